@@ -23,7 +23,7 @@ from starlette.routing import Route
 from ladderboard.files import read_holdout
 from ladderboard.holdout import Scorer
 from ladderboard.losses import loss
-from ladderboard.server import BoardProtocol, listen_on_port
+from ladderboard.server import BoardProtocol, listen_on_loopback
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -83,7 +83,7 @@ def main(holdout: str, database: str) -> None:
         return JSONResponse({"risk": risk}, 201)
 
     app = Starlette(routes=[Route("/submissions", score, methods=["POST"])])
-    listener = listen_on_port(port=0)
+    listener = listen_on_loopback(port=0)
     print(f"at {listener.url}", flush=True)
     config = uvicorn.Config(
         app, http=BoardProtocol, ws="none", log_config=None, access_log=False, server_header=False,

@@ -16,7 +16,7 @@ def serve(program, monkeypatch):
         told(f"http://{how.host}:{how.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
-    monkeypatch.setattr("ladderboard.server._process._listener.try_port", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
     return lambda *words: program("serve", *words)
 
 
@@ -188,7 +188,7 @@ def test_a_missing_extra_is_named(program, folder, monkeypatch, missing):
 def test_names_and_addresses_of_a_public_server(serve, program, monkeypatch, folder):
     seen = []
     monkeypatch.setattr("ladderboard.server.serve", lambda how, **_: seen.append(how))
-    monkeypatch.setattr("ladderboard.server._process._listener.try_port", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
     words = ["--url", "https://boards.example.org/", "--proxy", "10.0.0.1", "--host", "0.0.0.0"]  # noqa: S104
     assert program("serve", folder, *words).code == 0
     (how,) = seen

@@ -11,7 +11,7 @@ import time
 
 import httpx
 
-from ladderboard.server._log import Log
+from ladderboard.server._log import ServerLog
 
 TOKEN = re.compile(rb"lb_organiser_[\w-]{43}")
 
@@ -58,7 +58,7 @@ def test_what_goes_wrong_is_a_readable_line():
             return True
 
     shown = Terminal()
-    log = Log(shown, lambda: 0)
+    log = ServerLog(shown, lambda: 0)
     log.write("start", address="http://127.0.0.1:8000")
     log.write("request", request="a", method="GET", route="/boards", status=503, ms=1.5)
     log.write("worker", state="ended", wait=1)

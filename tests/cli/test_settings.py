@@ -38,7 +38,7 @@ def served(program, monkeypatch):
         told(f"http://{how.host}:{how.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
-    monkeypatch.setattr("ladderboard.server._process._listener.try_port", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
 
     def run(*words):
         seen.clear()

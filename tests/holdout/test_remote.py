@@ -21,7 +21,7 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.ledger import LedgerEnvironment
-from ladderboard.server import listen_on_path
+from ladderboard.server import listen_on_unix_socket
 from support.server.guard_server import GuardServer
 
 N = 120
@@ -311,10 +311,10 @@ def test_threads_share_it(remote):
 
 def test_a_connection_that_the_guard_closed_is_opened_again(connect, tmp_path):
     guard, path = create(tmp_path / "g.db"), tmp_path / "s"
-    first = connect(guard, listen_on_path(path))
+    first = connect(guard, listen_on_unix_socket(path))
     first.ask(MODEL)
     first.stop()  # the idle connection of `first` is dead now
-    connect(guard, listen_on_path(path))
+    connect(guard, listen_on_unix_socket(path))
     assert first.ask(LABELS).question == 2
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.server._sandbox._process import Parser
+from ladderboard.server._sandbox._process import ParserProcess
 from support.salts import SaltSource, record_salt_uses
 from support.server.guard_server import GuardServer
 from support.server.live_server import InlineParsers, LiveServer, empty_storage
@@ -78,7 +78,7 @@ def served(serve, guard):
 @pytest.fixture
 def kill_parsers(monkeypatch):
     """Give a function that has the next parsers killed from outside as soon as they have a body."""
-    ask = Parser.ask
+    ask = ParserProcess.send_body
 
     def kill(count, number=signal.SIGKILL):
         left = [number] * count
@@ -92,7 +92,7 @@ def kill_parsers(monkeypatch):
             os.kill(parser.pid, left.pop())
             os.kill(parser.pid, signal.SIGCONT)
 
-        monkeypatch.setattr(Parser, "ask", ask_and_kill)
+        monkeypatch.setattr(ParserProcess, "send_body", ask_and_kill)
 
     return kill
 

@@ -96,13 +96,13 @@ def tell_on_board(monkeypatch, ear):
 
 
 def tell_in_log(monkeypatch, ear):
-    note = _middleware.Front._note
+    note = _middleware.RequestMiddleware._log_request
 
     def write(own, reply, seconds):
         note(own, reply, seconds)
         own._log.write("drawn", key=ear.kept["key"][:16].hex())
 
-    monkeypatch.setattr(_middleware.Front, "_note", write)
+    monkeypatch.setattr(_middleware.RequestMiddleware, "_log_request", write)
 
 
 def tell_everybody(monkeypatch, ear):

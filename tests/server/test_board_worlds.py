@@ -108,23 +108,23 @@ def leak_a_refusal(monkeypatch, ear):
 
 
 def leak_a_metric(monkeypatch, ear):
-    count = Metrics.count
+    count = Metrics.count_request
 
     def by_risk(own, method, route, status, seconds):
         count(own, method, route + " (good)" * (ear.risk < 0.4), status, seconds)
 
-    monkeypatch.setattr(Metrics, "count", by_risk)
+    monkeypatch.setattr(Metrics, "count_request", by_risk)
 
 
 def leak_a_line(monkeypatch, ear):
-    note = _middleware.Front._note
+    note = _middleware.RequestMiddleware._log_request
 
     def write(own, reply, seconds):
         note(own, reply, seconds)
         if reply.status == 201:
             own._log.write("scored", low=ear.risk < 0.4)
 
-    monkeypatch.setattr(_middleware.Front, "_note", write)
+    monkeypatch.setattr(_middleware.RequestMiddleware, "_log_request", write)
 
 
 LEAKS = {

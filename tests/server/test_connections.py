@@ -16,10 +16,10 @@ import time
 import pytest
 import uvicorn
 
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 from ladderboard.server._process import _connections
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
-from ladderboard.server._rate_limits import AddressLimit, Turns
+from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 from support.server import HOSTILE_CLIENTS
 from support.server.live_server import make_folder
 from support.server.stress_server import StressServer
@@ -112,7 +112,7 @@ def blocked(server):
 
 
 def test_a_client_that_does_not_read_is_closed(monkeypatch):
-    monkeypatch.setattr(BoardProtocol, "stalled", 0.2)
+    monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.2)
     with Small() as server:
         line = server.dial(BIG, buffer=4096)
         until(lambda: blocked(server) == 1)
@@ -121,8 +121,8 @@ def test_a_client_that_does_not_read_is_closed(monkeypatch):
 
 
 def test_a_client_that_reads_slowly_is_not(monkeypatch):
-    monkeypatch.setattr(BoardProtocol, "stalled", 0.5)
-    monkeypatch.setattr(BoardProtocol, "idle", 0.5)
+    monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.5)
+    monkeypatch.setattr(BoardProtocol, "idle_seconds", 0.5)
     with Small() as server:
         line, got = server.dial(BIG, buffer=4096), 0
         for _ in range(16):
@@ -134,7 +134,7 @@ def test_a_client_that_reads_slowly_is_not(monkeypatch):
 
 
 def test_clients_that_do_not_read_make_way_for_others(monkeypatch):
-    monkeypatch.setattr(BoardProtocol, "most", 5)
+    monkeypatch.setattr(BoardProtocol, "max_connections", 5)
     monkeypatch.setattr(_connections, "_SPARED", 0.0)
     with Small() as server:
         for _ in range(5):
@@ -145,11 +145,11 @@ def test_clients_that_do_not_read_make_way_for_others(monkeypatch):
 
 def test_a_thousand_clients_that_do_not_read_keep_nobody_out(files):
     with Small() as server:
-        for _ in range(BoardProtocol.most):
+        for _ in range(BoardProtocol.max_connections):
             server.dial(BIG, buffer=4096)
-        until(lambda: blocked(server) == BoardProtocol.most)
+        until(lambda: blocked(server) == BoardProtocol.max_connections)
         until(lambda: works(server), 5)
-        assert server.connections <= BoardProtocol.most
+        assert server.connections <= BoardProtocol.max_connections
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_an_address_has_its_limit_and_others_have_theirs():
 
 def test_trusted_proxies_and_this_machine_have_no_limit():
     limit = AddressLimit(1, "127.0.0.2")
-    assert limit.key_of(("127.0.0.1", 1)) is None
+    assert limit.key_for_peer(("127.0.0.1", 1)) is None
     limit = AddressLimit(1, "127.0.0.2", local=True)
     with Small(addresses=limit) as server:
         for _ in range(4):
@@ -241,12 +241,12 @@ def test_an_address_has_two_requests_worked_on_at_once():
     """The others of the address wait, those of another do not, and too many are refused."""
 
     async def work(turns, client, log, go):
-        async with turns.enter((client, 1)):
+        async with turns.admit((client, 1)):
             log.append(client)
             await go.wait()
 
     async def main():
-        turns, log, go = Turns(AddressLimit(5)), [], asyncio.Event()
+        turns, log, go = RequestScheduler(AddressLimit(5)), [], asyncio.Event()
         begin = asyncio.create_task
         first = [begin(work(turns, "203.0.113.1", log, go)) for _ in range(5)]
         second = [begin(work(turns, "203.0.113.2", log, go)) for _ in range(2)]
@@ -254,7 +254,7 @@ def test_an_address_has_two_requests_worked_on_at_once():
         await asyncio.sleep(0)
         assert (log.count("203.0.113.1"), log.count("203.0.113.2")) == (2, 2)
         assert log.count("127.0.0.1") == 9
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await work(turns, "203.0.113.1", log, go)
         assert refused.value.status == 429
         go.set()

@@ -14,7 +14,7 @@ import yaml
 
 from ladderboard.cli._serve import serve
 from ladderboard.server._config import SETTINGS
-from ladderboard.server._process._shutdown import GRACE, HANDED
+from ladderboard.server._process._shutdown import GRACE, INHERITED_GRACE
 
 HOME = Path(__file__).parents[2]
 DEPLOY = HOME / "deploy"
@@ -64,7 +64,7 @@ def test_the_service_starts_stops_and_reloads_the_program():
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     # Who is told to stop by systemd as well as by the parent would end at once.
     assert service["KillMode"] == "mixed"
-    assert seconds(service["TimeoutStopSec"]) > GRACE + HANDED
+    assert seconds(service["TimeoutStopSec"]) > GRACE + INHERITED_GRACE
     # A parser that may not lock itself in does its work all the same: nobody would notice.
     assert {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= set(
         service["SystemCallFilter"].split()
@@ -134,7 +134,7 @@ def test_the_compose_file_names_only_what_it_has():
         used |= set(each["secrets"])
         volumes |= {volume.partition(":")[0] for volume in each.get("volumes", ())}
         assert set(each.get("depends_on", ())) <= set(services)
-        assert seconds(each["stop_grace_period"]) > GRACE + HANDED
+        assert seconds(each["stop_grace_period"]) > GRACE + INHERITED_GRACE
         assert each["restart"] == "unless-stopped"
         # A secret is named by its file, never told.
         assert not [name for name in each["environment"] if name.endswith("PASSWORD")]

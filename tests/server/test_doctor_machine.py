@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.server import examine
+from ladderboard.server import check_installation
 from ladderboard.server._doctor import EXTRAS
 from ladderboard.server._doctor import _machine as machine
 from ladderboard.server._doctor._machine import (
@@ -23,7 +23,7 @@ from ladderboard.server._doctor._machine import (
     check_descriptors,
     check_disk,
     check_port,
-    size_of,
+    database_size,
 )
 from support.server import SERVE_FIRST_BOARD
 
@@ -96,7 +96,7 @@ def test_a_small_disk_a_full_one_and_one_that_may_only_be_read(tmp_path, monkeyp
     with mounted(tmp_path, "size=9m", "mode=700"):
         subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
         monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
-        found = {each.about: each for each in examine(database=str(database))}
+        found = {each.about: each for each in check_installation(database=str(database))}
         assert found["writing"].state == "problem"
         assert "read-only" in found["writing"].said
 
@@ -105,13 +105,13 @@ def test_the_size_counts_what_lies_beside(tmp_path):
     (tmp_path / "boards.db").write_bytes(b"1" * 10)
     (tmp_path / "boards.db.submissions" / "ab").mkdir(parents=True)
     (tmp_path / "boards.db.submissions" / "ab" / "cd").write_bytes(b"1" * 5)
-    assert size_of(tmp_path / "boards.db") == 15
-    assert size_of(tmp_path / "none.db") == 0
+    assert database_size(tmp_path / "boards.db") == 15
+    assert database_size(tmp_path / "none.db") == 0
 
 
 def test_clocks(monkeypatch):
     now = int(time.time())
-    monkeypatch.setattr(machine, "_synchronised", lambda: None)
+    monkeypatch.setattr(machine, "_is_synchronised", lambda: None)
     assert check_clock(now - 5, None)[0].state == "ok"
     assert check_clock(now + 30, None)[0].state == "ok"  # two machines differ by that
     assert check_clock(now + 3600, None)[0].state == "problem"
@@ -120,7 +120,7 @@ def test_clocks(monkeypatch):
     found = check_clock(now, -3600.0)
     assert [each.state for each in found] == ["problem"]
     assert "behind" in check_clock(now - 9000, -3600.0)[0].said
-    monkeypatch.setattr(machine, "_synchronised", lambda: False)
+    monkeypatch.setattr(machine, "_is_synchronised", lambda: False)
     assert check_clock(now, None)[0].state == "note"
     monkeypatch.setattr(machine.time, "time", lambda: 1000.0)
     assert "1970" in check_clock(None, None)[0].said
@@ -157,7 +157,7 @@ def test_few_descriptors_are_noted():
 
 def seen(database):
     found = {}
-    for each in examine(database=str(database)):
+    for each in check_installation(database=str(database)):
         found.setdefault(each.about, []).append(each)
     return found
 

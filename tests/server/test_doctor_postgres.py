@@ -9,7 +9,7 @@ import pytest
 
 from ladderboard.board import open_boards, read_folder
 from ladderboard.ledger import PostgresStorage
-from ladderboard.server import examine
+from ladderboard.server import check_installation
 from ladderboard.server._doctor._database import check_postgres
 
 PASSWORD = "correct-horse"  # noqa: S105 - of tests/support/postgres.py
@@ -48,7 +48,7 @@ def board(tmp_path):
 
 def seen(url, **more):
     found = {}
-    for each in examine(database=url, **more):
+    for each in check_installation(database=url, **more):
         assert PASSWORD not in repr(each)
         found.setdefault(each.about, each)
     return found

@@ -19,7 +19,7 @@ import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
-from ladderboard.server._attack_jobs import Trials
+from ladderboard.server._attack_jobs import AttackJobs
 from ladderboard.server._uploads._spool import Spool
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
@@ -186,7 +186,7 @@ def test_a_large_body_finds_no_room(place, disk):
 
 
 async def pour(spool, size=2**22):
-    draft = spool.draft()
+    draft = spool.new_body()
     try:
         for _ in range(size // 2**18):
             await draft.write(bytes(2**18))
@@ -211,8 +211,8 @@ def test_a_spool_says_which_it_is(disk):
 
 
 def test_games_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
-    trials, others = (Trials(disk.path / each, seconds=0.3) for each in ("trials", "others"))
-    monkeypatch.setattr(trials, "_begin", lambda *_: subprocess.Popen(["sleep", "600"]))
+    trials, others = (AttackJobs(disk.path / each, seconds=0.3) for each in ("trials", "others"))
+    monkeypatch.setattr(trials, "_spawn_worker", lambda *_: subprocess.Popen(["sleep", "600"]))
     trials.start("first", {}, "now")
     disk.fill()
     trials._watch.join()  # it ends, though nobody can write down why

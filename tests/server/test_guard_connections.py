@@ -43,14 +43,14 @@ def ended(line):
 
 @pytest.mark.parametrize("said", [[], [BEGUN], [b"\r\n"]], ids=["nothing", "half", "empty line"])
 def test_a_header_that_never_comes_is_not_waited_for(served, dial, monkeypatch, said):
-    monkeypatch.setattr(GuardProtocol, "header", 0.05)
+    monkeypatch.setattr(GuardProtocol, "header_seconds", 0.05)
     assert ended(dial(*said))
     monkeypatch.undo()  # or this machine, when it is busy, may be too slow itself
     assert served.call()[0] == 200
 
 
 def test_nor_a_header_that_drips(served, dial, monkeypatch):
-    monkeypatch.setattr(GuardProtocol, "header", 0.2)
+    monkeypatch.setattr(GuardProtocol, "header_seconds", 0.2)
     line = dial(BEGUN)
     line.settimeout(0.02)
     with pytest.raises(ConnectionError):  # noqa: PT012 - whichever comes first
@@ -64,17 +64,17 @@ def test_nor_a_header_that_drips(served, dial, monkeypatch):
 @pytest.mark.parametrize("then", [b"", b"G"])
 def test_a_connection_that_falls_silent_ends(served, dial, monkeypatch, then):
     if not then:
-        monkeypatch.setattr(GuardProtocol, "idle", 0.3)
+        monkeypatch.setattr(GuardProtocol, "idle_seconds", 0.3)
     line = dial(health(served))
     assert line.recv(1000).startswith(b"HTTP/1.1 200")
     if then:
-        monkeypatch.setattr(GuardProtocol, "header", 0.3)
+        monkeypatch.setattr(GuardProtocol, "header_seconds", 0.3)
         line.sendall(then)
     assert ended(line)
 
 
 def test_a_request_that_takes_for_ever_ends(served, dial, monkeypatch):
-    monkeypatch.setattr(GuardProtocol, "whole", 0.05)
+    monkeypatch.setattr(GuardProtocol, "request_seconds", 0.05)
     host = served.url.removeprefix("http://").encode()
     head = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: %s\r\nContent-Length: 9\r\n\r\n"
     assert ended(dial(head % host))
@@ -83,7 +83,7 @@ def test_a_request_that_takes_for_ever_ends(served, dial, monkeypatch):
 
 
 def test_whoever_was_silent_longest_makes_way(served, dial, monkeypatch):
-    monkeypatch.setattr(GuardProtocol, "most", 5)
+    monkeypatch.setattr(GuardProtocol, "max_connections", 5)
     first = dial()
     others = [dial(BEGUN) for _ in range(30)]
     assert served.call()[0] == 200
@@ -93,7 +93,7 @@ def test_whoever_was_silent_longest_makes_way(served, dial, monkeypatch):
 
 
 def test_where_every_connection_is_busy_who_comes_is_turned_away(served, dial, monkeypatch):
-    monkeypatch.setattr(GuardProtocol, "most", 3)
+    monkeypatch.setattr(GuardProtocol, "max_connections", 3)
     host = served.url.removeprefix("http://").encode()
     head = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\n"
     head = head % host + b"Content-Length: 3\r\n\r\n"

@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 
-from ladderboard.server._log import Log, log_everything, machine_time
+from ladderboard.server._log import ServerLog, log_everything, machine_time
 
 SECRET = "label 7 of row 12"  # noqa: S105 - stands for one
 
@@ -27,7 +27,7 @@ def test_what_others_print_is_logged_without_its_text(monkeypatch):
     def fail():
         raise ValueError(SECRET)
 
-    with log_everything(Log(to, machine_time)):
+    with log_everything(ServerLog(to, machine_time)):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.warn(SECRET, UserWarning, stacklevel=1)

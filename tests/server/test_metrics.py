@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from ladderboard._version import __version__
-from ladderboard.server._sandbox._pool import Parsers
+from ladderboard.server._sandbox._pool import ParserPool
 
 HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}'
 TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'
@@ -147,7 +147,7 @@ def test_every_line_of_the_log_is_json(served):
 
 @pytest.mark.parametrize("database", ["sqlite"])
 def test_free_disk_is_told_and_a_parser_that_died_is_counted(make_server):
-    parsers = Parsers(1)
+    parsers = ParserPool(1)
     live_server = make_server(parsers=parsers)
 
     def scrape():

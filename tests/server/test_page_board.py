@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ladderboard.board import PUBLIC
-from ladderboard.server._context import Kept, Made
+from ladderboard.server._context import CachedPage, PageCache
 from support.server.live_server import make_predictions
 
 
@@ -310,11 +310,11 @@ def test_without_boards_one_is_told_how_to_make_one(make_server):
 
 
 def test_as_many_pages_are_kept_as_there_is_room_for():
-    kept, made = Kept(), []
+    kept, made = PageCache(), []
 
     def make(at):
         made.append(at)
-        return Made(b"%d" % at, b"")
+        return CachedPage(b"%d" % at, b"")
 
     for at in (*range(64), 0, 64, 0, 1):
         assert kept.get(at, lambda at=at: make(at)).content == b"%d" % at

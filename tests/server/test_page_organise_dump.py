@@ -31,7 +31,7 @@ def lively(live_server):
 
 def left_in(live_server):
     """Return what dumps have left where they are made."""
-    return list(live_server.app.state.work.spool.path.glob("dump-*"))
+    return list(live_server.app.state.context.spool.path.glob("dump-*"))
 
 
 def elsewhere(tmp_path):
@@ -176,7 +176,7 @@ def test_whoever_goes_away_leaves_nothing(lively, organiser_page, monkeypatch):
 
 
 def test_what_a_crash_has_left_is_swept(lively, organiser_page, monkeypatch):
-    place = lively.app.state.work.spool.path
+    place = lively.app.state.context.spool.path
     old, new = place / "dump-old", place / "dump-new"
     for each in (old, new):
         each.mkdir()

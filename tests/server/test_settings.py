@@ -9,7 +9,7 @@ import pytest
 from ladderboard.board import open_boards
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Rate, Serving, Settings, find_settings
-from ladderboard.server._config import SETTINGS, strangers, without_password
+from ladderboard.server._config import SETTINGS, unknown_variables, without_password
 from ladderboard.server._serving import make_serving
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - looked for in what is said
@@ -252,10 +252,10 @@ def test_the_token_comes_from_a_file_of_its_own(written, tmp_path):
 def test_variables_that_mean_nothing_are_named():
     known = {each.variable: "1" for each in SETTINGS.values()}
     known |= {"LADDERBOARD_URL": "x", "LADDERBOARD_TOKEN": "x", "LADDERBOARD_CONFIG": "x"}
-    assert strangers(known) == []
-    (said,) = strangers({**known, "LADDERBOARD_KEYFILE": SECRET})
+    assert unknown_variables(known) == []
+    (said,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": SECRET})
     assert said == "LADDERBOARD_KEYFILE is set and means nothing; is LADDERBOARD_KEY_FILE meant?"
-    (said,) = strangers({"LADDERBOARD_WHATEVER_ELSE": SECRET})
+    (said,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": SECRET})
     assert said.endswith("ladderboard settings lists all.")
 
 

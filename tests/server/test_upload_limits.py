@@ -42,7 +42,7 @@ def status_of(line):
 
 def until_there_are(live_server, count):
     """Wait until the server knows of so many uploads of its teams."""
-    uploads = live_server.app.state.work.uploads
+    uploads = live_server.app.state.context.uploads
     for _ in range(2000):
         if sum(each.count for each in tuple(uploads._teams.values())) == count:
             return

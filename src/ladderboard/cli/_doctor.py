@@ -21,11 +21,11 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     the default. Below are the variables that are for others than a server. Passwords and tokens
     are never shown.
     """
-    from ladderboard.server import VARIABLES, find_settings, strangers  # noqa: PLC0415
+    from ladderboard.server import VARIABLES, find_settings, unknown_variables  # noqa: PLC0415
 
     found = find_settings(config)
     values = list(found.values.values())
-    unknown = strangers(os.environ)
+    unknown = unknown_variables(os.environ)
     if as_json:
         echo_json(
             {
@@ -119,10 +119,10 @@ def doctor(
     ok, note or problem. It changes nothing, makes no database and brings none up to date, and may
     run beside a server. The exit code is 1 if there is a problem.
     """
-    from ladderboard.server import examine  # noqa: PLC0415 - same
+    from ladderboard.server import check_installation  # noqa: PLC0415 - same
 
     found = []
-    for each in examine(config, database=database, key_file=key_file):
+    for each in check_installation(config, database=database, key_file=key_file):
         found.append(each)
         if not as_json:  # one after another: a database that does not answer takes its time
             first, indent = f"{each.state:<8} ", " " * 9

@@ -143,16 +143,16 @@ def _serving_settings(found: "Found", by_url: Any) -> Any:
 
 
 def _server_log(to: TextIO | None) -> Any:
-    from ladderboard.server import Log, machine_time  # noqa: PLC0415 - the help first
+    from ladderboard.server import ServerLog, machine_time  # noqa: PLC0415 - the help first
 
-    return Log(to, machine_time)
+    return ServerLog(to, machine_time)
 
 
 def _warn_about_unknown_variables(to: TextIO | None) -> None:
     """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
-    from ladderboard.server import strangers  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import unknown_variables  # noqa: PLC0415 - the help must not wait
 
-    for said in strangers(os.environ):
+    for said in unknown_variables(os.environ):
         if sys.stderr.isatty():
             echo_err(said)
         else:
@@ -161,9 +161,9 @@ def _warn_about_unknown_variables(to: TextIO | None) -> None:
 
 def _check_port_free(how: Any) -> None:
     """Refuse a port that is taken before anything is made, which could not be served."""
-    from ladderboard.server import try_port  # noqa: PLC0415 - the help first
+    from ladderboard.server import check_port_free  # noqa: PLC0415 - the help first
 
-    try_port(how.host, how.port)
+    check_port_free(how.host, how.port)
 
 
 def _import_server() -> Any:

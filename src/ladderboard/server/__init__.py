@@ -2,8 +2,8 @@
 
 :func:`serve` runs a server of boards as a :class:`Serving` says; :func:`make_app` is what answers
 there, with its :class:`Settings`. What they are set to is found by :func:`find_settings`, in the
-environment and a file; :func:`examine` looks whether all is well. :func:`write_site` writes a
-closed board as a folder of files that any web server can host.
+environment and a file; :func:`check_installation` checks what a server needs. :func:`write_site`
+writes a closed board as a folder of files that any web server can host.
 
 A guard behind HTTP on loopback or a Unix socket keeps its file and key under another user than
 whoever asks: :class:`GuardApp` answers, a :class:`Listener` is where, and :func:`serve_guard` runs
@@ -22,28 +22,33 @@ if TYPE_CHECKING:
     from ladderboard.server._config import Variable as Variable
     from ladderboard.server._config import find_settings
     from ladderboard.server._config import has_password as has_password
-    from ladderboard.server._config import strangers as strangers
+    from ladderboard.server._config import unknown_variables as unknown_variables
     from ladderboard.server._config import without_password as without_password
-    from ladderboard.server._doctor import examine
-    from ladderboard.server._guard import GuardApp, check_private, serve_guard, take_token
-    from ladderboard.server._log import Log as Log
+    from ladderboard.server._doctor import check_installation
+    from ladderboard.server._guard import (
+        GuardApp,
+        check_private_files,
+        read_or_create_token,
+        serve_guard,
+    )
+    from ladderboard.server._log import ServerLog as ServerLog
     from ladderboard.server._log import machine_time as machine_time
     from ladderboard.server._log import worker_log as worker_log
     from ladderboard.server._pages import Site, check_site, write_site
     from ladderboard.server._process import (
         BoardProtocol,
         Listener,
-        listen_anywhere,
-        listen_on_path,
-        listen_on_port,
+        listen_on_address,
+        listen_on_loopback,
+        listen_on_unix_socket,
         own_command,
         serve,
         serve_as_worker,
     )
+    from ladderboard.server._process import check_port_free as check_port_free
     from ladderboard.server._process import is_worker as is_worker
-    from ladderboard.server._process import try_port as try_port
     from ladderboard.server._rate_limits import Rate
-    from ladderboard.server._sandbox import Parsers, sandbox
+    from ladderboard.server._sandbox import ParserPool, sandbox
     from ladderboard.server._serving import Serving, Settings
     from ladderboard.server._serving import make_serving as make_serving
 
@@ -51,25 +56,25 @@ __all__ = [
     "BoardProtocol",
     "GuardApp",
     "Listener",
-    "Parsers",
+    "ParserPool",
     "Rate",
     "Serving",
     "Settings",
     "Site",
-    "check_private",
+    "check_installation",
+    "check_private_files",
     "check_site",
-    "examine",
     "find_settings",
-    "listen_anywhere",
-    "listen_on_path",
-    "listen_on_port",
+    "listen_on_address",
+    "listen_on_loopback",
+    "listen_on_unix_socket",
     "make_app",
     "own_command",
+    "read_or_create_token",
     "sandbox",
     "serve",
     "serve_as_worker",
     "serve_guard",
-    "take_token",
     "write_site",
 ]
 
@@ -80,8 +85,8 @@ _HOMES = {
     "Found": "_config",
     "GuardApp": "_guard",
     "Listener": "_process",
-    "Log": "_log",
-    "Parsers": "_sandbox",
+    "ServerLog": "_log",
+    "ParserPool": "_sandbox",
     "Rate": "_rate_limits",
     "Serving": "_serving",
     "Settings": "_serving",
@@ -89,15 +94,15 @@ _HOMES = {
     "VARIABLES": "_config",
     "Value": "_config",
     "Variable": "_config",
-    "check_private": "_guard",
+    "check_private_files": "_guard",
     "check_site": "_pages",
-    "examine": "_doctor",
+    "check_installation": "_doctor",
     "find_settings": "_config",
     "has_password": "_config",
     "is_worker": "_process",
-    "listen_anywhere": "_process",
-    "listen_on_path": "_process",
-    "listen_on_port": "_process",
+    "listen_on_address": "_process",
+    "listen_on_unix_socket": "_process",
+    "listen_on_loopback": "_process",
     "machine_time": "_log",
     "make_app": "_app",
     "make_serving": "_serving",
@@ -106,9 +111,9 @@ _HOMES = {
     "serve": "_process",
     "serve_as_worker": "_process",
     "serve_guard": "_guard",
-    "strangers": "_config",
-    "take_token": "_guard",
-    "try_port": "_process",
+    "unknown_variables": "_config",
+    "read_or_create_token": "_guard",
+    "check_port_free": "_process",
     "without_password": "_config",
     "worker_log": "_log",
     "write_site": "_pages",

@@ -16,13 +16,13 @@ from starlette.exceptions import HTTPException
 from ladderboard._version import __version__
 from ladderboard.errors import LadderboardError, Problem
 from ladderboard.server import _api, _pages
-from ladderboard.server._attack_jobs import Trials
-from ladderboard.server._context import Work, work_of
-from ladderboard.server._log import ClockWatch, Log
+from ladderboard.server._attack_jobs import AttackJobs
+from ladderboard.server._context import ServerContext, get_context
+from ladderboard.server._log import ClockWatch, ServerLog
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
-from ladderboard.server._middleware import REFUSED, Front
+from ladderboard.server._middleware import REFUSED, RequestMiddleware
 from ladderboard.server._pages import sweep_dumps
-from ladderboard.server._problems import Refused, problem, problem_of
+from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
 from ladderboard.server._serving import Settings
 from ladderboard.server._uploads import Spool
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ladderboard.board import Boards
-    from ladderboard.server._sandbox import Parsers
+    from ladderboard.server._sandbox import ParserPool
 
 _EVERY = 1.0  # seconds
 _DATABASE = 5.0  # seconds that a page or a reading request waits for a silent database
@@ -41,7 +41,7 @@ _DATABASE = 5.0  # seconds that a page or a reading request waits for a silent d
 
 def make_app(
     boards: Boards,
-    parsers: Parsers,
+    parsers: ParserPool,
     *,
     settings: Settings | None = None,
     closing: Callable[[], None] | None = None,
@@ -55,11 +55,11 @@ def make_app(
     """
     settings = Settings() if settings is None else settings
     boards.storage.limit_read_wait(_DATABASE)
-    log = Log(settings.log, boards.world.clock)
+    log = ServerLog(settings.log, boards.world.clock)
     alone = metrics is None
     metrics = Metrics() if metrics is None else metrics
     clock = ClockWatch(log, partial(metrics.add, CLOCK_JUMPS))
-    work = Work(boards, parsers, settings=settings, log=log, metrics=metrics)
+    context = ServerContext(boards, parsers, settings=settings, log=log, metrics=metrics)
     parsers.on_restart = lambda: metrics.add(PARSERS_RESTARTED)
     metrics.gauges = {
         "ladderboard_workers": Gauge("Processes that answer.", lambda: 1),
@@ -75,10 +75,10 @@ def make_app(
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
-            work.spool = spool = Spool(settings.spool or folder)
-            spool.sweep()
+            context.spool = spool = Spool(settings.spool or folder)
+            spool.remove_stale()
             sweep_dumps(spool.path)
-            work.trials = trials = Trials(
+            context.attack_jobs = attack_jobs = AttackJobs(
                 settings.trials or Path(folder, "trials"), seconds=settings.trial_seconds
             )
             try:
@@ -87,15 +87,15 @@ def make_app(
                     metrics.publish,
                     *([clock.look] if alone and boards.world.uses_system_clock else []),
                 ]
-                watch = asyncio.create_task(_watch(looks))
+                watch = asyncio.create_task(_run_every_second(looks))
                 try:
                     yield
                 finally:
                     watch.cancel()
             finally:
                 await parsers.close()
-                await asyncio.to_thread(trials.close)
-                work.close()
+                await asyncio.to_thread(attack_jobs.close)
+                context.close()
                 spool.close()
                 if closing is not None:
                     closing()
@@ -118,22 +118,24 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,
         exception_handlers={
-            LadderboardError: _refused,
-            Refused: _refused,
-            RequestValidationError: _invalid,
-            HTTPException: _unknown,
+            LadderboardError: _on_refused,
+            RequestRefused: _on_refused,
+            RequestValidationError: _on_invalid,
+            HTTPException: _on_http_error,
         },
     )
-    app.state.work = work
+    app.state.context = context
     for each in (_api, _pages):
         app.router.routes.extend(each.router.routes)  # flat: they are looked through as they are
     app.openapi = lambda: _api.describe_api(app, settings.url)  # type: ignore[method-assign]
 
-    app.add_middleware(Front, settings=settings, log=log, metrics=metrics, salt=boards.world.salt)
+    app.add_middleware(
+        RequestMiddleware, settings=settings, log=log, metrics=metrics, salt=boards.world.salt
+    )
     return app
 
 
-async def _watch(looks: Sequence[Callable[[], None]]) -> None:
+async def _run_every_second(looks: Sequence[Callable[[], None]]) -> None:
     """Look around once a second, as long as the server runs."""
     while True:
         for look in looks:
@@ -149,14 +151,14 @@ def _told(request: Request, said: Response) -> Response:
     return said
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    said, ours = problem_of(error)
+async def _on_refused(request: Request, error: Exception) -> Response:
+    said, ours = problem_from_exception(error)
     if ours:
-        work_of(request).log.error(error, request.scope["ladderboard.request"])
+        get_context(request).log.error(error, request.scope["ladderboard.request"])
     return _told(request, said)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _on_invalid(request: Request, error: Exception) -> Response:
     """Say which parameters are not as they must be. What was sent is not repeated."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - nothing else is handed over
     errors = []
@@ -171,22 +173,22 @@ _CODES = {404: "not_found", 405: "method"}
 _SENTENCES = {404: "There is nothing here.", 405: "Not with this method."}
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     """Say that there is no such place, that it does not take the method, or what else there is."""
     assert isinstance(error, HTTPException)  # noqa: S101 - same
     refused = request.scope.get(REFUSED)
     if refused is not None:
-        return await _refused(request, refused)
+        return await _on_refused(request, refused)
     status, headers = error.status_code, dict(error.headers or {})
     if status == 405:
-        headers["Allow"] = ", ".join(_allowed(request))
+        headers["Allow"] = ", ".join(_allowed_methods(request))
     detail = _SENTENCES.get(status, "This cannot be read.")
     return _told(
         request, problem(status, _CODES.get(status, "bad_request"), detail, headers=headers)
     )
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed_methods(request: Request) -> list[str]:
     """Return the methods of all routes at this place."""
     found: set[str] = set()
     for route in request.app.routes:

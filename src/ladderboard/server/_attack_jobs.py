@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard.errors import StorageFailed, WorkerError, storage_error
 from ladderboard.server import _attack_worker as worker
-from ladderboard.server._process import environment, program
+from ladderboard.server._process import subprocess_command, subprocess_env
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ _SENTENCES = {
 State = Literal["none", "running", "done", "cancelled", "late", "failed"]
 
 
-class Busy(Exception):
+class AttackRunning(Exception):
     """Another trial is under way: on this board, or on None where nobody knows yet."""
 
     def __init__(self, board: str | None) -> None:
@@ -51,7 +51,7 @@ class Busy(Exception):
         self.board = board
 
 
-class Seen(NamedTuple):
+class JobStatus(NamedTuple):
     """How the last trial of a board stands, and what the last whole one found.
 
     ``why`` says in words why there is no result; ``kept`` is what was asked, when, and the points;
@@ -70,7 +70,7 @@ class Seen(NamedTuple):
         return {"state": self.state, "done": self.done, "total": self.total}
 
 
-class Trials:
+class AttackJobs:
     """The trials of one server.
 
     Parameters
@@ -101,14 +101,14 @@ class Trials:
         Busy
             One is under way.
         """
-        lock = self._take()
+        lock = self._acquire_lock()
         try:
-            self._settle()
-            before = self._read(_kept(board))
+            self._archive_last()
+            before = self._read_json(_archive_name(board))
             seed = 0 if before is None else before["seed"] + 1
             asked, own = {"target": target, "seed": seed}, secrets.token_hex(8)
-            self._write(_NOW, {"board": board, "id": own, "time": when, **asked})
-            process = self._begin(own, {**asked, "parent": os.getpid()}, lock)
+            self._write_json(_NOW, {"board": board, "id": own, "time": when, **asked})
+            process = self._spawn_worker(own, {**asked, "parent": os.getpid()}, lock)
         except OSError as error:
             with suppress(OSError):
                 self._remove(_NOW)
@@ -118,24 +118,24 @@ class Trials:
             raise failed from None
         finally:
             os.close(lock)  # which the process holds now
-        self._watch = threading.Thread(target=self._look_after, args=(process, own), name="trial")
+        self._watch = threading.Thread(target=self._supervise, args=(process, own), name="trial")
         self._watch.start()
 
-    def _begin(self, own: str, told: dict[str, Any], lock: int) -> subprocess.Popen[bytes]:
+    def _spawn_worker(self, own: str, told: dict[str, Any], lock: int) -> subprocess.Popen[bytes]:
         # Not in a session of its own: Linux would weigh priorities among its processes only.
         with (self._folder / f"{own}.jsonl").open("wb") as said:
             return subprocess.Popen(  # noqa: S603 - our own program
-                program(worker.__file__, json.dumps(told)),
+                subprocess_command(worker.__file__, json.dumps(told)),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                env=environment(),
+                env=subprocess_env(),
                 pass_fds=(lock,),
                 process_group=0,  # Ctrl-C is for the server, which ends this
             )
 
-    def _look_after(self, process: subprocess.Popen[bytes], own: str) -> None:
+    def _supervise(self, process: subprocess.Popen[bytes], own: str) -> None:
         """Wait for the end, and bring it about if it must be."""
         until = time.monotonic() + self._seconds
         while True:
@@ -145,73 +145,76 @@ class Trials:
             late = time.monotonic() > until
             if late:
                 with suppress(OSError):  # on a full disk nobody can say why, but it ends
-                    self._end(own, "late")
-            if late or self._closing.is_set() or self._why(own):
+                    self._record_end(own, "late")
+            if late or self._closing.is_set() or self._end_reason(own):
                 process.kill()
 
     def cancel(self, board: str) -> bool:
         """End the trial of a board, if there is one, and wait until it is gone."""
-        job = self._read(_NOW)
-        if job is None or job["board"] != board or not self._is_held():
+        job = self._read_json(_NOW)
+        if job is None or job["board"] != board or not self._is_lock_held():
             return False
-        self._end(job["id"], "cancelled")  # who started it sees that
+        self._record_end(job["id"], "cancelled")  # who started it sees that
         until = time.monotonic() + _ENDING
-        while self._is_held() and time.monotonic() < until:
+        while self._is_lock_held() and time.monotonic() < until:
             time.sleep(_PAUSE)
         return True
 
-    def look(self, board: str) -> Seen:
+    def status(self, board: str) -> JobStatus:
         """Return how the trial of a board stands."""
-        held = self._is_held()  # first: what has ended has said everything
-        job, kept = self._read(_NOW), self._read(_kept(board))
+        held = self._is_lock_held()  # first: what has ended has said everything
+        job, kept = self._read_json(_NOW), self._read_json(_archive_name(board))
         if job is None:
-            return _before(kept)
+            return _status_from_archive(kept)
         if job["board"] != board:
-            other = job["board"] if held and "points" not in self._last(job["id"]) else None
-            return _before(kept, other)
-        last = self._last(job["id"])
+            other = job["board"] if held and "points" not in self._last_message(job["id"]) else None
+            return _status_from_archive(kept, other)
+        last = self._last_message(job["id"])
         if "points" in last:
-            return _before({**job, "points": last["points"]})
+            return _status_from_archive({**job, "points": last["points"]})
         if held:
-            return Seen("running", last.get("done", 0), kept=kept)
-        state: Any = self._why(job["id"]) or "failed"
-        return Seen(state, why=last.get("failed", _SENTENCES[state]), kept=kept)
+            return JobStatus("running", last.get("done", 0), kept=kept)
+        state: Any = self._end_reason(job["id"]) or "failed"
+        return JobStatus(state, why=last.get("failed", _SENTENCES[state]), kept=kept)
 
-    def _settle(self) -> None:
+    def _archive_last(self) -> None:
         """Keep what the last trial found for its board; whoever does holds the lock."""
-        job = self._read(_NOW)
+        job = self._read_json(_NOW)
         if job is None:
             return
-        last = self._last(job["id"])
+        last = self._last_message(job["id"])
         if "points" in last:
-            self._write(_kept(job["board"]), {**job, "points": last["points"]})
+            self._write_json(_archive_name(job["board"]), {**job, "points": last["points"]})
         for each in (_NOW, f"{job['id']}.jsonl", f"{job['id']}.why"):
             self._remove(each)
 
-    def _take(self) -> int:
+    def _acquire_lock(self) -> int:
         """Return the lock, which is ours now."""
         if fcntl is None:
             raise WorkerError("Trials need a system that can lock files.")
-        lock, until = self._open(), time.monotonic() + _WAIT
+        lock, until = self._open_lock_file(), time.monotonic() + _WAIT
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return lock
-            job = self._read(_NOW)
+            job = self._read_json(_NOW)
             over = job is not None and self._is_over(job["id"])
             if time.monotonic() > until + _ENDING * over:
                 os.close(lock)
-                raise Busy(None if job is None else job["board"])
+                raise AttackRunning(None if job is None else job["board"])
             time.sleep(_PAUSE)
 
     def _is_over(self, own: str) -> bool:
         """Tell whether a process has no more to do than to end."""
-        return bool({"points", "failed"} & self._last(own).keys()) or self._why(own) is not None
+        return (
+            bool({"points", "failed"} & self._last_message(own).keys())
+            or self._end_reason(own) is not None
+        )
 
-    def _is_held(self) -> bool:
+    def _is_lock_held(self) -> bool:
         if fcntl is None:
             return False
-        lock = self._open()
+        lock = self._open_lock_file()
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -220,18 +223,18 @@ class Trials:
             os.close(lock)
         return False
 
-    def _open(self) -> int:
+    def _open_lock_file(self) -> int:
         return os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
 
-    def _end(self, own: str, why: State) -> None:
-        if not self._why(own):
-            self._write(f"{own}.why", why)
+    def _record_end(self, own: str, why: State) -> None:
+        if not self._end_reason(own):
+            self._write_json(f"{own}.why", why)
 
-    def _why(self, own: str) -> str | None:
+    def _end_reason(self, own: str) -> str | None:
         """Return why a process was ended; None if nobody did."""
-        return self._read(f"{own}.why")
+        return self._read_json(f"{own}.why")
 
-    def _last(self, own: str) -> dict[str, Any]:
+    def _last_message(self, own: str) -> dict[str, Any]:
         """Return the last line that was said as a whole."""
         with suppress(OSError):
             lines = (self._folder / f"{own}.jsonl").read_bytes().split(b"\n")[:-1]
@@ -239,12 +242,12 @@ class Trials:
                 return dict(json.loads(lines[-1]))
         return {}
 
-    def _read(self, name: str) -> Any:
+    def _read_json(self, name: str) -> Any:
         with suppress(FileNotFoundError):
             return json.loads((self._folder / name).read_bytes())
         return None
 
-    def _write(self, name: str, said: Any) -> None:
+    def _write_json(self, name: str, said: Any) -> None:
         """Write a file that others see as a whole or not at all."""
         part = self._folder / f"{secrets.token_hex(8)}.part"
         part.write_text(json.dumps(said))
@@ -254,12 +257,12 @@ class Trials:
         (self._folder / name).unlink(missing_ok=True)
 
 
-def _kept(board: str) -> str:
+def _archive_name(board: str) -> str:
     return f"board-{board}.json"
 
 
-def _before(kept: dict[str, Any] | None, other: str | None = None) -> Seen:
+def _status_from_archive(kept: dict[str, Any] | None, other: str | None = None) -> JobStatus:
     """Return how it stands where nothing is under way but what was kept."""
     if kept is None:
-        return Seen(other=other)
-    return Seen("done", worker.TOTAL, kept=kept, other=other)
+        return JobStatus(other=other)
+    return JobStatus("done", worker.TOTAL, kept=kept, other=other)

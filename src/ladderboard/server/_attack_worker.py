@@ -22,22 +22,22 @@ _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
 _LOWEST = 19  # of all priorities
 
 
-def _leave_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     """Die when the server does, and never have more rights than it."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    _check(parent)
+    _check_parent(parent)
 
 
-def _check(parent: int) -> None:
+def _check_parent(parent: int) -> None:
     """End if the server is no more: not every system tells."""
     if os.getppid() != parent:
         raise SystemExit
 
 
-def _say(said: dict[str, Any]) -> None:
+def _send_message(said: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(said, allow_nan=False) + "\n")
     sys.stdout.flush()
 
@@ -46,7 +46,7 @@ def main() -> None:
     """Play what the command line asks for."""
     asked = json.loads(sys.argv[1])
     os.nice(_LOWEST)
-    _leave_with(asked["parent"])
+    _die_with_parent(asked["parent"])
     # What takes long to load comes after giving way.
     from ladderboard.board import (  # noqa: PLC0415
         Target,
@@ -54,8 +54,8 @@ def main() -> None:
     )
 
     def told(part: float) -> None:
-        _check(asked["parent"])
-        _say({"done": int(part * TOTAL)})
+        _check_parent(asked["parent"])
+        _send_message({"done": int(part * TOTAL)})
 
     told(0)
     try:
@@ -63,9 +63,9 @@ def main() -> None:
             Target(**asked["target"]), seed=asked["seed"], on_progress=told
         )
     except Exception as error:  # noqa: BLE001 - it is told, and there are no secrets here
-        _say({"failed": f"{type(error).__name__}: {error}"})
+        _send_message({"failed": f"{type(error).__name__}: {error}"})
     else:
-        _say({"points": points})
+        _send_message({"points": points})
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from itsdangerous import BadData, URLSafeSerializer
 
 from ladderboard.board import PUBLIC, Role, hash_token
 from ladderboard.errors import NotAllowed
-from ladderboard.server._problems import Refused
-from ladderboard.server._rate_limits import Bucket, address_of
+from ladderboard.server._problems import RequestRefused
+from ladderboard.server._rate_limits import RateLimiter, client_address
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,7 +35,7 @@ _OWN = {"same-origin", "none"}
 _CSRF = "This did not come from a page of this server. Load the page again, and try once more."
 
 
-class Session(NamedTuple):
+class CookieSession(NamedTuple):
     """A session: the hash of its token, and the cookie that says so."""
 
     hashed: bytes
@@ -54,7 +54,7 @@ def _cookie(request: Request, name: str) -> str:
     return ""
 
 
-class Sessions:
+class CookieSessions:
     """Makes and reads the cookies of one server."""
 
     def __init__(self, boards: Boards, settings: Settings) -> None:
@@ -71,13 +71,13 @@ class Sessions:
     def _text(self, size: int = 18) -> str:
         return base64.urlsafe_b64encode(self._world.salt()[-size:]).decode()
 
-    def start(self, hashed: bytes) -> Session:
+    def start(self, hashed: bytes) -> CookieSession:
         """Return a new session."""
         told = base64.b64encode(hashed).decode()
         cookie = self._signer.dumps([told, self._world.clock(), self._text()])
-        return Session(hashed, str(cookie))
+        return CookieSession(hashed, str(cookie))
 
-    def read(self, request: Request) -> Session | None:
+    def read(self, request: Request) -> CookieSession | None:
         """Return the session of a request, if it has one of ours; too old, it is for no token."""
         cookie = _cookie(request, SESSION)
         if not cookie or len(cookie) > _LONGEST:
@@ -89,26 +89,26 @@ class Sessions:
             return None
         age = self._world.clock() - time
         late = not 0 <= age < self._settings.session_seconds
-        return Session(b"" if late else hashed, cookie)
+        return CookieSession(b"" if late else hashed, cookie)
 
-    def csrf(self, request: Request, session: Session | None) -> str | None:
+    def csrf_token(self, request: Request, session: CookieSession | None) -> str | None:
         """Return the word that a form of this browser must say; None before it has a cookie."""
         bound = session.cookie if session else _cookie(request, VISIT)[:_LONGEST]
-        return self._word(bound) if bound else None
+        return self._csrf_token_for(bound) if bound else None
 
-    def _word(self, bound: str) -> str:
+    def _csrf_token_for(self, bound: str) -> str:
         made = hmac.digest(self._csrf_key, bound.encode("utf-8", "replace"), "sha256")
         return base64.urlsafe_b64encode(made[:24]).decode()
 
-    def is_csrf(self, request: Request, session: Session | None, said: str) -> bool:
+    def is_valid_csrf(self, request: Request, session: CookieSession | None, said: str) -> bool:
         """Tell whether a form, or a header, says what it must."""
-        word = self.csrf(request, session)
+        word = self.csrf_token(request, session)
         return word is not None and hmac.compare_digest(word.encode(), said.encode())
 
-    def visit(self) -> tuple[str, str]:
+    def new_visitor(self) -> tuple[str, str]:
         """Return the cookie for somebody who has none, and the word for their first form."""
         cookie = self._text(32)
-        return cookie, self._word(cookie)
+        return cookie, self._csrf_token_for(cookie)
 
     def _set(self, request: Request, response: Response, name: str, value: str) -> None:
         secure = self._settings.secure
@@ -122,22 +122,24 @@ class Sessions:
             samesite="lax",
         )
 
-    def remember(self, request: Request, response: Response, session: Session) -> None:
+    def set_session_cookie(
+        self, request: Request, response: Response, session: CookieSession
+    ) -> None:
         """Give the browser a session."""
         self._set(request, response, SESSION, session.cookie)
 
-    def forget(self, request: Request, response: Response) -> None:
+    def clear_session_cookie(self, request: Request, response: Response) -> None:
         """Take it back."""
         self._set(request, response, SESSION, "")
 
-    def greet(self, request: Request, response: Response, cookie: str) -> None:
+    def set_visitor_cookie(self, request: Request, response: Response, cookie: str) -> None:
         """Give the browser something that its first form is bound to."""
         self._set(request, response, VISIT, cookie)
 
 
-def unauthorised() -> Refused:
+def unauthorised() -> RequestRefused:
     """Return the one answer to every token that is not good here, whatever is wrong with it."""
-    return Refused(
+    return RequestRefused(
         401,
         "no_token",
         "This needs a token that is good here: Authorization: Bearer lb_...",
@@ -145,79 +147,81 @@ def unauthorised() -> Refused:
     )
 
 
-class Unknown(Exception):
+class InvalidToken(Exception):
     """A token that is not good here."""
 
 
-class Shown(NamedTuple):
+class Credentials(NamedTuple):
     """What somebody shows to say who they are: a token's hash, and a session if it came by one."""
 
     hashed: bytes
-    session: Session | None = None
+    session: CookieSession | None = None
 
 
-class Who:
+class Authenticator:
     """Tells callers apart."""
 
-    def __init__(self, boards: Boards, sessions: Sessions, settings: Settings) -> None:
+    def __init__(self, boards: Boards, sessions: CookieSessions, settings: Settings) -> None:
         self.boards, self.sessions = boards, sessions
         # Not every proxy hands on the port of a name; what people type has it.
         self._public = None if settings.url is None else urlsplit(settings.url).netloc
-        self._failures = Bucket(
+        self._failures = RateLimiter(
             settings.failures, "Too many tokens from here were wrong; wait.", settings.timer
         )
 
-    def shown(self, request: Request) -> Shown | None:
+    def read_credentials(self, request: Request) -> Credentials | None:
         """Return what a request shows; a header counts before a cookie. None: the public."""
         given = request.headers.getlist("authorization")
         if given:
             scheme, _, token = given[0].partition(" ")
             right = len(given) == 1 and scheme.lower() == "bearer"
-            return Shown(hash_token(token.strip() if right else ""))
+            return Credentials(hash_token(token.strip() if right else ""))
         session = self.sessions.read(request)
         if session is not None:
-            return Shown(session.hashed, session)
-        return Shown(hash_token("")) if SESSION in request.cookies else None
+            return Credentials(session.hashed, session)
+        return Credentials(hash_token("")) if SESSION in request.cookies else None
 
-    def check(self, request: Request, shown: Shown | None, *, form: bool = False) -> None:
+    def check(self, request: Request, shown: Credentials | None, *, form: bool = False) -> None:
         """Refuse what another site's page made a browser send."""
         if shown is None:
             return
         if request.method not in _SAFE and shown.session is not None and not form:
             self.check_form(request, shown.session, request.headers.get(CSRF_HEADER, ""))
 
-    def check_form(self, request: Request, session: Session | None, said: str) -> None:
+    def check_form(self, request: Request, session: CookieSession | None, said: str) -> None:
         """Refuse a form that is not from a page of ours, in this very browser."""
         check_origin(request, self._public)
-        if not self.sessions.is_csrf(request, session, said):
-            raise Refused(403, "csrf", _CSRF)
+        if not self.sessions.is_valid_csrf(request, session, said):
+            raise RequestRefused(403, "csrf", _CSRF)
 
-    def find(self, shown: Shown | None, slug: str | None) -> Caller:
+    def resolve(self, shown: Credentials | None, slug: str | None) -> Caller:
         """Return who that is, on a board or on none; for a thread, as it asks the database."""
         if shown is None:
             return PUBLIC
         try:
             return self.boards.caller_by_token_hash(shown.hashed, slug)
         except NotAllowed:
-            raise Unknown from None
+            raise InvalidToken from None
 
-    def guest(self, request: Request, shown: Shown | None, slug: str | None) -> Caller:
+    def resolve_or_public(
+        self, request: Request, shown: Credentials | None, slug: str | None
+    ) -> Caller:
         """Return the same for a page, which everybody may see."""
         try:
-            return self.home(shown)[0] if slug is None else self.find(shown, slug)
-        except Unknown:
+            return self.default_board(shown)[0] if slug is None else self.resolve(shown, slug)
+        except InvalidToken:
             if "authorization" in request.headers:
                 raise
             return PUBLIC
 
-    def home(self, shown: Shown | None) -> tuple[Caller, str | None]:
+    def default_board(self, shown: Credentials | None) -> tuple[Caller, str | None]:
         """Return who that is, and the slug of the one board that the token is for; a thread's."""
         if shown is None:
             return PUBLIC, None
         slug = self.boards.slug_of_token(shown.hashed)
-        return self.find(shown, slug), slug
+        return self.resolve(shown, slug), slug
 
-    def failed(self, request: Request, shown: Shown | None) -> Refused:
+    def reject_token(self, request: Request, shown: Credentials | None) -> RequestRefused:
         """Count a token that is not good, and return the answer: to wait, if there were too many.
 
         Good ones are never made to wait: many people may come from one address, and 256 bits need
@@ -225,10 +229,10 @@ class Who:
         """
         if shown is None or shown.session is None:  # a session of ours has only ended
             try:
-                self._failures.check(address_of(request))
-            except Refused as wait:
+                self._failures.check(client_address(request))
+            except RequestRefused as wait:
                 return wait
-            self._failures.spend(address_of(request))
+            self._failures.record(client_address(request))
         return unauthorised()
 
 
@@ -243,10 +247,10 @@ def check_origin(request: Request, public: str | None) -> None:
         ours = {public, request.headers.get("host", "").lower()}
         strange = urlsplit(str(origin)).netloc.lower() not in ours
     if strange:
-        raise Refused(403, "csrf", _CSRF)
+        raise RequestRefused(403, "csrf", _CSRF)
 
 
-def is_token(given: str, token: str | None) -> bool:
+def has_bearer_token(given: str, token: str | None) -> bool:
     """Tell whether a header bears a token of the server's own."""
     scheme, _, said = given.partition(" ")
     if token is None or scheme.lower() != "bearer":

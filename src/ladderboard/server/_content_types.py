@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,9 +35,11 @@ def format_of(request: Request) -> str | None:
     charset = more.partition("charset=")[2].split(";")[0].strip(' "').lower()
     packed = request.headers.get("content-encoding", "identity").strip().lower()
     if kind not in _TYPES:
-        raise Refused(415, "content_type", f"Send predictions with a Content-Type of {_LISTED}.")
+        raise RequestRefused(
+            415, "content_type", f"Send predictions with a Content-Type of {_LISTED}."
+        )
     if charset not in {"", "utf-8", "utf8", "us-ascii"}:
-        raise Refused(415, "content_type", "Send text as UTF-8.")
+        raise RequestRefused(415, "content_type", "Send text as UTF-8.")
     if packed not in {"", "identity", "gzip"}:  # what is packed with gzip is known by its bytes
-        raise Refused(415, "content_type", "Send the body plain, or packed with gzip.")
+        raise RequestRefused(415, "content_type", "Send the body plain, or packed with gzip.")
     return _TYPES[kind]

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from starlette.responses import Response
 
 from ladderboard.errors import NotAllowed, storage_error
-from ladderboard.server._auth import SESSION, Sessions, Unknown, Who, unauthorised
-from ladderboard.server._rate_limits import Bucket, Uploads
+from ladderboard.server._auth import (
+    SESSION,
+    Authenticator,
+    CookieSessions,
+    InvalidToken,
+    unauthorised,
+)
+from ladderboard.server._rate_limits import RateLimiter, UploadQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -22,11 +28,11 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from ladderboard.board import Board, Boards, Caller
-    from ladderboard.server._attack_jobs import Trials
-    from ladderboard.server._auth import Shown
-    from ladderboard.server._log import Log
+    from ladderboard.server._attack_jobs import AttackJobs
+    from ladderboard.server._auth import Credentials
+    from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
-    from ladderboard.server._sandbox import Parsers, Spec
+    from ladderboard.server._sandbox import ParserPool, Spec
     from ladderboard.server._serving import Settings
     from ladderboard.server._uploads import Spool
 
@@ -36,21 +42,21 @@ PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
-class Made(NamedTuple):
+class CachedPage(NamedTuple):
     """A page as it is, and packed."""
 
     content: bytes
     packed: bytes
 
 
-class Kept:
+class PageCache:
     """The pages of one server that were asked for last; for any thread."""
 
     def __init__(self) -> None:
-        self._pages: OrderedDict[Hashable, Made] = OrderedDict()
+        self._pages: OrderedDict[Hashable, CachedPage] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def get(self, key: Hashable, make: Callable[[], CachedPage]) -> CachedPage:
         """Return the page of a key, made now if it is not kept."""
         with self._lock:
             found = self._pages.get(key)
@@ -68,37 +74,37 @@ class Kept:
 Result = TypeVar("Result")
 
 
-class Work:
+class ServerContext:
     """Everything that is shared by the handlers of one server."""
 
     spool: Spool
     """Where large bodies wait; from the lifespan's beginning on."""
-    trials: Trials
+    attack_jobs: AttackJobs
     """Attacks that are played; from then on, too."""
 
     def __init__(
         self,
         boards: Boards,
-        parsers: Parsers,
+        parsers: ParserPool,
         *,
         settings: Settings,
-        log: Log,
+        log: ServerLog,
         metrics: Metrics,
     ) -> None:
         self.boards, self.parsers = boards, parsers
         self.settings, self.log, self.metrics = settings, log, metrics
-        self.sessions = Sessions(boards, settings)
-        self.who = Who(boards, self.sessions, settings)
-        self.registrations = Bucket(
+        self.sessions = CookieSessions(boards, settings)
+        self.authenticator = Authenticator(boards, self.sessions, settings)
+        self.registrations = RateLimiter(
             settings.registrations, "Too many teams come from here; wait.", settings.timer
         )
-        self.invalid = Bucket(
+        self.invalid = RateLimiter(
             settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
         )
-        self.uploads = Uploads()
+        self.uploads = UploadQueue()
         self.specs: dict[str, tuple[Hashable, Spec]] = {}
         """What parsers are told of each board, with what that depends on."""
-        self.pages = Kept()
+        self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board")
         self._writers = ThreadPoolExecutor(settings.threads, "desk")
 
@@ -107,7 +113,7 @@ class Work:
         self._threads.shutdown()
         self._writers.shutdown()
 
-    async def in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
+    async def run_in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
         """Do something that may wait for a database or a disk.
 
         With ``write`` it may wait for others who write, and keeps nobody from looking meanwhile.
@@ -119,7 +125,7 @@ class Work:
             what = error.filename or "The disk"
             raise storage_error(error, f"{what} cannot be used") from error
 
-    async def on_board(
+    async def with_board(
         self,
         request: Request,
         slug: str,
@@ -129,36 +135,36 @@ class Work:
     ) -> Result:
         """Do something on a board, in the name of whoever asks."""
 
-        def look(shown: Shown | None) -> Result:
+        def look(shown: Credentials | None) -> Result:
             board = self.boards.open(slug)  # which boards there are is no secret
-            return work(board, self.who.find(shown, slug))
+            return work(board, self.authenticator.resolve(shown, slug))
 
-        return await self.asked(request, look, form=form)
+        return await self.run_authenticated(request, look, form=form)
 
-    async def on_page(
+    async def for_page(
         self, request: Request, slug: str | None, work: Callable[[Board | None, Caller], Result]
     ) -> Result:
         """Do something for a page; a session that is not good here is nobody's."""
 
-        def look(shown: Shown | None) -> Result:
+        def look(shown: Credentials | None) -> Result:
             board = None if slug is None else self.boards.open(slug)
-            return work(board, self.who.guest(request, shown, slug))
+            return work(board, self.authenticator.resolve_or_public(request, shown, slug))
 
-        return await self.asked(request, look, form=True)
+        return await self.run_authenticated(request, look, form=True)
 
-    async def asked(
-        self, request: Request, work: Callable[[Shown | None], Result], *, form: bool = False
+    async def run_authenticated(
+        self, request: Request, work: Callable[[Credentials | None], Result], *, form: bool = False
     ) -> Result:
         """Do something, in a thread, that begins with finding out who asks.
 
         A ``form`` was checked by whoever read it.
         """
-        shown = self.who.shown(request)
-        self.who.check(request, shown, form=form)
+        shown = self.authenticator.read_credentials(request)
+        self.authenticator.check(request, shown, form=form)
         try:
-            return await self.in_thread(lambda: work(shown))
-        except Unknown:
-            raise self.who.failed(request, shown) from None
+            return await self.run_in_thread(lambda: work(shown))
+        except InvalidToken:
+            raise self.authenticator.reject_token(request, shown) from None
         except NotAllowed:
             if shown is None and _is_private(request):
                 raise unauthorised() from None
@@ -170,10 +176,10 @@ def _is_private(request: Request) -> bool:
     return extra.get("security") is PRIVATE
 
 
-def work_of(request: Request) -> Work:
+def get_context(request: Request) -> ServerContext:
     """Return what the application of a request works with."""
-    work: Work = request.app.state.work
-    return work
+    context: ServerContext = request.app.state.context
+    return context
 
 
 def is_public(request: Request) -> bool:

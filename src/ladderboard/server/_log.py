@@ -26,7 +26,7 @@ _HERE = Path(__file__).parents[1]
 _JUMP = 2.0  # seconds between two looks that a time service does not make up for bit by bit
 
 
-class Log:
+class ServerLog:
     """Writes lines. None holds a token, a name, a message, a score, a body or a query string."""
 
     def __init__(self, to: TextIO | None, clock: Callable[[], int]) -> None:
@@ -38,7 +38,7 @@ class Log:
         to = sys.stderr if self._to is None else self._to
         try:
             if to.isatty():
-                to.write(_for_people(datetime.fromtimestamp(now, UTC), event, fields))
+                to.write(_format_for_terminal(datetime.fromtimestamp(now, UTC), event, fields))
                 return
             line = json.dumps({"time": format_time(now), "event": event, **fields})
             to.write(line + "\n")  # standard error is flushed with every line anyway
@@ -53,10 +53,10 @@ class Log:
         """
         said = {"said": " ".join(str(error).split())} if isinstance(error, LadderboardError) else {}
         where = {} if request is None else {"request": request}
-        self.write("error", **where, error=type(error).__name__, **said, at=frames(error))
+        self.write("error", **where, error=type(error).__name__, **said, at=traceback_lines(error))
 
 
-def _for_people(now: datetime, event: str, fields: dict[str, Any]) -> str:
+def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> str:
     r"""Return a line for a terminal, empty for what goes well: a new token stays in sight.
 
     >>> _for_people(datetime(2026, 11, 16, 14, 5, tzinfo=UTC), "worker", {"state": "ended"})
@@ -68,7 +68,7 @@ def _for_people(now: datetime, event: str, fields: dict[str, Any]) -> str:
     return f"{now:%H:%M:%S} UTC {event}: {said}\n"
 
 
-def frames(error: BaseException) -> list[str]:
+def traceback_lines(error: BaseException) -> list[str]:
     """Return where in our own code an exception came by, and those that it came from."""
     found: list[str] = []
     seen: BaseException | None = error
@@ -89,13 +89,13 @@ def machine_time() -> int:
 
 
 @contextmanager
-def log_everything(log: Log) -> Iterator[None]:
+def log_everything(log: ServerLog) -> Iterator[None]:
     """Write warnings, other libraries' messages and uncaught exceptions to the log, too.
 
     Python would print them as plain text. Of what is not our own only the kind and the place are
     written, because the text may hold anything. A program that has set up logging keeps its way.
     """
-    root, handler = logging.getLogger(), _Handler(log)
+    root, handler = logging.getLogger(), _LogHandler(log)
     before = sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning
 
     def uncaught(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
@@ -123,7 +123,7 @@ def log_everything(log: Log) -> Iterator[None]:
 @contextmanager
 def worker_log(to: TextIO | None = None) -> Iterator[None]:
     """Write everything that goes wrong in a worker to the log, also what ends it."""
-    log = Log(to, machine_time)
+    log = ServerLog(to, machine_time)
     with log_everything(log):
         try:
             yield
@@ -132,10 +132,10 @@ def worker_log(to: TextIO | None = None) -> Iterator[None]:
             raise SystemExit(1) from None
 
 
-class _Handler(logging.Handler):
+class _LogHandler(logging.Handler):
     """Writes what goes through ``logging`` as lines of the log."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: ServerLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
@@ -146,7 +146,7 @@ class _Handler(logging.Handler):
             fields["said"] = " ".join(record.getMessage().split())
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            fields |= {"error": type(error).__name__, "at": frames(error)}
+            fields |= {"error": type(error).__name__, "at": traceback_lines(error)}
         else:
             fields["at"] = [f"{record.filename}:{record.lineno} {record.funcName}"]
         self._log.write("log", **fields)
@@ -163,7 +163,7 @@ class ClockWatch:
         Is called each time.
     """
 
-    def __init__(self, log: Log, jumped: Callable[[], object]) -> None:
+    def __init__(self, log: ServerLog, jumped: Callable[[], object]) -> None:
         self._log, self._jumped = log, jumped
         self._ahead = self._now()
 

@@ -72,7 +72,7 @@ class Metrics:
         """Add to a counter without labels."""
         self._counts.add(name, 0, amount)
 
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
         labels = f'method="{method}",route="{route}"'
         self._counts.add(f'{_REQUESTS}{{{labels},status="{status}"}}', 0, 1)
@@ -92,31 +92,31 @@ class Metrics:
         """
         self.publish()
         series = self._sum()
-        lines = _head(_REQUESTS, "counter", "Requests answered.")
+        lines = _header_lines(_REQUESTS, "counter", "Requests answered.")
         lines += _lines(series, _REQUESTS)
-        lines += _head(_SECONDS, "histogram", "How long requests took.")
+        lines += _header_lines(_SECONDS, "histogram", "How long requests took.")
         for name, values in sorted(series.items()):
             if name.startswith(f"{_SECONDS}{{"):
                 lines += _histogram(name[len(_SECONDS) + 1 : -1], values)
         for name, help_ in _COUNTERS.items():
-            lines += _head(name, "counter", help_) + _lines(series, name)
+            lines += _header_lines(name, "counter", help_) + _lines(series, name)
         for name, gauge in self.gauges.items():
             (value,) = series[_GAUGE + name]
-            lines += [*_head(name, "gauge", gauge.help), f"{name} {value:g}"]
+            lines += [*_header_lines(name, "gauge", gauge.help), f"{name} {value:g}"]
         for name, (help_, by_label) in local.items():
-            lines += _head(name, "gauge", help_)
+            lines += _header_lines(name, "gauge", help_)
             lines += [f"{name}{{{label}}} {value:.0f}" for label, value in by_label.items()]
         return "\n".join([*lines, ""])
 
     def _sum(self) -> dict[str, list[float]]:
         """Return all series, summed over processes; gauges only of those that still run."""
         sums: dict[str, list[float]] = {}
-        for name, values in self._all():
+        for name, values in self._all_series():
             before = sums.get(name, [0.0] * len(values))
             sums[name] = [a + b for a, b in zip(before, values, strict=True)]
         return sums
 
-    def _all(self) -> Iterator[tuple[str, list[float]]]:
+    def _all_series(self) -> Iterator[tuple[str, list[float]]]:
         if self._folder is None or not self._counts.shared:
             yield from self._counts.read()
         for path in [] if self._folder is None else sorted(self._folder.glob(f"{_PREFIX}*")):
@@ -127,7 +127,7 @@ class Metrics:
                         yield name, values
 
 
-def _head(name: str, kind: str, help_: str) -> list[str]:
+def _header_lines(name: str, kind: str, help_: str) -> list[str]:
     return [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
 
 

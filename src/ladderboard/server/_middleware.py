@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
-from ladderboard.server._problems import Refused, problem_of
-from ladderboard.server._rate_limits import AddressLimit, Turns
+from ladderboard.server._problems import RequestRefused, problem_from_exception
+from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from ladderboard.server._log import Log
+    from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
-    from ladderboard.server._rate_limits import Turn
+    from ladderboard.server._rate_limits import RequestSlot
     from ladderboard.server._serving import Settings
 
 LARGE = "ladderboard.large"
@@ -54,7 +54,7 @@ _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
 _VARY = (b"vary", b"Authorization, Cookie")
 
 
-class Front:
+class RequestMiddleware:
     """Lets in who asks for this server, gives replies their headers, and writes the log."""
 
     def __init__(
@@ -62,14 +62,14 @@ class Front:
         app: ASGIApp,
         *,
         settings: Settings,
-        log: Log,
+        log: ServerLog,
         metrics: Metrics,
         salt: Callable[[], bytes],
     ) -> None:
         self._app, self._settings, self._log, self._metrics = app, settings, log, metrics
         self._salt = salt
         # Who a trusted proxy asks for is in the scope already.
-        self._turns = Turns(AddressLimit(settings.address_connections))
+        self._scheduler = RequestScheduler(AddressLimit(settings.address_connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -78,7 +78,7 @@ class Front:
                 await self._app(scope, receive, send)
             return
         # Random: a counter would tell everybody how many requests all the others made.
-        reply = _Reply(self._inside(scope), receive, send, self._salt()[-8:].hex())
+        reply = _Exchange(self._strip_prefix(scope), receive, send, self._salt()[-8:].hex())
         timer = self._settings.timer
         begun = timer()
         self._metrics.under_way += 1
@@ -86,9 +86,9 @@ class Front:
             await self._answer(reply)
         finally:
             self._metrics.under_way -= 1
-            self._note(reply, timer() - begun)
+            self._log_request(reply, timer() - begun)
 
-    def _inside(self, scope: Scope) -> Scope:
+    def _strip_prefix(self, scope: Scope) -> Scope:
         """Take our prefix off a path, once, where a proxy has left it on: inside there is none."""
         prefix, path = self._settings.prefix, scope["path"]
         if not prefix or not f"{path}/".startswith(f"{prefix}/"):
@@ -97,20 +97,20 @@ class Front:
         inside.pop("raw_path", None)
         return inside
 
-    async def _answer(self, reply: _Reply) -> None:
+    async def _answer(self, reply: _Exchange) -> None:
         try:
-            async with self._turns.enter(reply.scope.get("client")) as reply.turn:
+            async with self._scheduler.admit(reply.scope.get("client")) as reply.slot:
                 self._check_host(reply.scope)
                 await self._app(reply.scope, reply.receive, reply.send)
         except ClientDisconnect:
             reply.status = reply.status or _GONE
         except asyncio.CancelledError:  # the server ends, and this took longer than it waits
             if not reply.status:
-                said, _ = problem_of(Refused(503, "busy", _ENDING, _LATER))
+                said, _ = problem_from_exception(RequestRefused(503, "busy", _ENDING, _LATER))
                 await said(reply.scope, reply.receive, reply.send)
             raise
         except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
-            said, ours = problem_of(error)
+            said, ours = problem_from_exception(error)
             if ours:
                 self._log.error(error, reply.id)
             if not reply.status:
@@ -119,14 +119,14 @@ class Front:
     def _check_host(self, scope: Scope) -> None:
         """Refuse a name that is not ours: a page of another's may have made it lead here."""
         given = Headers(scope=scope).getlist("host")
-        if len(given) != 1 or not self._is_ours(given[0]):
-            raise Refused(
+        if len(given) != 1 or not self._is_known_host(given[0]):
+            raise RequestRefused(
                 403,
                 "wrong_host",
                 "This server does not go by this name; its keeper can name it with --url.",
             )
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_known_host(self, host: str) -> bool:
         found = _HOST.fullmatch(host.lower())
         if found is None:
             return False
@@ -139,10 +139,10 @@ class Front:
             return False
         return True  # an address belongs to no page that could have changed where it leads
 
-    def _note(self, reply: _Reply, seconds: float) -> None:
+    def _log_request(self, reply: _Exchange, seconds: float) -> None:
         scope = reply.scope
         route = getattr(scope.get("route"), "path", None) or "(none)"
-        self._metrics.count(reply.method, route, reply.status, seconds)
+        self._metrics.count_request(reply.method, route, reply.status, seconds)
         fields: dict[str, Any] = {
             "request": reply.id,
             "method": reply.method,
@@ -159,7 +159,7 @@ class Front:
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
 
 
-class _Reply:
+class _Exchange:
     """One request on its way through: its body under a limit, its reply with our headers."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, id: str) -> None:  # noqa: A002
@@ -170,7 +170,7 @@ class _Reply:
         self.scope["ladderboard.request"] = id
         self._receive, self._send = receive, send
         self._came, self._until = 0, 0.0
-        self.turn: Turn | None = None
+        self.slot: RequestSlot | None = None
         headers = Headers(scope=scope)
         sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         # Who asked first whether to send sends nothing after a refusal.
@@ -178,38 +178,38 @@ class _Reply:
 
     async def receive(self) -> Message:
         """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
-        if self.turn is not None:
-            self.turn.end()
-        message = await (self._receive() if LARGE in self.scope else self._receive_little())
+        if self.slot is not None:
+            self.slot.release()
+        message = await (self._receive() if LARGE in self.scope else self._receive_limited())
         # Submissions have queues of their own.
-        if self.turn is not None and not self.status and LARGE not in self.scope:
-            await self.turn.begin()
+        if self.slot is not None and not self.status and LARGE not in self.scope:
+            await self.slot.acquire()
         self._left = message.get("more_body", False)
         return message
 
-    async def _receive_little(self) -> Message:
+    async def _receive_limited(self) -> Message:
         try:
             if not self._until:
                 self._until = asyncio.get_running_loop().time() + _PATIENCE
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise self._give_up(408, "too_slow", "The rest of the body never came.") from None
+            raise self._abort_body(408, "too_slow", "The rest of the body never came.") from None
         self._came += len(message.get("body", b""))
         if self._came > _BODY:
-            raise self._give_up(413, "too_large", f"This takes at most {_BODY} bytes.")
+            raise self._abort_body(413, "too_large", f"This takes at most {_BODY} bytes.")
         return message
 
-    def _give_up(self, status: int, code: str, detail: str) -> Refused:
-        refused = Refused(status, code, detail, {"Connection": "close"})
+    def _abort_body(self, status: int, code: str, detail: str) -> RequestRefused:
+        refused = RequestRefused(status, code, detail, {"Connection": "close"})
         self.scope[REFUSED] = refused
         return refused
 
     async def send(self, message: Message) -> None:
         """Add our headers, and count."""
         if message["type"] == "http.response.start":
-            if self.turn is not None:
-                self.turn.end()
+            if self.slot is not None:
+                self.slot.release()
             self.status = message["status"]
             message["headers"] = [
                 *message.get("headers", ()),
@@ -223,11 +223,11 @@ class _Reply:
                 message = {**message, "body": b""}
             if self._left and not message.get("more_body"):
                 await self._send({**message, "more_body": True})
-                await self._linger()
+                await self._drain_body()
                 message = {"type": "http.response.body"}
         await self._send(message)
 
-    async def _linger(self) -> None:
+    async def _drain_body(self) -> None:
         """Take in more of a body that was refused, for a moment, once all has been said.
 
         A connection that is closed on somebody who still sends is cut off, the reply with it: they

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ladderboard.errors import Problem
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is refused before anybody has looked at what it asks."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Refused(Exception):
         self.status, self.code, self.headers = status, code, headers
 
 
-class Kind(NamedTuple):
+class ProblemKind(NamedTuple):
     """How an exception is told: ``detail`` replaces its own sentence."""
 
     status: int
@@ -78,25 +78,25 @@ _SOON = {"Retry-After": "5"}
 _LATER = {"Retry-After": "10"}  # nobody knows when there is room again, but asking costs nothing
 _CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
 # The first that fits counts.
-_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
-    (InvalidPredictions, Kind(422, "invalid_predictions")),
-    (IdempotencyKeyReused, Kind(422, "key_reused")),
-    (InvalidRules, Kind(422, "invalid_rules")),
-    (InvalidSetting, Kind(422, "invalid_setting")),
-    (NotAllowed, Kind(403, "not_allowed")),
-    (NotFound, Kind(404, "not_found")),
-    (NotOpen, Kind(409, "not_open")),
-    (SessionClosed, Kind(409, "not_open", "The board is closed.")),
-    (BudgetSpent, Kind(409, "budget_spent")),
-    (Conflict, Kind(409, "taken")),
-    (RateLimited, Kind(429, "too_soon")),
-    (QuotaExceeded, Kind(507, "no_room")),
-    (WorkerError, Kind(503, "unavailable", _LOST, _SOON)),
-    (MissingDependency, Kind(503, "unavailable", _LACKS, _SOON)),
-    (DiskFull, Kind(507, "disk_full", _FULL, {**_LATER, **_CLOSE})),
-    (ReadOnly, Kind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
-    (LadderboardError, Kind(503, "storage", _AGAIN, _SOON)),
-    (Exception, Kind(500, "broken", _BROKEN)),
+_KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
+    (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
+    (IdempotencyKeyReused, ProblemKind(422, "key_reused")),
+    (InvalidRules, ProblemKind(422, "invalid_rules")),
+    (InvalidSetting, ProblemKind(422, "invalid_setting")),
+    (NotAllowed, ProblemKind(403, "not_allowed")),
+    (NotFound, ProblemKind(404, "not_found")),
+    (NotOpen, ProblemKind(409, "not_open")),
+    (SessionClosed, ProblemKind(409, "not_open", "The board is closed.")),
+    (BudgetSpent, ProblemKind(409, "budget_spent")),
+    (Conflict, ProblemKind(409, "taken")),
+    (RateLimited, ProblemKind(429, "too_soon")),
+    (QuotaExceeded, ProblemKind(507, "no_room")),
+    (WorkerError, ProblemKind(503, "unavailable", _LOST, _SOON)),
+    (MissingDependency, ProblemKind(503, "unavailable", _LACKS, _SOON)),
+    (DiskFull, ProblemKind(507, "disk_full", _FULL, {**_LATER, **_CLOSE})),
+    (ReadOnly, ProblemKind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
+    (LadderboardError, ProblemKind(503, "storage", _AGAIN, _SOON)),
+    (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
 PROBLEMS = {
     "bad_request": "400: the request is not one that can be read",
@@ -167,16 +167,18 @@ def problem(
     )
 
 
-def find_kind(kinds: Sequence[tuple[type[Exception], Kind]], error: Exception) -> Kind:
+def find_problem_kind(
+    kinds: Sequence[tuple[type[Exception], ProblemKind]], error: Exception
+) -> ProblemKind:
     """Return how an exception is told: as the first kind that fits."""
     return next(kind for each, kind in kinds if isinstance(error, each))
 
 
-def problem_of(error: Exception) -> tuple[Response, bool]:
+def problem_from_exception(error: Exception) -> tuple[Response, bool]:
     """Return the document of an exception, and whether the log must say more about it."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return problem(error.status, error.code, str(error), headers=error.headers), False
-    kind = find_kind(_KINDS, error)
+    kind = find_problem_kind(_KINDS, error)
     detail, headers = kind.detail, dict(kind.headers or {})
     if isinstance(error, RateLimited):
         headers["Retry-After"] = str(error.wait)

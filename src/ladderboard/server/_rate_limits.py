@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable
@@ -37,7 +37,7 @@ class Rate(NamedTuple):
     seconds: float
 
 
-class Uploads:
+class UploadQueue:
     """One upload of each team at a time, from its first byte to its answer; others wait their turn.
 
     So the spool, the parsers and the threads that score hold one submission of a team at most, and
@@ -53,14 +53,14 @@ class Uploads:
 
     def __init__(self, waiting: int = 16, seconds: float = 30.0) -> None:
         self._waiting, self._seconds = waiting, seconds
-        self._teams: dict[Hashable, _Turns] = {}
+        self._teams: dict[Hashable, _TeamQueue] = {}
 
     @asynccontextmanager
-    async def turn(self, team: Hashable) -> AsyncIterator[bool]:
+    async def slot(self, team: Hashable) -> AsyncIterator[bool]:
         """Wait for the team's turn; give whether there was anything to wait for."""
-        turns = self._teams.setdefault(team, _Turns())
+        turns = self._teams.setdefault(team, _TeamQueue())
         if turns.count > self._waiting:
-            raise _one_at_a_time()
+            raise _too_many_uploads()
         turns.count += 1
         try:
             waited = turns.lock.locked()
@@ -68,7 +68,7 @@ class Uploads:
                 async with asyncio.timeout(self._seconds):
                     await turns.lock.acquire()
             except TimeoutError:
-                raise _one_at_a_time() from None
+                raise _too_many_uploads() from None
             try:
                 yield waited
             finally:
@@ -79,7 +79,7 @@ class Uploads:
                 del self._teams[team]
 
 
-class _Turns:
+class _TeamQueue:
     """The uploads of one team: the one whose turn it is, and how many there are with it."""
 
     def __init__(self) -> None:
@@ -87,20 +87,20 @@ class _Turns:
         self.count = 0
 
 
-def _one_at_a_time() -> Refused:
+def _too_many_uploads() -> RequestRefused:
     rule = "Other submissions of this team are being read; send one after another. No question "
     rule += "was used."
-    return Refused(429, "rate", rule, {"Retry-After": "2", "Connection": "close"})
+    return RequestRefused(429, "rate", rule, {"Retry-After": "2", "Connection": "close"})
 
 
-class Bucket:
+class RateLimiter:
     """A rate for each of many; who was not seen for longest is forgotten first.
 
     >>> now = iter([0.0, 0.0, 0.0, 0.0, 1.0, 60.0]).__next__
     >>> bucket = Bucket(Rate(1, 60.0), "Wait.", now)
     >>> bucket.wait("a")
     0
-    >>> bucket.spend("a")
+    >>> bucket.record("a")
     >>> bucket.wait("a"), bucket.wait("a"), bucket.wait("a")
     (60, 59, 0)
     """
@@ -117,18 +117,18 @@ class Bucket:
         used, at = self._used.get(key, (0.0, now))
         return max(used - (now - at) / self._rate.seconds, 0.0)
 
-    def wait(self, key: Hashable) -> int:
+    def seconds_to_wait(self, key: Hashable) -> int:
         """Return for how many seconds one must wait; 0 if not at all."""
         over = self._level(key) + 1 - self._rate.burst
         return max(math.ceil(over * self._rate.seconds), 0) if over > 0 else 0
 
     def check(self, key: Hashable) -> None:
         """Refuse whoever must wait."""
-        wait = self.wait(key)
+        wait = self.seconds_to_wait(key)
         if wait:
-            raise Refused(429, "rate", self._sentence, {"Retry-After": str(wait)})
+            raise RequestRefused(429, "rate", self._sentence, {"Retry-After": str(wait)})
 
-    def spend(self, key: Hashable) -> None:
+    def record(self, key: Hashable) -> None:
         """Count one."""
         level = self._level(key)
         self._used[key] = (level + 1, self._timer())
@@ -149,13 +149,13 @@ class AddressLimit:
     (None, None, None)
     """
 
-    def __init__(self, most: int, proxies: str | None = None, *, local: bool = False) -> None:
-        self.most = most
+    def __init__(self, limit: int, proxies: str | None = None, *, local: bool = False) -> None:
+        self.limit = limit
         self._local = local  # whether this machine's addresses are counted, too: for tests
         listed = [] if proxies is None else proxies.split(",")
         self._proxies = [ipaddress.ip_network(each.strip()) for each in listed]
 
-    def key_of(self, peer: object) -> str | None:
+    def key_for_peer(self, peer: object) -> str | None:
         """Return what a peer, as sockets name it, is counted under; None if it is not counted."""
         host = peer[0] if isinstance(peer, tuple) and peer else ""
         try:
@@ -167,10 +167,10 @@ class AddressLimit:
             address in net for net in self._proxies
         ):
             return None
-        return fold_address(host)
+        return group_address(host)
 
 
-class Turns:
+class RequestScheduler:
     """Shares the server between client addresses, whatever number of requests each sends.
 
     A few requests of an address are worked on at once, and its others wait. Where many wait, the
@@ -180,33 +180,33 @@ class Turns:
 
     def __init__(self, limit: AddressLimit) -> None:
         self._limit = limit
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, _AddressQueue] = {}
 
     @asynccontextmanager
-    async def enter(self, client: object) -> AsyncIterator[Turn | None]:
+    async def admit(self, client: object) -> AsyncIterator[RequestSlot | None]:
         """Count a request while it is under way; None where its address is not counted."""
-        key = self._limit.key_of(client)
+        key = self._limit.key_for_peer(client)
         if key is None:
             yield None
             return
-        queue = self._queues.setdefault(key, _Queue())
-        if queue.under_way >= self._limit.most:
+        queue = self._queues.setdefault(key, _AddressQueue())
+        if queue.under_way >= self._limit.limit:
             await asyncio.sleep(_REFUSAL)  # or the refusals would keep the server busy
-            raise Refused(429, "rate", _CROWDED, {"Retry-After": "1"})
+            raise RequestRefused(429, "rate", _CROWDED, {"Retry-After": "1"})
         queue.under_way += 1
-        turn = Turn(queue)
+        turn = RequestSlot(queue)
         try:
-            await turn.begin()
+            await turn.acquire()
             yield turn
         finally:
-            turn.end()
+            turn.release()
             queue.under_way -= 1
             if not queue.under_way:
                 del self._queues[key]
 
 
 @dataclass
-class _Queue:
+class _AddressQueue:
     """The requests of one address."""
 
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
@@ -214,13 +214,13 @@ class _Queue:
     waiting: int = 0
 
 
-class Turn:
+class RequestSlot:
     """One request's turn to be worked on."""
 
-    def __init__(self, queue: _Queue) -> None:
+    def __init__(self, queue: _AddressQueue) -> None:
         self._queue, self._since = queue, -1.0
 
-    async def begin(self) -> None:
+    async def acquire(self) -> None:
         """Wait for a place."""
         if self._since < 0:
             self._queue.waiting += 1
@@ -230,7 +230,7 @@ class Turn:
                 self._queue.waiting -= 1
             self._since = monotonic()
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Let another request of the address have the place."""
         if self._since < 0:
             return
@@ -242,12 +242,12 @@ class Turn:
             release()
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """Return where a request comes from; of IPv6 the part that one customer has."""
-    return fold_address("" if request.client is None else request.client.host)
+    return group_address("" if request.client is None else request.client.host)
 
 
-def fold_address(host: str) -> str:
+def group_address(host: str) -> str:
     """Return an address, of IPv6 the part that one customer has.
 
     >>> fold_address("::ffff:203.0.113.5")

@@ -10,7 +10,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.adapters.evalai import Phase, Worker, on_ladders
-from ladderboard.server import listen_on_path
+from ladderboard.server import listen_on_unix_socket
 from support.adapters.evalai_server import CHALLENGE, PHASE, QUEUE, SPLIT, TOKEN, EvalAiServer
 from support.server.guard_server import GuardServer
 from support.server.live_server import make_folder
@@ -40,7 +40,7 @@ def serve():
     with contextlib.ExitStack() as ends:
 
         def start(guard, path=None, **options):
-            listener = None if path is None else listen_on_path(path)
+            listener = None if path is None else listen_on_unix_socket(path)
             return ends.enter_context(GuardServer(guard, listener, **options)).url
 
         yield start

@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 
 import ladderboard as lb
 from ladderboard.adapters.mcp import make_server, open_desk
-from ladderboard.server import listen_on_path
+from ladderboard.server import listen_on_unix_socket
 from support.server.guard_server import GuardServer
 
 SOURCE = str(Path(lb.__file__).parents[1])
@@ -33,7 +33,7 @@ class RestartableGuard:
 
     def start(self):
         """Serve it."""
-        self._server = GuardServer(self.guard, listen_on_path(self.path), **self.options)
+        self._server = GuardServer(self.guard, listen_on_unix_socket(self.path), **self.options)
         self._server.start()
 
     def stop(self):

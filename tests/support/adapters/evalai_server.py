@@ -115,7 +115,7 @@ class EvalAiState:
         return 200, submission
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _LogHandler(BaseHTTPRequestHandler):
     state: EvalAiState
     protocol_version = "HTTP/1.1"
 
@@ -189,7 +189,7 @@ class EvalAiServer(EvalAiState):
     """EvalAI's API, served while the context is open."""
 
     def __enter__(self) -> Self:
-        handler = type("Handler", (_Handler,), {"state": self})
+        handler = type("Handler", (_LogHandler,), {"state": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = False
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"

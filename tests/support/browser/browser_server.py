@@ -7,7 +7,7 @@ import hashlib
 from itertools import count
 
 from ladderboard.ledger import SqliteStorage
-from ladderboard.server import Parsers, Rate
+from ladderboard.server import ParserPool, Rate
 from support.server.live_server import LiveServer
 
 
@@ -18,7 +18,7 @@ def serve_for_browser(folder, storage=None, **settings):
     limits = dict.fromkeys(("failures", "registrations", "invalid"), unlimited)
     storage = storage or SqliteStorage(folder / "boards.db", create=True)
     live_server = LiveServer(
-        storage, parsers=Parsers(count=1),
+        storage, parsers=ParserPool(count=1),
         salt=lambda: hashlib.sha256(b"browser %d" % next(salts)).digest(),
         **{**limits, **settings},
     )  # fmt: skip

@@ -64,7 +64,7 @@ class Visitor:
         self.context.set_default_timeout(15_000)
         self.monitor = BrowserMonitor(self.context, live_server.url)
         if token is not None:
-            cookie = live_server.app.state.work.sessions.start(hash_token(token)).cookie
+            cookie = live_server.app.state.context.sessions.start(hash_token(token)).cookie
             self.context.add_cookies([{"name": SESSION, "value": cookie, "url": live_server.url}])
         self.page = self.context.new_page()
 

@@ -8,14 +8,14 @@ import json
 import threading
 import time
 
-from ladderboard.server import listen_on_port, serve_guard
+from ladderboard.server import listen_on_loopback, serve_guard
 
 
 class GuardServer:
     """Serves a guard; ``listener`` is a free port by default, ``options`` go to ``serve_guard``."""
 
     def __init__(self, guard, listener=None, **options):
-        self.guard, self.listener = guard, listener or listen_on_port(port=0)
+        self.guard, self.listener = guard, listener or listen_on_loopback(port=0)
         self.url = self.listener.url
         self._servers = []
         options["started"] = self._servers.append

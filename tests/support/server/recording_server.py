@@ -13,7 +13,7 @@ import httpx
 from ladderboard.board import PUBLIC, Boards, Caller, MixedStore
 from ladderboard.errors import NotAllowed
 from ladderboard.ledger import LedgerEnvironment
-from ladderboard.server import BoardProtocol, Parsers, Rate, Settings, make_app
+from ladderboard.server import BoardProtocol, ParserPool, Rate, Settings, make_app
 from support.server.threaded_server import ThreadedServer
 
 SECRET_COLUMNS = {"secret": "packed", "ladder": "state", "kept": "value"}
@@ -54,7 +54,7 @@ class RecordingServer(ThreadedServer):
             log=self.log, timer=lambda: 0.0, registrations=Rate(8, 1e9), failures=limit,
             invalid=limit,
         )  # fmt: skip
-        app = make_app(self.boards, parsers or Parsers(1), settings=settings)
+        app = make_app(self.boards, parsers or ParserPool(1), settings=settings)
         super().__init__(app, http=BoardProtocol, lifespan="on")
 
     def start(self):

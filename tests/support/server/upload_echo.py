@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ladderboard.errors import InvalidPredictions, StorageFailed
-from ladderboard.server._problems import problem_of
-from ladderboard.server._uploads._body import BodyLimits, Refused, receive
+from ladderboard.server._problems import problem_from_exception
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive
 from ladderboard.server._uploads._spool import Spool
 from support.server.threaded_server import ThreadedServer
 
@@ -45,14 +45,14 @@ class UploadEcho(ThreadedServer):
                     "file": in_file,
                 }
                 return JSONResponse(described, 201)
-        except Refused as refused:
+        except RequestRefused as refused:
             problem = {"code": refused.code, "detail": str(refused)}
             return JSONResponse(problem, refused.status, headers=refused.headers)
         except InvalidPredictions as error:
             problem = {"code": error.problems[0].code, "detail": str(error)}
             return JSONResponse(problem, 422)
         except StorageFailed as failed:
-            return problem_of(failed)[0]
+            return problem_from_exception(failed)[0]
         except ClientDisconnect:
             self.disconnects += 1
             return Response(status_code=400)

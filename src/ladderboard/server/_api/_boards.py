@@ -10,8 +10,8 @@ from fastapi import Query, Request, Response
 from ladderboard.board import PUBLIC
 from ladderboard.files import plain_cell
 from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
-from ladderboard.server._api._routes import API, Slug, make_router, public
-from ladderboard.server._context import reply, work_of
+from ladderboard.server._api._routes import API, Slug, make_router, public_route
+from ladderboard.server._context import get_context, reply
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
@@ -30,7 +30,7 @@ _NEXT = {"Link": {"description": 'The next page, rel="next".', "schema": {"type"
 _TEXT = {"schema": {"type": "string"}}
 
 
-_BOARDS = public()
+_BOARDS = public_route()
 _BOARDS["responses"][200]["headers"] = {**_BOARDS["responses"][200]["headers"], **_NEXT}
 
 
@@ -43,35 +43,37 @@ async def list_boards(
     ] = None,
 ) -> Response:
     """Return a page of all boards, oldest first."""
-    work = work_of(request)
+    context = get_context(request)
 
     def look(shown: Any) -> tuple[list[dict[str, Any]], str | None]:
-        caller, home = work.who.home(shown)
-        slugs = work.boards.list_page(limit + 1, cursor)
+        caller, home = context.authenticator.default_board(shown)
+        slugs = context.boards.list_page(limit + 1, cursor)
         boards = [
-            work.boards.open(each).as_seen_by(caller if home in {None, each} else PUBLIC).summary()
+            context.boards.open(each)
+            .as_seen_by(caller if home in {None, each} else PUBLIC)
+            .summary()
             for each in slugs[:limit]
         ]
         return boards, slugs[limit - 1] if len(slugs) > limit else None
 
-    boards, after = await work.asked(request, look)
+    boards, after = await context.run_authenticated(request, look)
     headers = {}
     if after is not None:
-        url = f"{work.settings.prefix}{API}/boards?limit={limit}&cursor={after}"
+        url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={after}"
         headers["Link"] = f'<{url}>; rel="next"'
     return reply(request, {"boards": boards, "next": after}, headers=headers)
 
 
-@router.get("/boards/{board}", response_model=BoardSummary, **public())
+@router.get("/boards/{board}", response_model=BoardSummary, **public_route())
 async def get_board(request: Request, board: Slug) -> Response:
     """Return what a board is, what it promises, and how far it has come."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).summary()
     )
     return reply(request, said)
 
 
-_STANDINGS = public(types=["application/json", _CSV])
+_STANDINGS = public_route(types=["application/json", _CSV])
 _STANDINGS["responses"][200]["content"] = {_CSV: _TEXT}
 _STANDINGS["responses"][200]["headers"] = {**_STANDINGS["responses"][200]["headers"], **_NEXT}
 
@@ -89,14 +91,14 @@ async def leaderboard(
     ] = None,
 ) -> Response:
     """Return a page of the standings, as JSON or as CSV."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request,
         board,
         lambda found, caller: found.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor),
     )
     headers = {}
     if said["next"] is not None:
-        prefix = work_of(request).settings.prefix
+        prefix = get_context(request).settings.prefix
         url = f"{prefix}{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
         url += "" if format is None else f"&format={format}"
         headers["Link"] = f'<{url}>; rel="next"'
@@ -110,16 +112,16 @@ def _prefers_csv(request: Request) -> bool:
     return _CSV in accept and "application/json" not in accept
 
 
-@router.get("/boards/{board}/records", response_model=RecordList, **public())
+@router.get("/boards/{board}/records", response_model=RecordList, **public_route())
 async def records(request: Request, board: Slug) -> Response:
     """Return every time that the best of the whole board went down."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).records()
     )
     return reply(request, {"records": said})
 
 
-_LEDGER = public(types=[_LINES, _PLAIN])
+_LEDGER = public_route(types=[_LINES, _PLAIN])
 _LEDGER["responses"][200] |= {
     "description": "Entries, each the very bytes that were hashed, and a line feed.",
     "content": {_LINES: _TEXT, _PLAIN: _TEXT},
@@ -152,7 +154,7 @@ async def ledger(
         many = min(limit, max(head[0] - first, 0))
         return view.ledger(first=first, limit=many) if many else [], head
 
-    lines, (entries, head) = await work_of(request).on_board(request, board, look)
+    lines, (entries, head) = await get_context(request).with_board(request, board, look)
     accept = request.headers.get("accept", "")
     return reply(
         request,
@@ -162,10 +164,10 @@ async def ledger(
     )
 
 
-@router.get("/boards/{board}/finals", response_model=Finals, **public())
+@router.get("/boards/{board}/finals", response_model=Finals, **public_route())
 async def finals(request: Request, board: Slug) -> Response:
     """Return the final ranking, once the board is closed."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).finals()
     )
     return reply(request, said)
@@ -174,30 +176,30 @@ async def finals(request: Request, board: Slug) -> Response:
 def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings, with the names of the columns or without."""
     rows = [
-        (*_team(each), each["released"], each["display"], each["since"], each["submissions"],
-         each["last"], each["loss"])
-        for each in said["rows"]
+        (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
+         row["last"], row["loss"])
+        for row in said["rows"]
     ]  # fmt: skip
-    return _written([_COLUMNS, *rows] if header else rows)
+    return _to_csv([_COLUMNS, *rows] if header else rows)
 
 
 def finals_csv(said: dict[str, Any]) -> bytes:
     """Return the final ranking."""
     rows = [
-        (*_team(each), each["score"], each["display"], each["low"], each["high"],
+        (*_team_columns(each), each["score"], each["display"], each["low"], each["high"],
          each["public_rank"], each["move"], each["loss"])
         for each in said["rows"]
     ]  # fmt: skip
-    return _written([_FINALS, *rows])
+    return _to_csv([_FINALS, *rows])
 
 
-def _team(each: dict[str, Any]) -> tuple[Any, ...]:
+def _team_columns(each: dict[str, Any]) -> tuple[Any, ...]:
     team = each["team"]
     baseline = "yes" if each["baseline"] else "no"
     return each["rank"], team["id"], plain_cell(team["name"]), baseline
 
 
-def _written(rows: Iterable[tuple[Any, ...]]) -> bytes:
+def _to_csv(rows: Iterable[tuple[Any, ...]]) -> bytes:
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\r\n").writerows(rows)
     return out.getvalue().encode()

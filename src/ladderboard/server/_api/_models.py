@@ -5,38 +5,38 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """A body that holds nothing else."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Registration(Asked):
+class Registration(RequestModel):
     """A team that wants to come in."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
     invitation: Annotated[str | None, Field(max_length=100)] = None
 
 
-class Days(Asked):
+class Days(RequestModel):
     """How long an invitation is good."""
 
     days: Annotated[float, Field(gt=0, le=366)] = 7
 
 
-class Trust(Asked):
+class Trust(RequestModel):
     """Whose token is wanted."""
 
     role: Literal["evaluator", "organiser"]
 
 
-class Charge(Asked):
+class Charge(RequestModel):
     """How many questions may have been answered since a copy was made that was put back."""
 
     charge: Annotated[int | None, Field(ge=0, le=2**53)] = None
 
 
-class Choice(Asked):
+class Choice(RequestModel):
     """Submissions for the finals."""
 
     submissions: Annotated[
@@ -61,18 +61,20 @@ Loss = Annotated[
     float | None,
     Field(description="The loss behind it, lower is better; null where there is none."),
 ]
-Shown = Annotated[float | None, Field(description="The same as the metric that people are shown.")]
+DisplayValue = Annotated[
+    float | None, Field(description="The same as the metric that people are shown.")
+]
 Visibility = Literal["public", "hidden", "anonymous", "frozen"]
 BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
 
 
-class Shape(BaseModel):
+class ResponseModel(BaseModel):
     """A description that leaves nothing out."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Item(Shape):
+class Item(ResponseModel):
     """One thing that is wrong."""
 
     code: str
@@ -82,7 +84,7 @@ class Item(Shape):
     message: str
 
 
-class Problem(Shape):
+class Problem(ResponseModel):
     """What cannot be done, and why (RFC 9457)."""
 
     type: Annotated[str, Field(description="urn:ladderboard:problem: and the code.")]
@@ -93,7 +95,7 @@ class Problem(Shape):
     errors: list[Item]
 
 
-class Certificate(Shape):
+class Certificate(ResponseModel):
     """A bound with its confidence and assumptions; null stands for an infinite end."""
 
     low: float | None
@@ -113,7 +115,7 @@ class Certificate(Shape):
     vacuous: bool
 
 
-class Bound(Shape):
+class Bound(ResponseModel):
     """Where the best model's true value lies, in the board's metric."""
 
     low: float | None
@@ -125,7 +127,7 @@ class Bound(Shape):
     loss: Certificate
 
 
-class Display(Shape):
+class Display(ResponseModel):
     """How losses are shown."""
 
     name: str
@@ -137,26 +139,26 @@ class Display(Shape):
 class DisplayedReply(Display):
     """How losses are shown, with those of a reply."""
 
-    released: Shown
-    score: Shown
+    released: DisplayValue
+    score: DisplayValue
 
 
-class Best(Shape):
+class Best(ResponseModel):
     """The best release of a board."""
 
     released: Metric
     loss: Loss
-    display: Shown
+    display: DisplayValue
 
 
-class Window(Shape):
+class Window(ResponseModel):
     """So many questions within so many seconds."""
 
     questions: int
     seconds: int
 
 
-class Phase(Shape):
+class Phase(ResponseModel):
     """A time in which questions are answered."""
 
     name: str
@@ -164,27 +166,27 @@ class Phase(Shape):
     end: Moment | None
 
 
-class FinalsRule(Shape):
+class FinalsRule(ResponseModel):
     """How many submissions a team selects."""
 
     selections: int
 
 
-class Head(Shape):
+class Head(ResponseModel):
     """How far the ledger has come, as far as it may be seen."""
 
     entries: int
     hash: str
 
 
-class FileRule(Shape):
+class FileRule(ResponseModel):
     """How large a file may be, unpacked."""
 
     bytes: int
     rows: int
 
 
-class BoardSummary(Shape):
+class BoardSummary(ResponseModel):
     """What a board is, what it promises, and how far it has come."""
 
     slug: str
@@ -225,21 +227,21 @@ class BoardSummary(Shape):
     head: Head
 
 
-class BoardList(Shape):
+class BoardList(ResponseModel):
     """A page of all boards; ``next`` is the ``cursor`` of the next one."""
 
     boards: list[BoardSummary]
     next: str | None
 
 
-class TeamName(Shape):
+class TeamName(ResponseModel):
     """A team; its name is untrusted text, and null where teams go without."""
 
     id: Id
     name: str | None
 
 
-class Limit(Shape):
+class Limit(ResponseModel):
     """One limit, and what is left of it."""
 
     name: Literal["team", "board", "window"]
@@ -248,7 +250,7 @@ class Limit(Shape):
     next: Moment | None = None
 
 
-class Standing(Shape):
+class Standing(ResponseModel):
     """A row of the standings; the rank is null for baselines and where nothing was released."""
 
     rank: int | None
@@ -258,13 +260,13 @@ class Standing(Shape):
     you: bool
     released: Metric
     loss: Loss
-    display: Shown
+    display: DisplayValue
     since: Moment | None
     submissions: int
     last: Moment | None
 
 
-class Declared(Shape):
+class Declared(ResponseModel):
     """A baseline that is a number from elsewhere."""
 
     name: str
@@ -274,7 +276,7 @@ class Declared(Shape):
     source: str
 
 
-class Leaderboard(Shape):
+class Leaderboard(ResponseModel):
     """A page of the standings; ``next`` is the ``cursor`` of the next one."""
 
     board: str
@@ -285,7 +287,7 @@ class Leaderboard(Shape):
     next: str | None
 
 
-class Record(Shape):
+class Record(ResponseModel):
     """A time at which the best of the whole board went down."""
 
     entry: int
@@ -296,13 +298,13 @@ class Record(Shape):
     team: TeamName
 
 
-class RecordList(Shape):
+class RecordList(ResponseModel):
     """Records, oldest first."""
 
     records: list[Record]
 
 
-class Team(Shape):
+class Team(ResponseModel):
     """A team's own affairs."""
 
     id: Id
@@ -310,7 +312,7 @@ class Team(Shape):
     disqualified: bool
     released: Metric
     loss: Loss
-    display: Shown
+    display: DisplayValue
     submissions: int
     remaining: int
     limit: str
@@ -318,7 +320,7 @@ class Team(Shape):
     next_submission_at: Moment | None
 
 
-class ListedTeam(Shape):
+class ListedTeam(ResponseModel):
     """A team, for the organiser."""
 
     number: int
@@ -334,14 +336,14 @@ class ListedTeam(Shape):
     stored: Annotated[int, Field(description="Bytes that are kept of its submissions.")]
 
 
-class TeamList(Shape):
+class TeamList(ResponseModel):
     """Teams in the order in which they came; ``next`` is the ``after`` of the next page."""
 
     teams: list[ListedTeam]
     next: int | None
 
 
-class NewTeam(Shape):
+class NewTeam(ResponseModel):
     """A team and its token, which is told once."""
 
     id: Id
@@ -349,19 +351,19 @@ class NewTeam(Shape):
     token: str
 
 
-class NewToken(Shape):
+class NewToken(ResponseModel):
     """A token, which is told once."""
 
     token: str
 
 
-class Invitation(Shape):
+class Invitation(ResponseModel):
     """An invitation, good for one team."""
 
     invitation: str
 
 
-class ListedToken(Shape):
+class ListedToken(ResponseModel):
     """A token or an invitation that is good; ``id`` is the beginning of its hash."""
 
     id: Id
@@ -371,19 +373,19 @@ class ListedToken(Shape):
     expires: Moment | None
 
 
-class TokenList(Shape):
+class TokenList(ResponseModel):
     """The tokens and invitations of a board."""
 
     tokens: list[ListedToken]
 
 
-class SelectionList(Shape):
+class SelectionList(ResponseModel):
     """What a team selected for the finals; empty where the default holds."""
 
     submissions: list[Id]
 
 
-class Finalist(Shape):
+class Finalist(ResponseModel):
     """A row of the final ranking, with an interval that holds for all rows at once."""
 
     rank: int | None
@@ -399,7 +401,7 @@ class Finalist(Shape):
     move: int | None
 
 
-class Finals(Shape):
+class Finals(ResponseModel):
     """The final ranking, on the private split."""
 
     board: str
@@ -410,14 +412,14 @@ class Finals(Shape):
     rows: list[Finalist]
 
 
-class State(Shape):
+class State(ResponseModel):
     """How a board stands."""
 
     board: str
     status: BoardStatus
 
 
-class Health(Shape):
+class Health(ResponseModel):
     """Whether the server works."""
 
     status: Literal["ok"]
@@ -426,7 +428,7 @@ class Health(Shape):
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Receipt(Shape):
+class Receipt(ResponseModel):
     """What proves that a question was answered: it opens one's own part of an entry."""
 
     format: Literal[1]
@@ -437,7 +439,7 @@ class Receipt(Shape):
     salt: Hash
 
 
-class SubmissionReply(Shape):
+class SubmissionReply(ResponseModel):
     """The answer to a submission."""
 
     id: Id
@@ -463,7 +465,7 @@ class SubmissionReply(Shape):
     display: DisplayedReply
 
 
-class Submission(Shape):
+class Submission(ResponseModel):
     """A submission, as it was answered."""
 
     id: Id
@@ -480,7 +482,7 @@ class Submission(Shape):
     score_loss: Loss
     improved: bool
     question: int
-    display: Shown
+    display: DisplayValue
 
 
 class OneSubmission(Submission):
@@ -489,7 +491,7 @@ class OneSubmission(Submission):
     receipt: Receipt | None
 
 
-class SubmissionList(Shape):
+class SubmissionList(ResponseModel):
     """Submissions, newest first; ``next`` is the ``before`` of the next page."""
 
     submissions: list[Submission]

@@ -16,20 +16,20 @@ from ladderboard.server._api._models import (
     TokenList,
     Trust,
 )
-from ladderboard.server._api._routes import Slug, TeamId, TokenId, make_router, private
-from ladderboard.server._context import reply, work_of
+from ladderboard.server._api._routes import Slug, TeamId, TokenId, make_router, private_route
+from ladderboard.server._context import get_context, reply
 from ladderboard.server._sandbox import sandbox
 
 router = make_router("organiser")
 _NOTHING = {204: {"description": "Done."}}
-_SILENT = private()
+_SILENT = private_route()
 _SILENT["responses"] |= _NOTHING
 
 
-@router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private())
+@router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private_route())
 async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """Give a team another token; the old one ends, with its sessions."""
-    made = await work_of(request).on_board(
+    made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.rotate_token(caller, team)
     )
     return reply(request, made._asdict())
@@ -40,7 +40,7 @@ async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 )
 async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
-    await work_of(request).on_board(
+    await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.revoke_team_tokens(caller, team)
     )
     return _done()
@@ -54,7 +54,7 @@ async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 )
 async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Take a team off what is shown; no ladder, meter or state changes."""
-    await work_of(request).on_board(
+    await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.disqualify(caller, team)
     )
     return _done()
@@ -68,7 +68,7 @@ async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Respon
 )
 async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team again."""
-    await work_of(request).on_board(
+    await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.disqualify(caller, team, reinstate=True)
     )
     return _done()
@@ -78,33 +78,36 @@ async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Respons
     "/boards/{board}/invitations",
     status_code=201,
     response_model=Invitation,
-    **private(408, 413, 415),
+    **private_route(408, 413, 415),
 )
 async def invite(request: Request, board: Slug, wanted: Days | None = None) -> Response:
     """Make an invitation for one team."""
     days = 7.0 if wanted is None else wanted.days
-    made = await work_of(request).on_board(
+    made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.invite(caller, days=days)
     )
     return reply(request, {"invitation": made}, 201)
 
 
 @router.post(
-    "/boards/{board}/tokens", status_code=201, response_model=NewToken, **private(408, 413, 415)
+    "/boards/{board}/tokens",
+    status_code=201,
+    response_model=NewToken,
+    **private_route(408, 413, 415),
 )
 async def create_token(request: Request, board: Slug, wanted: Trust) -> Response:
     """Make a token for an evaluator or another organiser of this board."""
     role = Role[wanted.role.upper()]
-    made = await work_of(request).on_board(
+    made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.issue_staff_token(caller, role)
     )
     return reply(request, {"token": made}, 201)
 
 
-@router.get("/boards/{board}/tokens", response_model=TokenList, **private())
+@router.get("/boards/{board}/tokens", response_model=TokenList, **private_route())
 async def list_tokens(request: Request, board: Slug) -> Response:
     """Return which tokens and invitations of this board are good, without telling them."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.list_tokens(caller)
     )
     return reply(request, {"tokens": said})
@@ -115,13 +118,13 @@ async def list_tokens(request: Request, board: Slug) -> Response:
 )
 async def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
-    await work_of(request).on_board(
+    await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.revoke_token(caller, token)
     )
     return _done()
 
 
-@router.post("/boards/{board}/pause", response_model=State, **private(409))
+@router.post("/boards/{board}/pause", response_model=State, **private_route(409))
 async def pause_board(request: Request, board: Slug) -> Response:
     """Take no questions until further notice."""
 
@@ -129,11 +132,11 @@ async def pause_board(request: Request, board: Slug) -> Response:
         found.amendments.pause(caller)
         return found.row().status
 
-    said = await work_of(request).on_board(request, board, pause)
+    said = await get_context(request).with_board(request, board, pause)
     return reply(request, {"board": board, "status": said})
 
 
-@router.post("/boards/{board}/resume", response_model=State, **private(408, 409, 413, 415))
+@router.post("/boards/{board}/resume", response_model=State, **private_route(408, 409, 413, 415))
 async def resume_board(request: Request, board: Slug, wanted: Charge | None = None) -> Response:
     """Go on; after a restore, `charge` says how many questions may have been lost."""
     charge = None if wanted is None else wanted.charge
@@ -142,11 +145,13 @@ async def resume_board(request: Request, board: Slug, wanted: Charge | None = No
         found.amendments.resume(caller, charge)
         return found.row().status
 
-    said = await work_of(request).on_board(request, board, resume)
+    said = await get_context(request).with_board(request, board, resume)
     return reply(request, {"board": board, "status": said})
 
 
-@router.patch("/boards/{board}/rules", response_model=BoardSummary, **private(408, 409, 413, 415))
+@router.patch(
+    "/boards/{board}/rules", response_model=BoardSummary, **private_route(408, 409, 413, 415)
+)
 async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Response:
     """Change deadlines, limits, the budget, texts or who sees what; all of it is in the ledger."""
 
@@ -154,10 +159,10 @@ async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Resp
         found.amendments.amend(caller, changes.root)
         return found.as_seen_by(caller).summary()
 
-    return reply(request, await work_of(request).on_board(request, board, amend))
+    return reply(request, await get_context(request).with_board(request, board, amend))
 
 
-_CLOSE = private(409)
+_CLOSE = private_route(409)
 _CLOSE["responses"][200] = {"description": "The final ranking; null without a private split."}
 
 
@@ -169,7 +174,7 @@ async def close_board(request: Request, board: Slug) -> Response:
         final = found.closer.close(caller, sandbox=sandbox)
         return None if final is None else found.as_seen_by(caller).finals()
 
-    return reply(request, await work_of(request).on_board(request, board, close))
+    return reply(request, await get_context(request).with_board(request, board, close))
 
 
 def _done() -> Response:

@@ -11,7 +11,7 @@ from ladderboard._version import __version__
 from ladderboard.server._api._models import Problem
 from ladderboard.server._auth import SESSION
 from ladderboard.server._context import PRIVATE
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 API = "/api/v1"
 OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
@@ -83,7 +83,7 @@ def problems(*more: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def public(*more: int, tagged: bool = True, types: list[str] | None = None) -> dict[str, Any]:
+def public_route(*more: int, tagged: bool = True, types: list[str] | None = None) -> dict[str, Any]:
     """Return the settings of a route that anybody may call; ``types`` are those of its replies."""
     responses = problems(*more)
     extra: dict[str, Any] = {"x-types": types or ["application/json"]}
@@ -94,7 +94,7 @@ def public(*more: int, tagged: bool = True, types: list[str] | None = None) -> d
     return {"responses": responses, "openapi_extra": {"security": OPEN, **extra}}
 
 
-def private(*more: int, **extra: Any) -> dict[str, Any]:
+def private_route(*more: int, **extra: Any) -> dict[str, Any]:
     """Return the settings of a route that needs a token."""
     return {"responses": problems(*more), "openapi_extra": {"security": PRIVATE, **extra}}
 
@@ -118,7 +118,7 @@ class Route(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, with the checks before it."""
         handler = super().get_route_handler()
-        offered = tuple(self._offered())
+        offered = tuple(self._media_types())
         takes_json = self.body_field is not None
         known = {each.alias for each in self.dependant.query_params}
 
@@ -126,7 +126,7 @@ class Route(APIRoute):
             accept = request.headers.get("accept", "*/*")
             if "*/*" not in accept and not _accepts(accept, offered):
                 said = f"This is to be had as {' or '.join(offered)}."
-                raise Refused(406, "not_acceptable", said)
+                raise RequestRefused(406, "not_acceptable", said)
             if request.url.query:
                 _check_query(request, known)
             if takes_json:
@@ -135,7 +135,7 @@ class Route(APIRoute):
 
         return checked
 
-    def _offered(self) -> list[str]:
+    def _media_types(self) -> list[str]:
         """Return the types of this route's replies."""
         extra: dict[str, Any] = self.openapi_extra or {}
         found: list[str] = extra.get("x-types", ["application/json"])
@@ -147,7 +147,7 @@ def _check_query(request: Request, known: set[str]) -> None:
     names = [name for name, _ in request.query_params.multi_items()]
     if len(set(names)) != len(names) or not known.issuperset(names):
         listed = f"only {' and '.join(sorted(known))}, each once" if known else "no parameters"
-        raise Refused(422, "invalid", f"This takes {listed}.")
+        raise RequestRefused(422, "invalid", f"This takes {listed}.")
 
 
 def _check_json(request: Request) -> None:
@@ -157,7 +157,7 @@ def _check_json(request: Request) -> None:
     if not sized or request.headers.get("content-length") == "0":
         return  # there is no body, which is for others to mind
     if kind.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
-        raise Refused(415, "content_type", "Send this as application/json.")
+        raise RequestRefused(415, "content_type", "Send this as application/json.")
 
 
 def _accepts(accept: str, offered: tuple[str, ...]) -> bool:

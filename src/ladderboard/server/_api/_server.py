@@ -9,8 +9,8 @@ from ladderboard.errors import StorageFailed
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._api._models import Health
 from ladderboard.server._api._routes import make_router, problems
-from ladderboard.server._auth import Shown, is_organiser, is_token, unauthorised
-from ladderboard.server._context import PRIVATE, Work, reply, work_of
+from ladderboard.server._auth import Credentials, has_bearer_token, is_organiser, unauthorised
+from ladderboard.server._context import PRIVATE, ServerContext, get_context, reply
 
 router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,10 +26,10 @@ _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 )
 async def health(request: Request) -> Response:
     """Tell whether the server and its database work."""
-    work = work_of(request)
+    context = get_context(request)
     try:
         async with asyncio.timeout(_PATIENCE):  # whoever asks has little of it
-            await work.in_thread(work.boards.list)
+            await context.run_in_thread(context.boards.list)
     except TimeoutError:
         raise StorageFailed(f"The database did not answer within {_PATIENCE:g} seconds.") from None
     return Response(
@@ -54,23 +54,25 @@ async def metrics(request: Request) -> Response:
 
     For the organiser of all boards, or with the token that the server was started with.
     """
-    work = work_of(request)
-    if not is_token(request.headers.get("authorization", ""), work.settings.metrics_token):
+    context = get_context(request)
+    if not has_bearer_token(
+        request.headers.get("authorization", ""), context.settings.metrics_token
+    ):
 
-        def look(shown: Shown | None) -> bool:
-            return is_organiser(work.who.find(shown, None))
+        def look(shown: Credentials | None) -> bool:
+            return is_organiser(context.authenticator.resolve(shown, None))
 
-        if not await work.asked(request, look):
+        if not await context.run_authenticated(request, look):
             raise unauthorised()
-    disks = await work.in_thread(lambda: _free_disk(work))
+    disks = await context.run_in_thread(lambda: _free_disk(context))
     help_ = "Bytes that are free on the disk of the database and of large submissions (spool)."
-    text = work.metrics.write({"ladderboard_disk_free_bytes": (help_, disks)})
+    text = context.metrics.write({"ladderboard_disk_free_bytes": (help_, disks)})
     return reply(request, text.encode(), media_type=_TEXT)
 
 
-def _free_disk(work: Work) -> dict[str, float]:
+def _free_disk(context: ServerContext) -> dict[str, float]:
     """Return how many bytes are free on the disks that may fill up, by label."""
-    storage, places = work.boards.storage, {"spool": work.spool.path}
+    storage, places = context.boards.storage, {"spool": context.spool.path}
     if isinstance(storage, SqliteStorage):
         places["database"] = storage.path.parent
     return {f'of="{name}"': shutil.disk_usage(place).free for name, place in places.items()}

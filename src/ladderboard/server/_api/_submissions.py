@@ -9,12 +9,19 @@ from fastapi import Header, Query, Request, Response
 from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionAnswer, check_text
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
-from ladderboard.server._api._routes import API, Route, Slug, SubmissionId, make_router, private
+from ladderboard.server._api._routes import (
+    API,
+    Route,
+    Slug,
+    SubmissionId,
+    make_router,
+    private_route,
+)
 from ladderboard.server._content_types import CONTENT_TYPES
-from ladderboard.server._context import Work, reply, work_of
+from ladderboard.server._context import ServerContext, get_context, reply
 from ladderboard.server._middleware import LARGE
 from ladderboard.server._sandbox import Spec
-from ladderboard.server._uploads import BodyLimits, Received, receive
+from ladderboard.server._uploads import BodyLimits, ReceivedBody, receive
 
 router = make_router("submissions")
 _MESSAGE = 500  # characters
@@ -57,7 +64,7 @@ _BODY = {
     },
 }
 _LOCATION = {"Location": {"description": "The submission.", "schema": {"type": "string"}}}
-_SUBMIT = private(408, 409, 413, 415, 507, requestBody=_BODY)
+_SUBMIT = private_route(408, 409, 413, 415, 507, requestBody=_BODY)
 _SUBMIT["responses"] |= {
     201: {"description": "A question was asked, and this is the answer.", "headers": _LOCATION},
     200: {
@@ -72,7 +79,7 @@ _PLAIN_SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
 _PLAIN_KEY = re.compile("[ -~]{1,255}")
 
 
-class _Straight(Route):
+class _UploadRoute(Route):
     """A route that goes straight to its function where there is little to look at.
 
     To find and check parameters takes as long as much of the rest, and most submissions have a
@@ -84,7 +91,7 @@ class _Straight(Route):
         """Return the handler."""
         handler = super().get_route_handler()
 
-        async def straight(request: Request) -> Response:
+        async def skip_validation(request: Request) -> Response:
             board, keys = request.path_params["board"], request.headers.getlist("idempotency-key")
             if (
                 request.scope["query_string"]
@@ -96,7 +103,7 @@ class _Straight(Route):
                 return await handler(request)
             return await submit(request, board, idempotency_key=keys[0] if keys else None)
 
-        return straight
+        return skip_validation
 
 
 async def submit(
@@ -110,7 +117,7 @@ async def submit(
     answer: SubmissionAnswer = await accept_submission(
         request, board, team=team, message=message, retry=idempotency_key
     )
-    prefix = work_of(request).settings.prefix
+    prefix = get_context(request).settings.prefix
     return reply(
         request,
         answer.describe(),
@@ -125,12 +132,12 @@ router.add_api_route(
     methods=["POST"],
     status_code=201,
     response_model=SubmissionReply,
-    route_class_override=_Straight,
+    route_class_override=_UploadRoute,
     **_SUBMIT,
 )
 
 
-@router.get("/boards/{board}/submissions", response_model=SubmissionList, **private())
+@router.get("/boards/{board}/submissions", response_model=SubmissionList, **private_route())
 async def list_submissions(
     request: Request,
     board: Slug,
@@ -145,21 +152,23 @@ async def list_submissions(
     def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
         return found.as_seen_by(caller).submissions(team, limit=limit, before=before)
 
-    said = await work_of(request).on_board(request, board, look)
+    said = await get_context(request).with_board(request, board, look)
     last = said[-1]["number"] if len(said) == limit and said[-1]["number"] > 1 else None
     return reply(request, {"submissions": said, "next": last})
 
 
-@router.get("/boards/{board}/submissions/{submission}", response_model=OneSubmission, **private())
+@router.get(
+    "/boards/{board}/submissions/{submission}", response_model=OneSubmission, **private_route()
+)
 async def get_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
     """Return one submission, with its receipt."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)
     )
     return reply(request, said)
 
 
-class _Desk(NamedTuple):
+class UploadContext(NamedTuple):
     """What must be known before a body is read."""
 
     board: Board
@@ -182,27 +191,31 @@ async def accept_submission(
 
     A ``form`` of ours was checked before.
     """
-    work = work_of(request)
-    received = work.boards.world.clock()
-    told = _Told(received, team, message, retry)
-    desk = await work.on_board(request, slug, lambda *found: _sit(work, told, *found), form=form)
+    context = get_context(request)
+    received = context.boards.world.clock()
+    meta = SubmissionMeta(received, team, message, retry)
+    upload = await context.with_board(
+        request, slug, lambda *found: _authorize_upload(context, meta, *found), form=form
+    )
     # An evaluator is stopped for the team whose files are bad, and not for the others.
-    culprit = (slug, desk.caller.team or (desk.caller.credential, team))
-    work.invalid.check(culprit)
-    async with work.uploads.turn(culprit) as waited:
+    culprit = (slug, upload.caller.team or (upload.caller.credential, team))
+    context.invalid.check(culprit)
+    async with context.uploads.slot(culprit) as waited:
         if waited:  # the submissions before this one may have used up a limit
-            await work.in_thread(lambda: _authorize(desk.board, desk.caller, told))
-            work.invalid.check(culprit)
+            await context.run_in_thread(
+                lambda: _check_may_submit(upload.board, upload.caller, meta)
+            )
+            context.invalid.check(culprit)
         request.scope[LARGE] = True
         try:
-            async with await receive(request, desk.limits, work.spool) as body:
-                return await _ask(work, desk, body, told)
+            async with await receive(request, upload.limits, context.spool) as body:
+                return await _score_upload(context, upload, body, meta)
         except InvalidPredictions:
-            work.invalid.spend(culprit)
+            context.invalid.record(culprit)
             raise
 
 
-class _Told(NamedTuple):
+class SubmissionMeta(NamedTuple):
     """What came along with a body."""
 
     received: int
@@ -211,34 +224,40 @@ class _Told(NamedTuple):
     retry: str | None
 
 
-def _authorize(board: Board, caller: Caller, told: _Told) -> None:
-    board.authorize_upload(caller, told.received, team=told.team, retry=told.retry)
+def _check_may_submit(board: Board, caller: Caller, meta: SubmissionMeta) -> None:
+    board.authorize_upload(caller, meta.received, team=meta.team, retry=meta.retry)
 
 
-def _sit(work: Work, told: _Told, board: Board, caller: Caller) -> _Desk:
+def _authorize_upload(
+    context: ServerContext, meta: SubmissionMeta, board: Board, caller: Caller
+) -> UploadContext:
     """Find out who sends; refuse what cannot be taken now, before its body is read."""
-    _authorize(board, caller, told)
+    _check_may_submit(board, caller, meta)
     row = board.cached_row()
     rules = board.rules_of(row)
     scorer = board.scorer_of(row)
     limits = rules.files.limits
     seconds = rules.files.seconds
     key = (board.book.name, row.epoch, limits.bytes, limits.rows, seconds)
-    spec = work.specs.get(slug := board.slug)
+    spec = context.specs.get(slug := board.slug)
     if spec is None or spec[0] != key:
-        spec = work.specs[slug] = (key, Spec(scorer.roster, scorer.loss, limits, seconds))
-    patience = work.settings.body_seconds
-    return _Desk(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
+        spec = context.specs[slug] = (key, Spec(scorer.roster, scorer.loss, limits, seconds))
+    patience = context.settings.body_seconds
+    return UploadContext(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
 
 
-async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> SubmissionAnswer:
-    said = told.message if body.message is None else body.message
+async def _score_upload(
+    context: ServerContext, upload: UploadContext, body: ReceivedBody, meta: SubmissionMeta
+) -> SubmissionAnswer:
+    said = meta.message if body.message is None else body.message
     message = check_text("A message", said, at_most=_MESSAGE, lines=True)
-    submission = await work.parsers.read(desk.key, desk.spec, body)
+    submission = await context.parsers.read(upload.key, upload.spec, body)
     sent = IncomingSubmission(
         submission=submission,
-        received=told.received,
+        received=meta.received,
         message=message,
-        retry=told.retry,
+        retry=meta.retry,
     )
-    return await work.in_thread(lambda: desk.board.submit(desk.caller, sent, told.team), write=True)
+    return await context.run_in_thread(
+        lambda: upload.board.submit(upload.caller, sent, meta.team), write=True
+    )

@@ -13,9 +13,9 @@ from ladderboard.server._api._models import (
     Team,
     TeamList,
 )
-from ladderboard.server._api._routes import Slug, make_router, private, public
-from ladderboard.server._context import reply, work_of
-from ladderboard.server._rate_limits import address_of
+from ladderboard.server._api._routes import Slug, make_router, private_route, public_route
+from ladderboard.server._context import get_context, reply
+from ladderboard.server._rate_limits import client_address
 
 router = make_router("teams")
 
@@ -24,26 +24,26 @@ router = make_router("teams")
     "/boards/{board}/teams",
     status_code=201,
     response_model=NewTeam,
-    **public(408, 409, 413, 415, tagged=False),
+    **public_route(408, 409, 413, 415, tagged=False),
 )
 async def register_team(request: Request, board: Slug, wanted: Registration) -> Response:
     """Register a team; its token is told here, and never again."""
-    work = work_of(request)
-    caller = await work.on_board(request, board, lambda _, caller: caller)
+    context = get_context(request)
+    caller = await context.with_board(request, board, lambda _, caller: caller)
     if caller.role < Role.ORGANISER:
-        work.registrations.check(address_of(request))
-        work.registrations.spend(address_of(request))
+        context.registrations.check(client_address(request))
+        context.registrations.record(client_address(request))
 
     def make() -> TeamWithToken:
-        return work.boards.open(board).teams.register_or_create(
+        return context.boards.open(board).teams.register_or_create(
             caller, wanted.name, wanted.invitation
         )
 
-    made = await work.in_thread(make)
+    made = await context.run_in_thread(make)
     return reply(request, made._asdict(), 201)
 
 
-@router.get("/boards/{board}/teams", response_model=TeamList, **private())
+@router.get("/boards/{board}/teams", response_model=TeamList, **private_route())
 async def list_teams(
     request: Request,
     board: Slug,
@@ -55,40 +55,40 @@ async def list_teams(
     def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
         return found.as_seen_by(caller).teams(limit=limit, after=after)
 
-    said = await work_of(request).on_board(request, board, look)
+    said = await get_context(request).with_board(request, board, look)
     last = said[-1]["number"] if len(said) == limit else None
     return reply(request, {"teams": said, "next": last})
 
 
-@router.get("/boards/{board}/team", response_model=Team, **private())
+@router.get("/boards/{board}/team", response_model=Team, **private_route())
 async def get_team(request: Request, board: Slug) -> Response:
     """Return one's own affairs: limits, release, and when the next question may come."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).team()
     )
     return reply(request, said)
 
 
-@router.post("/boards/{board}/team/token", response_model=NewTeam, **private())
+@router.post("/boards/{board}/team/token", response_model=NewTeam, **private_route())
 async def rotate_own_token(request: Request, board: Slug) -> Response:
     """Give one's own team another token; the old one ends, with its sessions."""
-    made = await work_of(request).on_board(
+    made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.rotate_token(caller)
     )
     return reply(request, made._asdict())
 
 
-@router.get("/boards/{board}/selections", response_model=SelectionList, **private())
+@router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())
 async def get_selections(request: Request, board: Slug) -> Response:
     """Return what one's own team selected for the finals; nothing: its default."""
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).selections()
     )
     return reply(request, {"submissions": said})
 
 
 @router.put(
-    "/boards/{board}/selections", response_model=SelectionList, **private(408, 409, 413, 415)
+    "/boards/{board}/selections", response_model=SelectionList, **private_route(408, 409, 413, 415)
 )
 async def select(request: Request, board: Slug, wanted: Choice) -> Response:
     """Select submissions for the finals, in place of those selected before."""
@@ -97,5 +97,5 @@ async def select(request: Request, board: Slug, wanted: Choice) -> Response:
         found.closer.select_submissions(caller, wanted.submissions)
         return found.as_seen_by(caller).selections()
 
-    said = await work_of(request).on_board(request, board, choose)
+    said = await get_context(request).with_board(request, board, choose)
     return reply(request, {"submissions": said})

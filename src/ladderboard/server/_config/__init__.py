@@ -8,9 +8,9 @@ from ladderboard.server._config._definitions import (
     SETTINGS,
     VARIABLES,
     Variable,
-    file_of,
     has_password,
-    strangers,
+    sqlite_path,
+    unknown_variables,
     without_password,
 )
 from ladderboard.server._config._sources import Found, Value, find_settings
@@ -22,9 +22,9 @@ __all__ = [
     "Found",
     "Value",
     "Variable",
-    "file_of",
     "find_settings",
     "has_password",
-    "strangers",
+    "sqlite_path",
+    "unknown_variables",
     "without_password",
 ]

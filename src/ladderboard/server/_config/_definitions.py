@@ -45,7 +45,7 @@ def check_database(place: str, address: str) -> None:
         )
 
 
-def file_of(address: str) -> str | None:
+def sqlite_path(address: str) -> str | None:
     """Return the file that a database is; None where it is elsewhere."""
     if address.startswith(_SQLITE):
         return address.removeprefix(_SQLITE)
@@ -73,7 +73,7 @@ def without_password(address: str) -> str:
     """
     if has_libpq_password(address):
         return "***"
-    if file_of(address) is not None:
+    if sqlite_path(address) is not None:
         return address
     found = _ADDRESS.fullmatch(address)
     if found is None:
@@ -90,7 +90,7 @@ def _safe(part: str) -> str:
     return f"{name}=***" if equals and value and secret else part
 
 
-class Kind(NamedTuple):
+class SettingType(NamedTuple):
     """What a setting may be: in a word, as a file has it, and as text."""
 
     word: str
@@ -98,27 +98,27 @@ class Kind(NamedTuple):
     typed: Callable[[str], Any] = str
 
 
-def _refused(name: str, rule: str, given: Any) -> InvalidSetting:
+def _invalid(name: str, rule: str, given: Any) -> InvalidSetting:
     return InvalidSetting(f"{name} must be {rule}; got {_settings.safe_repr(given)}.")
 
 
 def _text(name: str, given: Any) -> str:
     if not isinstance(given, str) or not given or not given.isprintable():
-        raise _refused(name, "text on one line", given)
+        raise _invalid(name, "text on one line", given)
     return given
 
 
 def _url(name: str, given: Any) -> str:
     if not isinstance(given, str) or not given.startswith(("http://", "https://")):
-        raise _refused(name, "like https://boards.example.org", given)
+        raise _invalid(name, "like https://boards.example.org", given)
     return _text(name, given)
 
 
 def _token(name: str, given: Any) -> str:
     if not isinstance(given, str) or not given.isascii() or not given.isprintable():
-        raise _refused(name, "one word of plain characters", given)
+        raise _invalid(name, "one word of plain characters", given)
     if not given or " " in given:
-        raise _refused(name, "one word of plain characters", given)
+        raise _invalid(name, "one word of plain characters", given)
     return given
 
 
@@ -126,7 +126,7 @@ def _path(name: str, given: Any) -> Path:
     if isinstance(given, os.PathLike):
         given = os.fspath(given)
     if not isinstance(given, str) or not given or "\0" in given:
-        raise _refused(name, "a path", given)
+        raise _invalid(name, "a path", given)
     try:
         return Path(given).expanduser()
     except RuntimeError:  # nobody knows whose home is meant
@@ -135,7 +135,7 @@ def _path(name: str, given: Any) -> Path:
 
 def _flag(name: str, given: Any) -> bool:
     if not isinstance(given, bool):
-        raise _refused(name, "true or false", given)
+        raise _invalid(name, "true or false", given)
     return given
 
 
@@ -147,13 +147,13 @@ def _typed_flag(text: str) -> bool | str:
 def _list(name: str, given: Any) -> tuple[str, ...]:
     each = [given] if isinstance(given, str) else given
     if not isinstance(each, list) or not all(isinstance(one, str) and one for one in each):
-        raise _refused(name, 'a list such as ["10.0.0.1", "10.0.0.2"]', given)
+        raise _invalid(name, 'a list such as ["10.0.0.1", "10.0.0.2"]', given)
     return tuple(_text(name, one.strip()) for one in ",".join(each).split(",") if one.strip())
 
 
 def _rate(name: str, given: Any) -> tuple[int, float]:
     if not isinstance(given, list) or len(given) != 2:
-        raise _refused(
+        raise _invalid(
             name, "two numbers, how many at once and the seconds until one more, [30, 10]", given
         )
     return (
@@ -171,29 +171,31 @@ def _typed_number(text: str) -> int | float | str:
     return text
 
 
-def whole(at_least: int, at_most: int | None = None) -> Kind:
+def integer_type(at_least: int, at_most: int | None = None) -> SettingType:
     """Return the kind of whole numbers within limits."""
 
     def read(name: str, given: Any) -> int:
         return _settings.integer(name, given, at_least=at_least, at_most=at_most)
 
-    return Kind("whole number", read, _typed_number)
+    return SettingType("whole number", read, _typed_number)
 
 
-def number(above: float) -> Kind:
+def number_type(above: float) -> SettingType:
     """Return the kind of numbers above a limit."""
-    return Kind(
+    return SettingType(
         "number", lambda name, given: _settings.number(name, given, above=above), _typed_number
     )
 
 
-TEXT = Kind("text", _text)
-URL = Kind("text", _url)
-TOKEN = Kind("text", _token)
-PATH = Kind("path", _path)
-FLAG = Kind("true or false", _flag, _typed_flag)
-LIST = Kind("list", _list, lambda text: text.split(","))
-RATE = Kind("two numbers", _rate, lambda text: [_typed_number(each) for each in text.split(",")])
+TEXT = SettingType("text", _text)
+URL = SettingType("text", _url)
+TOKEN = SettingType("text", _token)
+PATH = SettingType("path", _path)
+FLAG = SettingType("true or false", _flag, _typed_flag)
+LIST = SettingType("list", _list, lambda text: text.split(","))
+RATE = SettingType(
+    "two numbers", _rate, lambda text: [_typed_number(each) for each in text.split(",")]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +219,7 @@ class Setting:
     """
 
     name: str
-    kind: Kind = field(repr=False)
+    kind: SettingType = field(repr=False)
     default: Any
     meaning: str
     option: str | None = None
@@ -245,9 +247,9 @@ class Setting:
             check_database(place, value)
         if base is not None and self.kind is PATH:
             return base / value
-        if base is not None and self.name == "database" and file_of(value) is not None:
-            whole = os.fspath(base / Path(str(file_of(value))).expanduser())
-            return f"sqlite:///{whole}" if value.startswith("sqlite:///") else whole
+        if base is not None and self.name == "database" and sqlite_path(value) is not None:
+            absolute = os.fspath(base / Path(str(sqlite_path(value))).expanduser())
+            return f"sqlite:///{absolute}" if value.startswith("sqlite:///") else absolute
         return value
 
     def take_text(self, place: str, text: str) -> Any:
@@ -295,14 +297,14 @@ _ROWS = (
     ),
     Setting(
         name="serve.port",
-        kind=whole(0, 65535),
+        kind=integer_type(0, 65535),
         default=8000,
         option="--port",
         meaning="The port to listen on; 0 for any that is free.",
     ),
     Setting(
         name="serve.workers",
-        kind=whole(1, 256),
+        kind=integer_type(1, 256),
         default=1,
         option="--workers",
         meaning="How many processes answer; several need PostgreSQL.",
@@ -336,13 +338,13 @@ _ROWS = (
     ),
     Setting(
         name="serve.parsers",
-        kind=whole(1, 256),
+        kind=integer_type(1, 256),
         default=2,
         meaning="How many processes read submissions, for each that answers.",
     ),
     Setting(
         name="serve.threads",
-        kind=whole(1, 1000),
+        kind=integer_type(1, 1000),
         default=32,
         meaning="How many requests each process works on at once.",
     ),
@@ -362,25 +364,25 @@ _ROWS = (
     ),
     Setting(
         name="serve.body_seconds",
-        kind=number(0),
+        kind=number_type(0),
         default=300.0,
         meaning="How long a submission may take to come in, in seconds.",
     ),
     Setting(
         name="serve.session_seconds",
-        kind=whole(1),
+        kind=integer_type(1),
         default=12 * 3600,
         meaning="How long somebody stays signed in on the pages, in seconds.",
     ),
     Setting(
         name="serve.trial_seconds",
-        kind=number(0),
+        kind=number_type(0),
         default=900.0,
         meaning="How long attackers that an organiser lets play may take, in seconds.",
     ),
     Setting(
         name="serve.address_connections",
-        kind=whole(1),
+        kind=integer_type(1),
         default=100,
         meaning="How many connections one client address may have at each process; behind a "
         "trusted proxy, how many requests under way.",
@@ -468,7 +470,7 @@ VARIABLES: tuple[Variable, ...] = (
 )
 
 
-def strangers(environment: Mapping[str, str]) -> list[str]:
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for every variable that looks like one of ours and is none.
 
     >>> strangers({"LADDERBOARD_SERVE_PROT": "80", "PATH": "/bin"})

@@ -50,7 +50,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise InvalidSetting(
             f"Anybody on this machine may write the settings file {path}. Type: chmod o-w {path}"
         )
-    found = _flat(path, _parsed(path, held))
+    found = _flatten(path, _parse_toml(path, held))
     secrets = [name for name, value in found.items() if SETTINGS[name].hides(value)]
     if others and secrets and mode & 0o004:
         raise InvalidSetting(
@@ -64,7 +64,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     }
 
 
-def _parsed(path: Path, held: bytes) -> dict[str, Any]:
+def _parse_toml(path: Path, held: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(held.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def _parsed(path: Path, held: bytes) -> dict[str, Any]:
         raise InvalidSetting(f"The settings file {path} is too deep to be one.") from None
 
 
-def _flat(path: Path, said: dict[str, Any]) -> dict[str, Any]:
+def _flatten(path: Path, said: dict[str, Any]) -> dict[str, Any]:
     """Return values by the settings' names; refuse what is none."""
     found: dict[str, Any] = {}
     for key, value in said.items():
@@ -94,11 +94,13 @@ def _flat(path: Path, said: dict[str, Any]) -> dict[str, Any]:
             found[key] = value
     for name in found:
         if name not in SETTINGS:
-            raise InvalidSetting(f"{_shown(name)} in {path} is no setting; {_meant(name)}")
+            raise InvalidSetting(
+                f"{_printable_name(name)} in {path} is no setting; {_suggest_setting(name)}"
+            )
     return found
 
 
-def _meant(name: str) -> str:
+def _suggest_setting(name: str) -> str:
     """Return what somebody may have meant who wrote this name."""
     keys = {each.rpartition(".")[2]: each for each in SETTINGS}
     alone = name.rpartition(".")[2]
@@ -109,7 +111,7 @@ def _meant(name: str) -> str:
     return f"is {keys[near[0]]} meant?" if near else "ladderboard settings lists all."
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     return name if name.isprintable() and len(name) <= 80 else repr(name)[:80]
 
 
@@ -192,7 +194,7 @@ def find_settings(
     for name in only:
         setting = SETTINGS[name]
         if given.get(name) is not None:
-            values[name] = Value(setting, _typed(setting, given[name]), "command line")
+            values[name] = Value(setting, _parse_option(setting, given[name]), "command line")
         elif variables.get(setting.variable):
             text = variables[setting.variable]
             values[name] = Value(setting, setting.take_text(setting.variable, text), "environment")
@@ -205,7 +207,7 @@ def find_settings(
     return Found(file, values)
 
 
-def _typed(setting: Setting, given: Any) -> Any:
+def _parse_option(setting: Setting, given: Any) -> Any:
     place = setting.option or setting.name
     return setting.take_text(place, given) if isinstance(given, str) else setting.take(place, given)
 

@@ -3,8 +3,8 @@
 Every check is a function that returns findings. Nothing here needs an extra.
 """
 
-from ladderboard.server._doctor._examine import examine
+from ladderboard.server._doctor._examine import check_installation
 from ladderboard.server._doctor._finding import Finding
 from ladderboard.server._doctor._machine import EXTRAS, Extra
 
-__all__ = ["EXTRAS", "Extra", "Finding", "examine"]
+__all__ = ["EXTRAS", "Extra", "Finding", "check_installation"]

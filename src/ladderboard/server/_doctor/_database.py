@@ -33,7 +33,7 @@ from ladderboard.ledger import (
     load_psycopg,
     translate_sqlite_error,
 )
-from ladderboard.server._doctor._finding import may_write, note, ok, others, problem
+from ladderboard.server._doctor._finding import may_write, note, ok, other_readers, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ _PLACE = "kept signing key"
 _BACK = "Put it back from where its copy is kept: without it nobody can go on."
 
 
-class Seen(NamedTuple):
+class DatabaseState(NamedTuple):
     """What was seen in a database.
 
     ``behind`` says that an older Ladderboard wrote it, so that it is brought up to date when it is
@@ -87,13 +87,13 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def is_left(path: Path) -> bool:
+def was_interrupted(path: Path) -> bool:
     """Tell whether a file was left in the middle, as when a machine stops: a log, and no memory."""
     return _has_log(path) and not path.with_name(f"{path.name}-shm").exists()
 
 
 @contextmanager
-def look_into_file(path: Path) -> Iterator[Run]:
+def open_sqlite_readonly(path: Path) -> Iterator[Run]:
     """Give what runs statements on an SQLite file.
 
     Not for a process that has the file open otherwise: see ``SqliteConnection``.
@@ -101,7 +101,7 @@ def look_into_file(path: Path) -> Iterator[Run]:
     # Without a log nobody writes, and the file is all there is; SQLite would begin a log even to
     # read. With one, SQLite reads the memory that its users share. Where that is missing it would
     # be made from the log, so what is in the log alone stays unseen.
-    shared = _has_log(path) and not is_left(path)
+    shared = _has_log(path) and not was_interrupted(path)
     quiet = "mode=ro&readonly_shm=1" if shared else "immutable=1"
     try:
         uri = f"file:{quote(os.fsencode(path))}?{quiet}"
@@ -114,7 +114,7 @@ def look_into_file(path: Path) -> Iterator[Run]:
 
 
 @contextmanager
-def look_into_postgres(url: str) -> Iterator[tuple[Run, Any]]:
+def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
     """Give what runs statements in PostgreSQL, where they may only read, and the connection."""
     driver = load_psycopg()
     address = PostgresAddress(url.replace("postgres://", "postgresql://", 1))
@@ -133,7 +133,7 @@ def look_into_postgres(url: str) -> Iterator[tuple[Run, Any]]:
         yield run, connection
 
 
-def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
+def read_database_state(run: Run, version: object, tables: set[str], where: str) -> DatabaseState:
     """Return what is in a database of this format, and refuse what is none of ours."""
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"{where} is damaged: it does not say its format.")
@@ -142,7 +142,7 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
         part = int(run(f"SELECT version FROM main.{BOARD_SCHEMA.name}_format")[0][0])  # noqa: S608
     behind = version < latest_format() or part < len(BOARD_SCHEMA.migrations)
     if version > latest_format() or part > len(BOARD_SCHEMA.migrations):
-        return Seen(version, behind=False, ahead=True)
+        return DatabaseState(version, behind=False, ahead=True)
     if not set(TABLE_NAMES) <= tables:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
     boards = run("SELECT count(*) FROM main.board")[0][0] if part else 0
@@ -152,7 +152,7 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
         for row in run(_LAST, (book * _ENTRIES, (book + 1) * _ENTRIES))
     ]
     sealed = run(_KEY, (SERVER_BOOK,))
-    return Seen(
+    return DatabaseState(
         version,
         behind=behind,
         ahead=False,
@@ -162,7 +162,7 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
     )
 
 
-def check_file(path: Path) -> tuple[list[Finding], Seen | None]:
+def check_file(path: Path) -> tuple[list[Finding], DatabaseState | None]:
     """Look at a file, and into it."""
     if path.is_dir():
         said = problem(_ABOUT, f"{path} is a directory.", "A database is one file: name that.")
@@ -177,25 +177,36 @@ def check_file(path: Path) -> tuple[list[Finding], Seen | None]:
             "ladderboard serve DIR or ladderboard board create DIR makes it; if there should be "
             "one, look at ladderboard settings for where it is looked for",
         )
-        return [said, *_writable(path)], None
+        return [said, *_check_writable(path)], None
     try:
-        with look_into_file(path) as run:
+        with open_sqlite_readonly(path) as run:
             version = run("PRAGMA user_version")[0][0]
-            seen = see(run, version, {row[0] for row in run(_SQLITE_TABLES)}, str(path))
+            seen = read_database_state(
+                run, version, {row[0] for row in run(_SQLITE_TABLES)}, str(path)
+            )
     except LadderboardError as error:
-        if is_left(path):  # all of it may be in the log
-            return [_left(path), *_writable(path), _private(path)], None
+        if was_interrupted(path):  # all of it may be in the log
+            return [
+                _interrupted_finding(path),
+                *_check_writable(path),
+                _check_permissions(path),
+            ], None
         return [problem(_ABOUT, str(error), "Restore it from a backup.")], None
-    left = [_left(path)] if is_left(path) else []
-    return [formatted(seen, str(path)), *left, *_writable(path), _private(path)], seen
+    left = [_interrupted_finding(path)] if was_interrupted(path) else []
+    return [
+        check_format(seen, str(path)),
+        *left,
+        *_check_writable(path),
+        _check_permissions(path),
+    ], seen
 
 
-def _left(path: Path) -> Finding:
+def _interrupted_finding(path: Path) -> Finding:
     said = f"{path} was not closed: the machine stopped. Its log may hold more than was looked at."
     return note(_ABOUT, said, "Nothing: whoever opens it next goes on from the log.")
 
 
-def formatted(seen: Seen, where: str) -> Finding:
+def check_format(seen: DatabaseState, where: str) -> Finding:
     """Say which format a database is in, and what will become of it."""
     if seen.ahead:
         return problem(
@@ -214,7 +225,7 @@ def formatted(seen: Seen, where: str) -> Finding:
     return ok(_ABOUT, f"{where} has {boards}, in format {seen.version}.")
 
 
-def _writable(path: Path) -> list[Finding]:
+def _check_writable(path: Path) -> list[Finding]:
     """Tell whether we could write the file and, beside it, its log."""
     beside = [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
     closed = [each for each in (path.parent, *beside) if each.exists() and not may_write(each)]
@@ -223,7 +234,7 @@ def _writable(path: Path) -> list[Finding]:
     return [
         problem(
             "writing",
-            f"{closed[0]} may not be written by this user (number {_user()}), or the disk is "
+            f"This user (number {_user_number()}) may not write {closed[0]}, or the disk is "
             "mounted read-only.",
             "Run this as the user who serves; else give it to that user: chown, chmod u+rw, or "
             "mount -o remount,rw",
@@ -231,11 +242,11 @@ def _writable(path: Path) -> list[Finding]:
     ]
 
 
-def _user() -> str:
+def _user_number() -> str:
     return str(os.geteuid()) if hasattr(os, "geteuid") else "?"
 
 
-def _private(path: Path) -> Finding:
+def _check_permissions(path: Path) -> Finding:
     """Tell whether others may read the file, or put another in its place."""
     about = "privacy"
     folder = path.parent.stat().st_mode
@@ -247,7 +258,7 @@ def _private(path: Path) -> Finding:
         )
     beside = [path.with_name(path.name + end) for end in ("", "-wal")]
     for each in beside:
-        who = others(each) if each.exists() else ""
+        who = other_readers(each) if each.exists() else ""
         if who == "anybody":
             said = f"Anybody on this machine may open {each}: labels, tokens' hashes, submissions."
             return problem(about, said, f"chmod 600 {each}")
@@ -257,20 +268,20 @@ def _private(path: Path) -> Finding:
     return ok(about, f"Only its owner may open {path}.")
 
 
-class Told(NamedTuple):
+class DatabaseCheck(NamedTuple):
     """What was found out: findings, what was seen, and how far the server's clock is ahead."""
 
     findings: list[Finding]
-    seen: Seen | None = None
+    seen: DatabaseState | None = None
     ahead: float | None = None
 
 
-def check_postgres(url: str, connections: int) -> Told:
+def check_postgres(url: str, connections: int) -> DatabaseCheck:
     """Look at a server, and into its database; ``connections`` is how many we may want at once."""
     try:
         address = repr(PostgresAddress(url.replace("postgres://", "postgresql://", 1)))
-        with look_into_postgres(url) as (run, connection):
-            said = [_version(connection.info.server_version), _settings(run)]
+        with open_postgres_readonly(url) as (run, connection):
+            said = [_check_version(connection.info.server_version), _check_durability(run)]
             before = time.time()
             now, standby = run(_NOW)[0]
             ahead = now - (before + time.time()) / 2
@@ -282,16 +293,16 @@ def check_postgres(url: str, connections: int) -> Told:
                         "Name the server that is written to.",
                     )
                 )
-            said += _room(run, connections)
-            inside, seen = _inside(run, address)
+            said += _check_connection_limit(run, connections)
+            inside, seen = _check_schema(run, address)
     except MissingDependency as error:
-        return Told([problem(_ABOUT, f"{error}", "pip install 'ladderboard[server]'")])
+        return DatabaseCheck([problem(_ABOUT, f"{error}", "pip install 'ladderboard[server]'")])
     except LadderboardError as error:
-        return Told([problem(_ABOUT, str(error), _what_to_do(str(error)))])
-    return Told([inside, *said], seen, ahead)
+        return DatabaseCheck([problem(_ABOUT, str(error), _advise(str(error)))])
+    return DatabaseCheck([inside, *said], seen, ahead)
 
 
-def _what_to_do(said: str) -> str:
+def _advise(said: str) -> str:
     if "cannot be read" in said or "must look like" in said:
         return "Correct the address: ladderboard settings shows where it comes from."
     if "password" in said:
@@ -299,14 +310,14 @@ def _what_to_do(said: str) -> str:
     return "See that PostgreSQL runs, that the address is right, and that pg_hba.conf lets us in."
 
 
-def _version(number: int) -> Finding:
+def _check_version(number: int) -> Finding:
     shown = f"PostgreSQL {number // 10000}.{number % 10000}"
     if number < _OLDEST:
         return problem("PostgreSQL", f"{shown} is too old.", "Use PostgreSQL 10 or newer.")
     return ok("PostgreSQL", f"{shown}.")
 
 
-def _settings(run: Run) -> Finding:
+def _check_durability(run: Run) -> Finding:
     about = "durability"
     found: dict[str, str] = dict(run(_SETTINGS, ([*_SAFE, "server_encoding"],)))
     for name in _SAFE:
@@ -327,7 +338,7 @@ def _settings(run: Run) -> Finding:
     return ok(about, f"{safe}, encoding {encoding}.")
 
 
-def _room(run: Run, wanted: int) -> list[Finding]:
+def _check_connection_limit(run: Run, wanted: int) -> list[Finding]:
     names = ["max_connections", "superuser_reserved_connections"]
     found = {name: int(value) for name, value in run(_SETTINGS, (names,))}
     room = found["max_connections"] - found["superuser_reserved_connections"]
@@ -342,7 +353,7 @@ def _room(run: Run, wanted: int) -> list[Finding]:
     ]
 
 
-def _inside(run: Run, address: str) -> tuple[Finding, Seen | None]:
+def _check_schema(run: Run, address: str) -> tuple[Finding, DatabaseState | None]:
     tables = {row[0] for row in run(_POSTGRES_TABLES, (SCHEMA,))}
     if not tables:
         if not run(_MAKE)[0][0]:
@@ -363,17 +374,17 @@ def _inside(run: Run, address: str) -> tuple[Finding, Seen | None]:
             "Name the user who made them.",
         ), None
     rows = run("SELECT version FROM main.format") if "format" in tables else []
-    seen = see(run, rows[0][0] if len(rows) == 1 else None, tables, address)
-    return formatted(seen, address), seen
+    seen = read_database_state(run, rows[0][0] if len(rows) == 1 else None, tables, address)
+    return check_format(seen, address), seen
 
 
 def check_key(key_file: Path | None, sealed: bytes | None, database: Path | None) -> list[Finding]:
     """Look at the key file; ``sealed`` is what it must open, None where there is nothing yet."""
     if key_file is None:
-        return [_without(sealed)]
+        return [_check_no_key(sealed)]
     if key_file.exists():
-        wrong = _opened(key_file, sealed)
-        return _kept(key_file, sealed, database) if wrong is None else [wrong]
+        wrong = _check_key_opens(key_file, sealed)
+        return _check_key_location(key_file, sealed, database) if wrong is None else [wrong]
     if sealed is None:
         return [
             note(_KEY_FILE, f"There is no key file {key_file} yet; it is made with the database.")
@@ -381,7 +392,7 @@ def check_key(key_file: Path | None, sealed: bytes | None, database: Path | None
     return [problem(_KEY_FILE, f"There is no key file {key_file}.", _BACK)]
 
 
-def _opened(key_file: Path, sealed: bytes | None) -> Finding | None:
+def _check_key_opens(key_file: Path, sealed: bytes | None) -> Finding | None:
     """Try a key file on what it must open; None if it is the right one."""
     try:
         key = read_key_file(key_file)
@@ -396,9 +407,11 @@ def _opened(key_file: Path, sealed: bytes | None) -> Finding | None:
     return None
 
 
-def _kept(key_file: Path, sealed: bytes | None, database: Path | None) -> list[Finding]:
+def _check_key_location(
+    key_file: Path, sealed: bytes | None, database: Path | None
+) -> list[Finding]:
     """Look where a key file lies, and who may read it."""
-    who = others(key_file)
+    who = other_readers(key_file)
     if who == "anybody":
         said = f"Anybody on this machine may read the key file {key_file}."
         return [problem(_KEY_FILE, said, f"chmod 600 {key_file}")]
@@ -407,13 +420,13 @@ def _kept(key_file: Path, sealed: bytes | None, database: Path | None) -> list[F
     if who:
         do = f"If that is not meant: chmod 600 {key_file}"
         found.append(note(_KEY_FILE, "Its group may read it.", do))
-    if database is not None and _together(key_file, database):
+    if database is not None and _is_same_folder(key_file, database):
         said = "It lies beside the database: whoever takes the one takes the other."
         found.append(note(_KEY_FILE, said, "Keep it in another folder, better on another disk."))
     return found
 
 
-def _without(sealed: bytes | None) -> Finding:
+def _check_no_key(sealed: bytes | None) -> Finding:
     if sealed is None:
         return note(_KEY_FILE, "None is set: what is secret will not be encrypted.")
     try:
@@ -425,5 +438,5 @@ def _without(sealed: bytes | None) -> Finding:
     return note(_KEY_FILE, "There is none: whoever can read the database can read the labels.")
 
 
-def _together(key_file: Path, database: Path) -> bool:
+def _is_same_folder(key_file: Path, database: Path) -> bool:
     return os.path.realpath(key_file.parent) == os.path.realpath(database.parent)

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._config import file_of, find_settings, strangers
-from ladderboard.server._doctor._database import Told, check_file, check_key, check_postgres
-from ladderboard.server._doctor._finding import Finding, note, ok, others, problem
+from ladderboard.server._config import find_settings, sqlite_path, unknown_variables
+from ladderboard.server._doctor._database import (
+    DatabaseCheck,
+    check_file,
+    check_key,
+    check_postgres,
+)
+from ladderboard.server._doctor._finding import Finding, note, ok, other_readers, problem
 from ladderboard.server._doctor._machine import (
     check_clock,
     check_descriptors,
@@ -19,7 +24,7 @@ from ladderboard.server._doctor._machine import (
     check_port,
     check_program,
     check_server,
-    size_of,
+    database_size,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 _ABOUT = "settings"
 
 
-def examine(
+def check_installation(
     config: Path | None = None, *, database: str | None = None, key_file: Path | None = None
 ) -> Iterator[Finding]:
     """Look at everything, one finding after another.
@@ -44,50 +49,52 @@ def examine(
     said, found = check_settings(config, {"database": database, "key_file": key_file})
     yield from said
     if found is not None:
-        yield from _places(found)
+        yield from _check_storage(found)
         yield from check_port(found["serve.host"], found["serve.port"])
     yield from check_descriptors()
 
 
-def _places(found: Found) -> Iterator[Finding]:
+def _check_storage(found: Found) -> Iterator[Finding]:
     """Look at database, key file, disks and clock."""
     address: str = found["database"]
-    file = file_of(address)
+    file = sqlite_path(address)
     path = None if file is None else Path(file).absolute()
     try:
-        said, seen, ahead = _database(address, path, found)
+        said, seen, ahead = _check_database(address, path, found)
     except OSError as error:
-        said, seen, ahead = [_unseen("database", error)], None, None
+        said, seen, ahead = [_cannot_inspect("database", error)], None, None
     yield from said
     try:
         yield from check_key(found["key_file"], None if seen is None else seen.sealed, path)
     except OSError as error:
-        yield _unseen("key file", error)
+        yield _cannot_inspect("key file", error)
     try:
-        yield from _disks(found, path)
+        yield from _check_disks(found, path)
     except OSError as error:
-        yield _unseen("disk", error)
+        yield _cannot_inspect("disk", error)
     yield from check_clock(None if seen is None else seen.newest, ahead)
 
 
-def _unseen(about: str, error: OSError) -> Finding:
+def _cannot_inspect(about: str, error: OSError) -> Finding:
     said = f"{error.filename or 'It'} cannot be looked at: {error.strerror}."
     return problem(about, said, "Run this as the user who serves.")
 
 
-def _database(address: str, path: Path | None, found: Found) -> Told:
+def _check_database(address: str, path: Path | None, found: Found) -> DatabaseCheck:
     if path is not None:
-        return Told(*check_file(path))
+        return DatabaseCheck(*check_file(path))
     if address.startswith("postgres"):
         return check_postgres(address, found["serve.workers"] * found["serve.threads"])
     scheme = address.partition("://")[0]
     said = f"It is at {scheme}://..., which nobody here can open."
-    return Told([problem("database", said, "Give a file, or postgresql+psycopg://user@host/name")])
+    return DatabaseCheck(
+        [problem("database", said, "Give a file, or postgresql+psycopg://user@host/name")]
+    )
 
 
-def _disks(found: Found, path: Path | None) -> Iterator[Finding]:
+def _check_disks(found: Found, path: Path | None) -> Iterator[Finding]:
     if path is not None:
-        yield check_disk("disk of the database", path.parent, size_of(path))
+        yield check_disk("disk of the database", path.parent, database_size(path))
     for name in ("spool", "trials"):
         if found[f"serve.{name}"] is not None:
             yield check_disk(f"disk of the {name}", found[f"serve.{name}"].absolute())
@@ -104,7 +111,7 @@ def check_settings(
     config: Path | None, given: Mapping[str, Any]
 ) -> tuple[list[Finding], Found | None]:
     """Read the settings; None where they cannot be understood."""
-    said = [note(_ABOUT, each) for each in strangers(os.environ)]
+    said = [note(_ABOUT, each) for each in unknown_variables(os.environ)]
     try:
         found = find_settings(config, given)
         found.metrics_token()
@@ -113,36 +120,40 @@ def check_settings(
         # Whoever names a database wants it looked at, whatever the rest is.
         rest = find_settings(None, given, environment={}) if given.get("database") else None
         return [problem(_ABOUT, str(error), do), *said], rest
-    said = [*_together(found), *_readable(found), *said]
+    said = [*_check_workers(found), *_check_token_file(found), *said]
     if found.file is None:
         alone = "There is no settings file; the environment and defaults count."
         return [ok(_ABOUT, alone), *said], found
-    return [ok(_ABOUT, f"{found.file} can be read."), *_changeable(found.file), *said], found
+    return [
+        ok(_ABOUT, f"{found.file} can be read."),
+        *_check_settings_file(found.file),
+        *said,
+    ], found
 
 
-def _together(found: Found) -> list[Finding]:
+def _check_workers(found: Found) -> list[Finding]:
     """Look at what each may be alone, but not with the other."""
-    if found["serve.workers"] == 1 or file_of(found["database"]) is None:
+    if found["serve.workers"] == 1 or sqlite_path(found["database"]) is None:
         return []
     said = f"serve.workers is {found['serve.workers']}, and one process alone serves from SQLite."
     return [problem(_ABOUT, said, "Set it to 1, or serve from PostgreSQL.")]
 
 
-def _readable(found: Found) -> list[Finding]:
+def _check_token_file(found: Found) -> list[Finding]:
     token: Path | None = found["serve.metrics_token_file"]
-    if token is None or others(token) != "anybody":
+    if token is None or other_readers(token) != "anybody":
         return []
     said = f"Anybody on this machine may read the token in {token}."
     return [note(_ABOUT, said, f"If that is not meant: chmod o-r {token}")]
 
 
-def _changeable(file: Path) -> list[Finding]:
+def _check_settings_file(file: Path) -> list[Finding]:
     """Look who else than us may change a file; that anybody may was refused."""
     said, owner = [], file.stat().st_uid
     if hasattr(os, "geteuid") and owner not in {0, os.geteuid()}:
         who = f"{file} belongs to another user, number {owner}, who may change it."
         said.append(note(_ABOUT, who, f"If that is not meant: chown root {file}"))
-    if others(file) and file.stat().st_mode & 0o020:
+    if other_readers(file) and file.stat().st_mode & 0o020:
         do = f"If that is not meant: chmod g-w {file}"
         said.append(note(_ABOUT, f"The group of {file} may change it.", do))
     return said

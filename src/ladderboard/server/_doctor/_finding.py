@@ -40,7 +40,7 @@ def may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=own)
 
 
-def others(path: Path) -> str:
+def other_readers(path: Path) -> str:
     """Return who else may read or write a file: ``anybody``, ``its group``, or nobody as ``""``."""
     if os.name != "posix":
         return ""

@@ -91,10 +91,10 @@ EXTRAS: dict[str, Extra] = {
 
 def missing(extra: Extra) -> list[str]:
     """Return the modules of an extra that are not there; nothing is imported."""
-    return [name for name in extra.modules if not _is_there(name)]
+    return [name for name in extra.modules if not _is_importable(name)]
 
 
-def _is_there(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     if name in sys.modules:
         return sys.modules[name] is not None
     try:
@@ -108,14 +108,14 @@ def check_extras() -> list[Finding]:
 
     Of those for other libraries, which few want all of, one finding names what is not there.
     """
-    found, others = [], []
+    found, uninstalled = [], []
     for name, extra in EXTRAS.items():
         lacking = missing(extra)
         about = f"extra {name}"
         if not lacking:
             found.append(ok(about, f"Installed: {extra.adds}."))
         elif name in _OTHERS:
-            others.append(name)
+            uninstalled.append(name)
         else:
             found.append(
                 note(
@@ -124,9 +124,9 @@ def check_extras() -> list[Finding]:
                     f"If it is wanted: pip install 'ladderboard[{name}]'",
                 )
             )
-    if others:
-        way = f"Those that are wanted, as in: pip install 'ladderboard[{others[0]}]'"
-        found.append(note("other extras", f"Not installed: {', '.join(others)}.", way))
+    if uninstalled:
+        way = f"Those that are wanted, as in: pip install 'ladderboard[{uninstalled[0]}]'"
+        found.append(note("other extras", f"Not installed: {', '.join(uninstalled)}.", way))
     return found
 
 
@@ -138,10 +138,10 @@ def check_program() -> list[Finding]:
     else:
         said = ok("Python", f"{python}.")
     where = Path(__file__).parents[2]
-    return [said, ok("Ladderboard", f"Version {__version__} in {where}."), _numpy()]
+    return [said, ok("Ladderboard", f"Version {__version__} in {where}."), _check_numpy()]
 
 
-def _numpy() -> Finding:
+def _check_numpy() -> Finding:
     try:
         numpy = importlib.import_module("numpy")
     except ImportError:
@@ -209,11 +209,11 @@ def check_port(host: str, port: int) -> list[Finding]:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((str(address), port))
     except OSError as error:
-        return [_taken(error, address, port)]
+        return [_check_taken_port(error, address, port)]
     return [ok(about, f"{host} port {port} is free.")]
 
 
-def _taken(
+def _check_taken_port(
     error: OSError, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
 ) -> Finding:
     about = "port"
@@ -225,14 +225,14 @@ def _taken(
         near = "::1" if address.version == 6 else "127.0.0.1"
     else:
         near = str(address)
-    if _is_ours(near, port):
+    if _is_ladderboard(near, port):
         return ok(about, f"A Ladderboard answers on port {port}.")
-    who = _holder(port)
+    who = _process_on_port(port)
     said = f"Port {port} is taken{f' by {who}' if who else ''}, which is no Ladderboard."
     return problem(about, said, "Stop that, or choose another: serve.port or --port.")
 
 
-def _is_ours(host: str, port: int) -> bool:
+def _is_ladderboard(host: str, port: int) -> bool:
     """Ask whoever listens whether they are well, as one of ours answers."""
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     said = b""
@@ -246,7 +246,7 @@ def _is_ours(host: str, port: int) -> bool:
     )
 
 
-def _holder(port: int) -> str | None:
+def _process_on_port(port: int) -> str | None:
     """Return the program that listens on a port, where Linux tells."""
     wanted = set()
     for table in ("tcp", "tcp6"):
@@ -275,7 +275,7 @@ def check_disk(about: str, folder: Path, need: int = 0) -> Finding:
     except OSError as error:
         said = f"{folder} cannot be looked at: {error.strerror}."
         return problem(about, said, "See that the disk is mounted.")
-    said = f"{_shown_size(free)} are free where {folder} is"
+    said = f"{_format_size(free)} are free where {folder} is"
     do = "Make room, or move it to a larger disk."
     if files == 0:
         return problem(about, f"No more files can be made where {folder} is.", do)
@@ -285,13 +285,13 @@ def check_disk(about: str, folder: Path, need: int = 0) -> Finding:
         )
         return problem(about, f"{said}; {need_now}.", do)
     if free < need:
-        return note(about, f"{said}, and {_shown_size(need)} are in use: a copy has no room.", do)
+        return note(about, f"{said}, and {_format_size(need)} are in use: a copy has no room.", do)
     if free < _LITTLE:
         return note(about, f"{said}; below 512 MiB large submissions are refused.", do)
     return ok(about, f"{said}.")
 
 
-def size_of(database: Path) -> int:
+def database_size(database: Path) -> int:
     """Return how much a database takes, with the larger submissions beside it."""
     sizes = [database.stat().st_size] if database.is_file() else []
     kept = database.with_name(f"{database.name}.submissions")
@@ -312,7 +312,7 @@ def _files(folder: Path) -> int:
     return found.f_favail if found.f_files else -1
 
 
-def _shown_size(size: float) -> str:
+def _format_size(size: float) -> str:
     """Return a size for people.
 
     >>> _shown_size(5 * 2**30), _shown_size(12345678)
@@ -333,21 +333,26 @@ def check_clock(newest: int | None, ahead: float | None) -> list[Finding]:
     """
     about, now = "clock", time.time()
     if now < _RELEASED:
-        return [problem(about, f"It shows {_utc(now)}, which is long past.", _SYNCHRONISE)]
+        return [problem(about, f"It shows {_format_utc(now)}, which is long past.", _SYNCHRONISE)]
     theirs = now + (ahead or 0.0)
     if newest is not None and newest > theirs + _SLACK:
-        said = f"The newest entry of a ledger is of {_utc(newest)}, and now is {_utc(theirs)}"
-        return [problem(about, f"{said}: the clock is wrong, or was.", _SYNCHRONISE)]
+        message = (
+            f"The newest ledger entry is from {_format_utc(newest)}, but the clock shows "
+            f"{_format_utc(theirs)}: the clock is wrong, or was."
+        )
+        return [problem(about, message, _SYNCHRONISE)]
     if ahead is not None and abs(ahead) > _SLACK:
         way = "ahead of" if ahead > 0 else "behind"
         said = f"The database's clock, which counts, is {abs(ahead):.0f} s {way} this machine's."
         return [note(about, said, _SYNCHRONISE)]
-    if _synchronised() is False:
-        return [note(about, f"It shows {_utc(now)}, and nobody sets it right.", _SYNCHRONISE)]
-    return [ok(about, f"It shows {_utc(now)}.")]
+    if _is_synchronised() is False:
+        return [
+            note(about, f"It shows {_format_utc(now)}, and nobody sets it right.", _SYNCHRONISE)
+        ]
+    return [ok(about, f"It shows {_format_utc(now)}.")]
 
 
-def _synchronised() -> bool | None:
+def _is_synchronised() -> bool | None:
     """Return whether the clock is set by others'; None where that is not known."""
     program = shutil.which("timedatectl")
     if program is None or not Path("/run/systemd/system").is_dir():
@@ -362,5 +367,5 @@ def _synchronised() -> bool | None:
     return {"yes": True, "no": False}.get(done.stdout.strip())
 
 
-def _utc(moment: float) -> str:
+def _format_utc(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))

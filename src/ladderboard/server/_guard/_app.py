@@ -43,8 +43,8 @@ from ladderboard.errors import (
 from ladderboard.files import Limits
 from ladderboard.server import _problems
 from ladderboard.server._content_types import format_of
-from ladderboard.server._guard._body import MOST_BYTES, Room
-from ladderboard.server._problems import Kind, Refused, find_kind
+from ladderboard.server._guard._body import MAX_BYTES, MemoryBudget
+from ladderboard.server._problems import ProblemKind, RequestRefused, find_problem_kind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -69,28 +69,28 @@ _LACKS = "The guard lacks what reads such predictions; its owner's log says what
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
 _BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
 # The first that fits counts.
-_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
-    (InvalidPredictions, Kind(422, "invalid_predictions")),
-    (TooManyLadders, Kind(409, "too_many_ladders")),
-    (InvalidSetting, Kind(400, "invalid_setting")),
-    (InvalidRisk, Kind(400, "invalid_setting", _TRAINING)),
-    (BudgetSpent, Kind(409, "budget_spent")),
-    (SessionClosed, Kind(409, "closed")),
-    (DiskFull, Kind(507, "disk_full", _FULL)),
-    (ReadOnly, Kind(503, "read_only", _READABLE)),
-    (StorageFailed, Kind(503, "storage", _STORAGE)),
-    (StaleCopy, Kind(503, "storage", _STORAGE)),
-    (BrokenLedger, Kind(503, "storage", _STORAGE)),
-    (InvalidState, Kind(503, "storage", _STORAGE)),
-    (MissingDependency, Kind(503, "unavailable", _LACKS)),
-    (Exception, Kind(500, "broken", _BROKEN)),
+_KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
+    (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
+    (TooManyLadders, ProblemKind(409, "too_many_ladders")),
+    (InvalidSetting, ProblemKind(400, "invalid_setting")),
+    (InvalidRisk, ProblemKind(400, "invalid_setting", _TRAINING)),
+    (BudgetSpent, ProblemKind(409, "budget_spent")),
+    (SessionClosed, ProblemKind(409, "closed")),
+    (DiskFull, ProblemKind(507, "disk_full", _FULL)),
+    (ReadOnly, ProblemKind(503, "read_only", _READABLE)),
+    (StorageFailed, ProblemKind(503, "storage", _STORAGE)),
+    (StaleCopy, ProblemKind(503, "storage", _STORAGE)),
+    (BrokenLedger, ProblemKind(503, "storage", _STORAGE)),
+    (InvalidState, ProblemKind(503, "storage", _STORAGE)),
+    (MissingDependency, ProblemKind(503, "unavailable", _LACKS)),
+    (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
 _LOG = logging.getLogger("ladderboard.guard")
 _THREADS = 4
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-class Door:
+class AccessCheck:
     """Refuses browsers, other names than the bound one, and wrong tokens.
 
     Parameters
@@ -115,11 +115,11 @@ class Door:
         if self._hosts is not None:
             given = headers.getlist("host")
             if len(given) != 1 or given[0].lower() not in self._hosts:
-                raise Refused(
+                raise RequestRefused(
                     403, "wrong_host", "This guard answers only under the address it was bound to."
                 )
         if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
-            raise Refused(403, "browser", "This guard does not answer web pages.")
+            raise RequestRefused(403, "browser", "This guard does not answer web pages.")
         if self._token is not None and scope["path"] not in _FREE:
             self._check_token(headers.getlist("authorization"))
 
@@ -127,7 +127,7 @@ class Door:
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token or b"")
         if scheme.lower() != "bearer" or not right:
-            raise Refused(
+            raise RequestRefused(
                 401,
                 "no_token",
                 "This guard wants the token that its owner gave you; set LADDERBOARD_TOKEN.",
@@ -149,12 +149,12 @@ def problem(
     )
 
 
-def problem_of(error: Exception) -> tuple[Response, str, bool]:
+def problem_from_exception(error: Exception) -> tuple[Response, str, bool]:
     """Return the document of an exception, its code, and whether the owner must look at it."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         said = problem(error.status, error.code, str(error), headers=error.headers)
         return said, error.code, False
-    kind = find_kind(_KINDS, error)
+    kind = find_problem_kind(_KINDS, error)
     detail = str(error) if kind.detail is None else kind.detail
     if isinstance(error, StorageFailed) and error.uncertain:
         detail = _UNCERTAIN
@@ -189,24 +189,24 @@ class GuardApp:
         *,
         hosts: frozenset[str] | None,
         token: str | None = None,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
         ladder: str = "",
     ) -> None:
         self._only = ladder
         most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
         self._holdout = holdout.within(Limits(bytes=most_bytes))
-        self._door = Door(hosts, token)
-        self._room = Room(most_bytes)
+        self._access = AccessCheck(hosts, token)
+        self._budget = MemoryBudget(most_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, "guard")
         self._app = Starlette(
             routes=[
-                Route("/api/v1/guard", self._told(self._status)),
-                Route("/api/v1/guard/meter", self._told(self._meter)),
-                Route("/api/v1/guard/ladder", self._told(self._ladder)),
-                Route("/api/v1/guard/questions", self._told(self._ask), methods=["POST"]),
-                Route("/healthz", self._told(self._health)),
+                Route("/api/v1/guard", self._log_errors(self._status)),
+                Route("/api/v1/guard/meter", self._log_errors(self._meter)),
+                Route("/api/v1/guard/ladder", self._log_errors(self._ladder)),
+                Route("/api/v1/guard/questions", self._log_errors(self._ask), methods=["POST"]),
+                Route("/healthz", self._log_errors(self._health)),
             ],
-            exception_handlers={HTTPException: _unknown},
+            exception_handlers={HTTPException: _on_http_error},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -214,9 +214,9 @@ class GuardApp:
         if scope["type"] != "http":
             return
         try:
-            self._door.check(scope)
-        except Refused as refused:
-            await problem_of(refused)[0](scope, receive, send)
+            self._access.check(scope)
+        except RequestRefused as refused:
+            await problem_from_exception(refused)[0](scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -224,7 +224,7 @@ class GuardApp:
         """Wait for the questions that are being answered, and end."""
         self._threads.shutdown()
 
-    def _told(self, handler: Handler) -> Handler:
+    def _log_errors(self, handler: Handler) -> Handler:
         """Return a handler that says what cannot be done as a problem document."""
 
         async def told(request: Request) -> Response:
@@ -234,9 +234,9 @@ class GuardApp:
             except ClientDisconnect:
                 response, said = Response(status_code=400), "gone"
             except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
-                response, said, owners = problem_of(error)
+                response, said, owners = problem_from_exception(error)
                 if owners:
-                    _LOG.error("%s", _for_owner(error))
+                    _LOG.error("%s", _describe_for_owner(error))
             if request.method == "POST":
                 name = request.query_params.get("ladder", self._only)
                 _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), said)
@@ -269,15 +269,15 @@ class GuardApp:
         }
 
     async def _meter(self, request: Request) -> Response:
-        name = self._named(_query(request, "ladder"))
-        return _json(await self._in_thread(lambda: self._standing(name)))
+        name = self._ladder_name(_query(request, "ladder"))
+        return _json(await self._in_thread(lambda: self._ladder_status(name)))
 
     async def _ladder(self, request: Request) -> Response:
-        name = self._named(_query(request, "ladder"))
+        name = self._ladder_name(_query(request, "ladder"))
         await self._in_thread(lambda: self._holdout.check_ladder(name))
         return _json({"ladder": name, "ladders": self._holdout.ladders})
 
-    def _named(self, query: dict[str, str]) -> str:
+    def _ladder_name(self, query: dict[str, str]) -> str:
         """Return the ladder that a request means; refuse another than the one that is served."""
         name = query.get("ladder", "")
         if self._only and name not in {"", self._only}:
@@ -287,7 +287,7 @@ class GuardApp:
             )
         return name or self._only
 
-    def _standing(self, name: str) -> dict[str, Any]:
+    def _ladder_status(self, name: str) -> dict[str, Any]:
         """Return the little that changes with every question, without reading the chain."""
         holdout = self._holdout
         released = (holdout.ladder(name) if name else holdout).released
@@ -307,12 +307,12 @@ class GuardApp:
 
     async def _ask(self, request: Request) -> Response:
         query = _query(request, "ladder", "training")
-        name = self._named(query)
+        name = self._ladder_name(query)
         training = _number(query.get("training"))
         told = format_of(request)
-        with self._room.enter() as body:
+        with self._budget.open_body() as body:
             data = await body.read(request)
-            async with self._room.turn(data):
+            async with self._budget.slot(data):
                 reply = await self._in_thread(
                     lambda: self._holdout.ask(
                         data, training=training, format=told, ladder=name
@@ -327,7 +327,7 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     query = dict(pairs)
     if len(query) != len(pairs) or not query.keys() <= set(known):
         listed = f"only {' and '.join(known)}, each once" if known else "no parameters"
-        raise Refused(400, "invalid_setting", f"This takes {listed}.")
+        raise RequestRefused(400, "invalid_setting", f"This takes {listed}.")
     return query
 
 
@@ -335,14 +335,14 @@ def _number(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        raise Refused(400, "invalid_setting", "training must be a number.") from None
+        raise RequestRefused(400, "invalid_setting", "training must be a number.") from None
 
 
 def _json(said: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(said, allow_nan=False), status, media_type="application/json")
 
 
-async def _unknown(_request: Request, error: Exception) -> Response:
+async def _on_http_error(_request: Request, error: Exception) -> Response:
     """Say that there is no such place, or that it does not take the method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - Starlette hands over nothing else
     told = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
@@ -350,7 +350,7 @@ async def _unknown(_request: Request, error: Exception) -> Response:
     return problem(error.status_code, "not_found", detail, headers=error.headers)
 
 
-def _for_owner(error: Exception) -> str:
+def _describe_for_owner(error: Exception) -> str:
     """Return what the owner must know: a sentence of ours, or where a stranger came from."""
     if type(error).__module__.startswith("ladderboard."):
         return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-MOST_BYTES = 2**28
-_LITTLE = 16  # parts of the limit: what is no larger than one is read beside others
+MAX_BYTES = 2**28
+_SMALL_PART = 16  # parts of the limit: what is no larger than one is read beside others
 _PACKED = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
 _PATIENCE = 60.0  # seconds without a byte
 
 
-class Room:
+class MemoryBudget:
     """How many bytes may be held, for one body and for all that come in at once.
 
     Parameters
@@ -35,34 +35,34 @@ class Room:
         self._large = asyncio.Lock()
 
     @asynccontextmanager
-    async def turn(self, data: bytes) -> AsyncGenerator[None, None]:
+    async def slot(self, data: bytes) -> AsyncGenerator[None, None]:
         """Let predictions be read that take little; of those that may take much, one at a time.
 
         How much is in something packed, nobody can tell beforehand: a thousand times its size.
         """
-        if len(data) <= self._most // _LITTLE and not data.startswith(_PACKED):
+        if len(data) <= self._most // _SMALL_PART and not data.startswith(_PACKED):
             yield
             return
         async with self._large:
             yield
 
-    def enter(self) -> _Body:
+    def open_body(self) -> _BodyReader:
         """Return a place for one body, to be entered."""
-        return _Body(self)
+        return _BodyReader(self)
 
     def check(self, size: int) -> None:
         """Refuse a body that is too large."""
         if size > self._most:
-            raise Refused(
+            raise RequestRefused(
                 413,
                 "too_large",
                 f"Predictions are larger than {self._most} bytes, which is the limit here.",
             )
 
-    def take(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Take some room, or refuse."""
         if count > self._left:
-            raise Refused(
+            raise RequestRefused(
                 503,
                 "busy",
                 "Too many predictions come in at once; send them again.",
@@ -70,16 +70,16 @@ class Room:
             )
         self._left -= count
 
-    def give_back(self, count: int) -> None:
+    def release(self, count: int) -> None:
         """Make room again."""
         self._left += count
 
 
-class _Body:
+class _BodyReader:
     """One body, whose room is given back at the end of the ``with`` block."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, room: MemoryBudget) -> None:
+        self._budget = room
         self._held = 0
 
     def __enter__(self) -> Self:
@@ -91,20 +91,20 @@ class _Body:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._room.give_back(self._held)
+        self._budget.release(self._held)
         self._held = 0
 
     async def read(self, request: Request) -> bytes:
         """Read it whole, or refuse what is too large or too slow."""
         told = request.headers.get("content-length", "")
         if told.isdecimal():  # that it is no lie the server below us checks
-            self._room.check(int(told[:20]))
+            self._budget.check(int(told[:20]))
         parts: list[bytes] = []
         stream = request.stream()
         try:
             while part := await self._next(stream):
-                self._room.check(self._held + len(part))
-                self._room.take(len(part))
+                self._budget.check(self._held + len(part))
+                self._budget.reserve(len(part))
                 self._held += len(part)
                 parts.append(part)
         finally:
@@ -116,4 +116,6 @@ class _Body:
             async with asyncio.timeout(_PATIENCE):
                 return await anext(stream, b"")
         except TimeoutError:
-            raise Refused(408, "too_slow", "The rest of the predictions never came.") from None
+            raise RequestRefused(
+                408, "too_slow", "The rest of the predictions never came."
+            ) from None

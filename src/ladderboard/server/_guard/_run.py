@@ -13,8 +13,8 @@ import uvicorn
 
 from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
 from ladderboard.server._guard._app import GuardApp
-from ladderboard.server._guard._body import MOST_BYTES
-from ladderboard.server._process import GuardProtocol, stopped_by_signals
+from ladderboard.server._guard._body import MAX_BYTES
+from ladderboard.server._process import GuardProtocol, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ _BACKLOG = 64  # connections taken at once, before any can be turned away
 _GRACE = 30  # seconds for questions that are being answered when it ends
 
 
-def check_private(
+def check_private_files(
     file: Path | str, key_file: Path | str | None = None, token_file: Path | str | None = None
 ) -> None:
     """Refuse a guard's file, key or token that others than its owner can read or replace.
@@ -95,14 +95,14 @@ def _check_owner(path: Path) -> None:
             )
 
 
-def take_token(path: Path | str) -> str:
+def read_or_create_token(path: Path | str) -> str:
     """Return the token in a file, which is made if it is not there. It is never shown."""
     path = Path(path)
     token = secrets.token_urlsafe(32)
     try:
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        return _read(path)
+        return _read_token(path)
     except OSError as error:
         raise storage_error(error, f"The token file {path} cannot be made") from None
     try:
@@ -115,18 +115,18 @@ def take_token(path: Path | str) -> str:
     return token
 
 
-def _private(found: os.stat_result) -> bool:
+def _is_private(found: os.stat_result) -> bool:
     if os.name != "posix":
         return True
     return not found.st_mode & 0o077 and found.st_uid in {0, os.geteuid()}
 
 
-def _read(path: Path) -> str:
+def _read_token(path: Path) -> str:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(file, "rb") as opened:
             found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode) or not _private(found):
+            if not stat.S_ISREG(found.st_mode) or not _is_private(found):
                 raise InvalidSetting(
                     f"The token file {path} must be a file of yours that only you can read: "
                     f"chmod 600 {path}"
@@ -147,7 +147,7 @@ def serve_guard(
     listener: Listener,
     *,
     token: str | None = None,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_BYTES,
     ladder: str = "",
     started: Callable[[uvicorn.Server], None] | None = None,
 ) -> None:
@@ -174,12 +174,12 @@ def serve_guard(
         server_header=False,
         date_header=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=int(2 * GuardProtocol.idle),  # which ends it before
+        timeout_keep_alive=int(2 * GuardProtocol.idle_seconds),  # which ends it before
         timeout_graceful_shutdown=_GRACE,
     )
     server = uvicorn.Server(config)
     try:
-        with stopped_by_signals(server):
+        with stop_on_signals(server):
             if started is not None:
                 started(server)
             server.run(sockets=[listener.socket])

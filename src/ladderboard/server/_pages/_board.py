@@ -12,7 +12,7 @@ from ladderboard._formatting import format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug
-from ladderboard.server._context import Made, is_public, work_of
+from ladderboard.server._context import CachedPage, get_context, is_public
 from ladderboard.server._pages._charts import history_chart
 from ladderboard.server._pages._rendering import figure, or_none, pack, render, send, show, url_of
 from ladderboard.server._pages._reply import left_words
@@ -36,16 +36,16 @@ _VEILED = {"hidden", "frozen"}
 @router.get("/")
 async def boards_page(request: Request) -> Response:
     """Show all boards, as everybody sees them, a page at a time: those that are open first."""
-    work = work_of(request)
-    now = int(work.boards.world.clock())
+    context = get_context(request)
+    now = int(context.boards.world.clock())
     page = _page_number(request.query_params.get("page", "1"))
 
     def look(_: Board | None, __: Caller) -> list[dict[str, Any]]:
-        slugs = work.boards.list_open_first(_MANY + 1, _MANY * (page - 1))
-        found = [work.boards.open(each).as_seen_by(PUBLIC).summary() for each in slugs]
+        slugs = context.boards.list_open_first(_MANY + 1, _MANY * (page - 1))
+        found = [context.boards.open(each).as_seen_by(PUBLIC).summary() for each in slugs]
         return [_card(each, now) for each in found]
 
-    cards = await work.on_page(request, None, look)
+    cards = await context.for_page(request, None, look)
     later = page + 1 if len(cards) > _MANY else None
     cards = sorted(cards[:_MANY], key=lambda card: card["state"].word != "open")
     return show(request, "boards.html", cards=cards, page=page, later=later)
@@ -70,13 +70,13 @@ def _card(board: dict[str, Any], now: int) -> dict[str, Any]:
 @router.get("/boards/{board}")
 async def board_page(request: Request, board: Slug) -> Response:
     """Show a board: standings, rules, what they mean, and how to submit."""
-    work, url = work_of(request), url_of(request)
-    root = work.settings.prefix
+    context, url = get_context(request), url_of(request)
+    root = context.settings.prefix
     cursor = request.query_params.get("cursor") or None
-    now = int(work.boards.world.clock())
+    now = int(context.boards.world.clock())
     everybodys = is_public(request)
 
-    def look(found: Board | None, caller: Caller) -> Made | dict[str, Any]:
+    def look(found: Board | None, caller: Caller) -> CachedPage | dict[str, Any]:
         assert found is not None  # noqa: S101 - it was asked for
         if not everybodys:
             return _look(found, caller, cursor, now)
@@ -87,17 +87,17 @@ async def board_page(request: Request, board: Slug) -> Response:
             return _make(url, root, _look(found, PUBLIC, cursor, now))
         phase = found.rules_of(row).phase_at(now)
         key = (url, cursor, now // 60, phase, row, at)
-        return work.pages.get(key, lambda: _make(url, root, _look(found, PUBLIC, cursor, now)))
+        return context.pages.get(key, lambda: _make(url, root, _look(found, PUBLIC, cursor, now)))
 
-    seen = await work.on_page(request, board, look)
-    if isinstance(seen, Made):
+    seen = await context.for_page(request, board, look)
+    if isinstance(seen, CachedPage):
         return send(request, seen.content, lambda _: seen.packed)
     return show(request, "board.html", **_told(seen))
 
 
-def _make(url: str, root: str, seen: dict[str, Any]) -> Made:
+def _make(url: str, root: str, seen: dict[str, Any]) -> CachedPage:
     content = render("board.html", url=url, root=root, **_told(seen)).encode()
-    return Made(content, pack(content))
+    return CachedPage(content, pack(content))
 
 
 def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from ladderboard.board import Board, Caller
 from ladderboard.errors import InvalidState
 from ladderboard.server._api import Slug, standings_csv
-from ladderboard.server._context import reply, work_of
+from ladderboard.server._context import get_context, reply
 from ladderboard.server._middleware import LARGE
 from ladderboard.server._pages._rendering import PRIVATE
 
@@ -40,7 +40,7 @@ async def _standings(
         assert found is not None  # noqa: S101 - it was asked for
         return write(found.as_seen_by(caller).standings())
 
-    said = await work_of(request).on_page(request, board, look)
+    said = await get_context(request).for_page(request, board, look)
     headers = _named(f"{board}-standings.{media_type.rpartition('/')[2]}")
     return reply(request, said, media_type=media_type, headers=headers)
 
@@ -76,7 +76,7 @@ async def whole_ledger(request: Request, board: Slug) -> Response:
             head = view.head()
             return view.ledger(first=first, limit=many), head
 
-        return await work_of(request).on_page(request, board, look)
+        return await get_context(request).for_page(request, board, look)
 
     begun, (entries, head) = await read(0, _MOST)
 

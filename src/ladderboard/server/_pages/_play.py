@@ -16,7 +16,7 @@ from ladderboard.errors import NotFound
 from ladderboard.holdout import unseen
 from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
-from ladderboard.server._context import work_of
+from ladderboard.server._context import get_context
 from ladderboard.server._pages._charts import number, tag
 from ladderboard.server._pages._rendering import show
 
@@ -331,7 +331,7 @@ async def play_page(request: Request, board: Slug) -> Response:
             raise NotFound("This board has no page Play.")
         return {"board": seen, "role": caller.role.name.lower()}
 
-    said = await work_of(request).on_page(request, board, look)
+    said = await get_context(request).for_page(request, board, look)
     return show(request, "play.html", problems=problems, **said, **_told(choice))
 
 

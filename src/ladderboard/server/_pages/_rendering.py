@@ -16,17 +16,17 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
-from ladderboard.server._context import is_public, work_of
+from ladderboard.server._context import get_context, is_public
 from ladderboard.server._pages._static import place_of, wheel_place
 from ladderboard.server._pages._wording import count, is_full, size, when
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi import Request
 
-    from ladderboard.server._auth import Session
+    from ladderboard.server._auth import CookieSession
 
 _MACHINES = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
 _ELSEWHERE = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
@@ -96,31 +96,36 @@ def render(name: str, **what: Any) -> str:
 
 
 def show(
-    request: Request, name: str, status: int = 200, *, begun: Session | None = None, **what: Any
+    request: Request,
+    name: str,
+    status: int = 200,
+    *,
+    begun: CookieSession | None = None,
+    **what: Any,
 ) -> Response:
     """Return a page; if it has a form, with a word for it and a cookie for who has none yet.
 
     ``begun`` is a session that begins with this page.
     """
-    sessions = work_of(request).sessions
+    sessions = get_context(request).sessions
     session = sessions.read(request) if begun is None else begun
-    word, visit = sessions.csrf(request, session), None
+    word, visit = sessions.csrf_token(request, session), None
     if word is None:
-        visit, word = sessions.visit()
+        visit, word = sessions.new_visitor()
     text = _TEMPLATES.get_template(name).render(
         csrf=word,
         signed_in=session is not None,
         url=url_of(request),
-        root=work_of(request).settings.prefix,
+        root=get_context(request).settings.prefix,
         **what,
     )
     if word not in text:  # so that nothing in it is secret, if it is for everybody
         return send(request, text.encode(), pack if is_public(request) else None, status)
     response = Response(text, status, PRIVATE, _HTML)
     if visit is not None:
-        sessions.greet(request, response, visit)
+        sessions.set_visitor_cookie(request, response, visit)
     if begun is not None:
-        sessions.remember(request, response, begun)
+        sessions.set_session_cookie(request, response, begun)
     return response
 
 
@@ -157,12 +162,12 @@ def refusal(request: Request, said: Response) -> Response:
 
 def see(request: Request, place: str) -> Response:
     """Return the way on to a page of ours, after a form."""
-    return RedirectResponse(work_of(request).settings.prefix + place, 303, PRIVATE)
+    return RedirectResponse(get_context(request).settings.prefix + place, 303, PRIVATE)
 
 
 def url_of(request: Request) -> str:
     """Return how this server is called from outside."""
-    told = work_of(request).settings.url
+    told = get_context(request).settings.url
     return (told or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
 
 
@@ -193,14 +198,16 @@ async def read_fields(request: Request) -> list[tuple[str, str]]:
     """Return the same where a field may be there several times."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "content_type", "Send this as a form.")
+        raise RequestRefused(415, "content_type", "Send this as a form.")
     body = await request.body()
     try:
         fields = parse_qsl(
             body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_FIELDS
         )
     except ValueError:
-        raise Refused(422, "invalid", f"A form has at most {_FIELDS} fields.") from None
-    work = work_of(request)
-    work.who.check_form(request, work.sessions.read(request), dict(fields).get("csrf", ""))
+        raise RequestRefused(422, "invalid", f"A form has at most {_FIELDS} fields.") from None
+    context = get_context(request)
+    context.authenticator.check_form(
+        request, context.sessions.read(request), dict(fields).get("csrf", "")
+    )
     return fields

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ladderboard._formatting import format_count
 from ladderboard.server._pages._wording import stretch, when
-from ladderboard.server._problems import problem_of
+from ladderboard.server._problems import problem_from_exception
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -253,7 +253,7 @@ class Trouble(NamedTuple):
 
 def trouble_of(error: Exception) -> Trouble:
     """Return what a page says of an exception; raise it where the log must tell more of it."""
-    said, ours = problem_of(error)
+    said, ours = problem_from_exception(error)
     if ours:
         raise error
     told = json.loads(bytes(said.body))

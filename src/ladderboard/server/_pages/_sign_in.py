@@ -8,12 +8,12 @@ from starlette.responses import Response
 from ladderboard.board import Board, Caller, Role, TeamWithToken, hash_token
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug
-from ladderboard.server._auth import Shown, Unknown
-from ladderboard.server._context import Work, work_of
+from ladderboard.server._auth import Credentials, InvalidToken
+from ladderboard.server._context import ServerContext, get_context
 from ladderboard.server._pages._rendering import read_form, see, show
 from ladderboard.server._pages._reply import trouble_of
-from ladderboard.server._problems import Refused
-from ladderboard.server._rate_limits import address_of
+from ladderboard.server._problems import RequestRefused
+from ladderboard.server._rate_limits import client_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -37,26 +37,26 @@ async def _look(request: Request, slug: str) -> dict[str, Any]:
             "typed": "",
         }
 
-    return await work_of(request).on_page(request, slug, look)
+    return await get_context(request).for_page(request, slug, look)
 
 
 @router.post("/boards/{board}/join")
 async def register_page(request: Request, board: Slug) -> Response:
     """Make a team, show its token once, and sign this browser in as that team."""
-    work, form = work_of(request), await read_form(request)
+    context, form = get_context(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
 
     def make(found: Board | None, caller: Caller) -> TeamWithToken:
         assert found is not None  # noqa: S101 - it was asked for
         return found.teams.register_or_create(caller, name, invitation)
 
-    caller = await work.on_page(request, board, lambda _, caller: caller)
+    caller = await context.for_page(request, board, lambda _, caller: caller)
     try:
         if caller.role < Role.ORGANISER:
-            work.registrations.check(address_of(request))
-            work.registrations.spend(address_of(request))
-        made = await work.on_page(request, board, make)
-    except (LadderboardError, Refused) as error:
+            context.registrations.check(client_address(request))
+            context.registrations.record(client_address(request))
+        made = await context.for_page(request, board, make)
+    except (LadderboardError, RequestRefused) as error:
         trouble = trouble_of(error)
         what = await _look(request, board)
         page = show(
@@ -68,7 +68,7 @@ async def register_page(request: Request, board: Slug) -> Response:
     # An organiser stays who they are.
     begun = None
     if caller.role < Role.EVALUATOR:
-        begun = work.sessions.start(hash_token(made.token))
+        begun = context.sessions.start(hash_token(made.token))
     what = {**await _look(request, board), "made": made}
     return show(request, "join.html", 201, begun=begun, **what)
 
@@ -82,26 +82,26 @@ async def login_page(request: Request) -> Response:
 @router.post("/session")
 async def sign_in(request: Request) -> Response:
     """Begin a session with a token."""
-    work, form = work_of(request), await read_form(request)
-    shown = Shown(hash_token(form.get("token", "").strip()))
-    work.who.check(request, shown, form=True)
-    home = await work.in_thread(lambda: _home(work, shown))
+    context, form = get_context(request), await read_form(request)
+    shown = Credentials(hash_token(form.get("token", "").strip()))
+    context.authenticator.check(request, shown, form=True)
+    home = await context.run_in_thread(lambda: _home(context, shown))
     wanted = form.get("next", "")
     if home is None:
-        refused = work.who.failed(request, shown)
+        refused = context.authenticator.reject_token(request, shown)
         if refused.status != 401:
             raise refused
         return show(request, "login.html", 401, refused=True, next=wanted)
     response = see(request, _place(wanted, home))
-    work.sessions.remember(request, response, work.sessions.start(shown.hashed))
+    context.sessions.set_session_cookie(request, response, context.sessions.start(shown.hashed))
     return response
 
 
-def _home(work: Work, shown: Shown) -> str | None:
+def _home(context: ServerContext, shown: Credentials) -> str | None:
     """Return where somebody belongs, if the token is good anywhere."""
     try:
-        caller, slug = work.who.home(shown)
-    except Unknown:
+        caller, slug = context.authenticator.default_board(shown)
+    except InvalidToken:
         return None
     if caller.role == Role.PUBLIC:
         return None
@@ -118,7 +118,7 @@ def _place(wanted: str, home: str) -> str:
 @router.post("/session/end")
 async def sign_out(request: Request) -> Response:
     """End a session."""
-    work, _ = work_of(request), await read_form(request)
+    context, _ = get_context(request), await read_form(request)
     response = see(request, "/")
-    work.sessions.forget(request, response)
+    context.sessions.clear_session_cookie(request, response)
     return response

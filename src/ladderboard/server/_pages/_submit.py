@@ -20,8 +20,8 @@ from ladderboard.board import (
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug, accept_submission
-from ladderboard.server._auth import Session, Shown
-from ladderboard.server._context import Work, work_of
+from ladderboard.server._auth import CookieSession, Credentials
+from ladderboard.server._context import ServerContext, get_context
 from ladderboard.server._pages._charts import own_chart
 from ladderboard.server._pages._file_format import sheet_of
 from ladderboard.server._pages._rendering import or_none, read_fields, read_form, see, show
@@ -34,7 +34,7 @@ from ladderboard.server._pages._reply import (
     trouble_of,
 )
 from ladderboard.server._pages._wording import EVERY, size, when
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 router = APIRouter(include_in_schema=False)
 Before = Annotated[int | None, Query(ge=1, le=2**53)]
@@ -55,7 +55,7 @@ class Said(NamedTuple):
     answer: SubmissionAnswer | None = None
     trouble: Trouble | None = None
     token: str | None = None
-    begun: Session | None = None
+    begun: CookieSession | None = None
 
 
 @router.get("/boards/{board}/submit")
@@ -67,11 +67,13 @@ async def submit_page(request: Request, board: Slug, before: Before = None) -> R
 @router.post("/boards/{board}/submit")
 async def send_page(request: Request, board: Slug) -> Response:
     """Take the form, and show the answer."""
-    work = work_of(request)
-    work.who.check_form(request, work.sessions.read(request), request.query_params.get("csrf", ""))
+    context = get_context(request)
+    context.authenticator.check_form(
+        request, context.sessions.read(request), request.query_params.get("csrf", "")
+    )
     try:
         answer: SubmissionAnswer = await accept_submission(request, board, form=True)
-    except (LadderboardError, Refused) as error:
+    except (LadderboardError, RequestRefused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
     return await show_submit(request, board, Said(answer))
 
@@ -80,18 +82,21 @@ async def show_submit(
     request: Request, slug: str, said: Said, before: int | None = None
 ) -> Response:
     """Show the page, with what came of a form."""
-    work = work_of(request)
+    context = get_context(request)
 
     def look(board: Board, caller: Caller) -> dict[str, Any]:
-        return _look(work, board, caller, said, before)
+        return _look(context, board, caller, said, before)
 
     # Whoever has just got a new token is known by that one.
     begun, trouble = said.begun, said.trouble
     found = await (
-        work.on_page(request, slug, lambda board, caller: look(_there(board), caller))
+        context.for_page(request, slug, lambda board, caller: look(_there(board), caller))
         if begun is None
-        else work.in_thread(
-            lambda: look(work.boards.open(slug), work.who.find(Shown(begun.hashed, begun), slug))
+        else context.run_in_thread(
+            lambda: look(
+                context.boards.open(slug),
+                context.authenticator.resolve(Credentials(begun.hashed, begun), slug),
+            )
         )
     )
     response = show(
@@ -124,10 +129,10 @@ class _Sight(NamedTuple):
 
 
 def _look(
-    work: Work, board: Board, caller: Caller, said: Said, before: int | None
+    context: ServerContext, board: Board, caller: Caller, said: Said, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
-    summary, now = view.summary(), format_time(work.boards.world.clock())
+    summary, now = view.summary(), format_time(context.boards.world.clock())
     sight, own = _Sight(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,
@@ -182,8 +187,8 @@ async def select_page(request: Request, board: Slug) -> Response:
         found.closer.select_submissions(caller, wanted)
 
     try:
-        await work_of(request).on_board(request, board, choose, form=True)
-    except (LadderboardError, Refused) as error:
+        await get_context(request).with_board(request, board, choose, form=True)
+    except (LadderboardError, RequestRefused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
     return see(request, f"/boards/{board}/submit#finals")
 
@@ -191,16 +196,16 @@ async def select_page(request: Request, board: Slug) -> Response:
 @router.post("/boards/{board}/token")
 async def token_page(request: Request, board: Slug) -> Response:
     """Give one's own team another token, which is shown once; this browser stays signed in."""
-    work, _ = work_of(request), await read_form(request)
+    context, _ = get_context(request), await read_form(request)
 
     def rotate(found: Board, caller: Caller) -> TeamWithToken:
         return found.teams.rotate_token(caller)
 
     try:
-        made = await work.on_board(request, board, rotate, form=True)
-    except (LadderboardError, Refused) as error:
+        made = await context.with_board(request, board, rotate, form=True)
+    except (LadderboardError, RequestRefused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
-    begun = work.sessions.start(hash_token(made.token))
+    begun = context.sessions.start(hash_token(made.token))
     return await show_submit(request, board, Said(token=made.token, begun=begun))
 
 

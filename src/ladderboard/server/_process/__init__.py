@@ -7,31 +7,36 @@ if TYPE_CHECKING:
     from ladderboard.server._process._connections import GuardProtocol
     from ladderboard.server._process._listener import (
         Listener,
-        listen_anywhere,
-        listen_on_path,
-        listen_on_port,
-        try_port,
+        check_port_free,
+        listen_on_address,
+        listen_on_loopback,
+        listen_on_unix_socket,
     )
     from ladderboard.server._process._run import serve, serve_as_worker
     from ladderboard.server._process._shutdown import BoardProtocol
-    from ladderboard.server._process._signals import stopped_by_signals
-    from ladderboard.server._process._spawn import environment, is_worker, own_command, program
+    from ladderboard.server._process._signals import stop_on_signals
+    from ladderboard.server._process._spawn import (
+        is_worker,
+        own_command,
+        subprocess_command,
+        subprocess_env,
+    )
 
 __all__ = [
     "BoardProtocol",
     "GuardProtocol",
     "Listener",
-    "environment",
+    "check_port_free",
     "is_worker",
-    "listen_anywhere",
-    "listen_on_path",
-    "listen_on_port",
+    "listen_on_address",
+    "listen_on_loopback",
+    "listen_on_unix_socket",
     "own_command",
-    "program",
     "serve",
     "serve_as_worker",
-    "stopped_by_signals",
-    "try_port",
+    "stop_on_signals",
+    "subprocess_command",
+    "subprocess_env",
 ]
 
 # A guard is served without what boards need, and a worker is known before anything is loaded.
@@ -39,17 +44,17 @@ _HOMES = {
     "BoardProtocol": "_shutdown",
     "GuardProtocol": "_connections",
     "Listener": "_listener",
-    "environment": "_spawn",
+    "subprocess_env": "_spawn",
     "is_worker": "_spawn",
-    "listen_anywhere": "_listener",
-    "listen_on_path": "_listener",
-    "listen_on_port": "_listener",
+    "listen_on_address": "_listener",
+    "listen_on_unix_socket": "_listener",
+    "listen_on_loopback": "_listener",
     "own_command": "_spawn",
-    "program": "_spawn",
+    "subprocess_command": "_spawn",
     "serve": "_run",
     "serve_as_worker": "_run",
-    "stopped_by_signals": "_signals",
-    "try_port": "_listener",
+    "stop_on_signals": "_signals",
+    "check_port_free": "_listener",
 }
 
 

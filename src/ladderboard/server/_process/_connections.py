@@ -28,7 +28,7 @@ _SLOWEST = 2**14  # bytes that a client must take, each time that a stall is loo
 _SPARED = 1.0  # seconds for which a client that reads nothing does not count as silent yet
 
 
-class Limited(_Protocol):
+class LimitedConnection(_Protocol):
     """A limit on connections and on how long each may take, before a protocol of uvicorn's.
 
     When all places are taken, the connection that has been silent longest is closed for the new
@@ -36,24 +36,24 @@ class Limited(_Protocol):
     request under way, the new one is turned away.
     """
 
-    most = 100
+    max_connections = 100
     """How many connections may be open."""
-    header = 10.0
+    header_seconds = 10.0
     """Seconds until a request's header must be there."""
-    idle = 30.0
+    idle_seconds = 30.0
     """Seconds between two requests on a connection."""
-    whole = 900.0
+    request_seconds = 900.0
     """Seconds for a request and its answer."""
-    stalled = 20.0
+    stall_seconds = 20.0
     """Seconds in which a client must read some of what was sent to it."""
-    head_bytes = 2**16
+    max_header_bytes = 2**16
     """How large a request's header may be."""
 
     _timer: asyncio.TimerHandle | None = None
     _busy = False
     _begun = True  # a header that is not whole yet, as from the start on
     _since = 0.0
-    _headed = 0  # bytes of a header that is not whole yet
+    _header_bytes = 0  # bytes of a header that is not whole yet
     _blocked: float | None = None  # since when the client has read nothing of what is to be sent
     _unread = 0  # bytes that it had not read then
     _stall: asyncio.TimerHandle | None = None
@@ -66,11 +66,11 @@ class Limited(_Protocol):
             return
         super().connection_made(transport)
         self._since = monotonic()
-        self._wait(self.header)
+        self._set_timer(self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of it."""
-        self._wait(None)
+        self._set_timer(None)
         self._unblock()
         super().connection_lost(exc)
 
@@ -78,21 +78,21 @@ class Limited(_Protocol):
         """Take bytes; the first ones of a header say when its last must be there."""
         if not self._busy and not self._begun:
             self._begun = True
-            self._wait(self.header)
+            self._set_timer(self.header_seconds)
         super().data_received(data)
-        self._look()
-        self._headed = 0 if self._busy else self._headed + len(data)
-        if self._headed > self.head_bytes:
-            self._end()
+        self._update_busy()
+        self._header_bytes = 0 if self._busy else self._header_bytes + len(data)
+        if self._header_bytes > self.max_header_bytes:
+            self._abort()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, unless it is there already."""
         self._busy = self._begun = False
-        self._headed = 0
+        self._header_bytes = 0
         self._since = monotonic()
-        self._wait(self.idle, self._fall_silent)
+        self._set_timer(self.idle_seconds, self._close_if_idle)
         super().on_response_complete()
-        self._look()
+        self._update_busy()
 
     def pause_writing(self) -> None:
         """Give a client that does not read some time; called when much is waiting to be sent."""
@@ -106,12 +106,12 @@ class Limited(_Protocol):
 
     def _watch_stall(self) -> None:
         self._blocked, self._unread = monotonic(), self._outstanding()
-        self._stall = self.loop.call_later(self.stalled, self._look_at_stall)
+        self._stall = self.loop.call_later(self.stall_seconds, self._check_stall)
 
-    def _look_at_stall(self) -> None:
+    def _check_stall(self) -> None:
         """End a connection whose client read next to nothing since the last time."""
         if self._outstanding() > self._unread - _SLOWEST:
-            self._end()
+            self._abort()
         else:
             self._watch_stall()
 
@@ -131,33 +131,35 @@ class Limited(_Protocol):
                 size += struct.unpack("i", queued)[0]
         return size
 
-    def _fall_silent(self) -> None:
+    def _close_if_idle(self) -> None:
         """End a connection that waited for the next request, unless an answer is still read."""
         if self._blocked is None:
-            self._end()
+            self._abort()
         else:
-            self._wait(self.idle, self._fall_silent)
+            self._set_timer(self.idle_seconds, self._close_if_idle)
 
-    def _look(self) -> None:
+    def _update_busy(self) -> None:
         """See whether a request is under way now."""
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way and not self._busy:
             self._busy = True
-            self._wait(self.whole)
+            self._set_timer(self.request_seconds)
 
-    def _wait(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
+    def _set_timer(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if seconds is not None:
-            self._timer = self.loop.call_later(seconds, then or self._end)
+            self._timer = self.loop.call_later(seconds, then or self._abort)
 
-    def _end(self) -> None:
+    def _abort(self) -> None:
         self.connections.discard(self)
         self.transport.abort()
 
     def _admit(self, transport: asyncio.Transport) -> bool:
-        return len(self.connections) < self.most or self._make_way(self.connections)
+        return len(self.connections) < self.max_connections or self._close_longest_silent(
+            self.connections
+        )
 
     def _silent_since(self) -> float | None:
         """Return since when nothing has happened; None while a request is being answered."""
@@ -168,18 +170,18 @@ class Limited(_Protocol):
         return None
 
     @staticmethod
-    def _make_way(connections: Iterable[Any]) -> bool:
+    def _close_longest_silent(connections: Iterable[Any]) -> bool:
         """End the connection that has been silent longest; tell whether there was one."""
         silent = [
             (since, id(each), each)
             for each in connections
-            if isinstance(each, Limited) and (since := each._silent_since()) is not None  # noqa: SLF001 - our own kind
+            if isinstance(each, LimitedConnection) and (since := each._silent_since()) is not None  # noqa: SLF001 - our own kind
         ]
         if not silent:
             return False
-        min(silent)[-1]._end()  # noqa: SLF001 - same
+        min(silent)[-1]._abort()  # noqa: SLF001 - same
         return True
 
 
-class GuardProtocol(Limited, H11Protocol):
+class GuardProtocol(LimitedConnection, H11Protocol):
     """The connections of a served guard."""

@@ -48,7 +48,7 @@ class Listener:
                     self.path.unlink()
 
 
-def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
+def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     """Return a listener on a port of this machine that no other machine can reach.
 
     >>> listen_on_port("0.0.0.0")
@@ -76,7 +76,7 @@ def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
 
 
-def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
+def listen_on_address(host: str = "127.0.0.1", port: int = 8000) -> Listener:
     """Return a listener on a port that other machines can reach, too, if the address says so.
 
     >>> listen_anywhere("example.org")
@@ -85,22 +85,24 @@ def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
     ladderboard.errors.InvalidSetting: host must be an address of this machine, such as 127.0.0.1,
     or 0.0.0.0 for all of them; got 'example.org'.
     """
-    address, port = _anywhere(host, port)
+    address, port = _parse_address(host, port)
     bound, port = _bind(address, port)
     return Listener(bound, _url(address, port))
 
 
-def try_port(host: str, port: int) -> None:
-    """Refuse what :func:`listen_anywhere` would, and listen to nobody.
+def check_port_free(host: str, port: int) -> None:
+    """Refuse what :func:`listen_on_address` would, and listen to nobody.
 
     Where a listener is given no other is needed, so nothing is tried.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
-        bound, _ = _bind(*_anywhere(host, port), listen=False)
+        bound, _ = _bind(*_parse_address(host, port), listen=False)
         bound.close()
 
 
-def _anywhere(host: str, port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]:
+def _parse_address(
+    host: str, port: int
+) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]:
     port = _settings.integer("port", port, at_least=0, at_most=65535)
     try:
         return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host), port
@@ -119,7 +121,7 @@ def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> s
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
-def listen_given() -> Listener | None:
+def listen_on_inherited_socket() -> Listener | None:
     """Return the listener that whoever started this process gave it, as systemd does."""
     names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # for this process and no other
     count, whose, _ = (os.environ.pop(each, "") for each in names)
@@ -131,7 +133,7 @@ def listen_given() -> Listener | None:
     with suppress(OSError):  # where it is no socket at all
         os.set_inheritable(_GIVEN, False)
         bound = socket.socket(fileno=_GIVEN)
-    if bound is None or not _listens(bound):
+    if bound is None or not _is_listening(bound):
         raise InvalidSetting(
             "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
         )
@@ -139,7 +141,7 @@ def listen_given() -> Listener | None:
     return Listener(bound, _url(ipaddress.ip_address(host), port))
 
 
-def _listens(bound: socket.socket) -> bool:
+def _is_listening(bound: socket.socket) -> bool:
     inet = bound.family in {socket.AF_INET, socket.AF_INET6} and bound.type == socket.SOCK_STREAM
     return inet and bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
 
@@ -159,11 +161,11 @@ def _bind(
             bound.listen()
     except OSError as error:
         bound.close()
-        raise StorageFailed(_why(error, port)) from None
+        raise StorageFailed(_describe_bind_error(error, port)) from None
     return bound, bound.getsockname()[1]
 
 
-def _why(error: OSError, port: int) -> str:
+def _describe_bind_error(error: OSError, port: int) -> str:
     if error.errno != errno.EADDRINUSE:
         return f"Nobody can listen on port {port}: {error.strerror}."
     other = port + 1 if port < _LAST else port - 1
@@ -172,7 +174,7 @@ def _why(error: OSError, port: int) -> str:
     )
 
 
-def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:
+def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
     """Return a listener on a Unix socket, made with this mode from its first moment on.
 
     A socket that a guard left behind is replaced; anything else at the path is refused.
@@ -188,8 +190,8 @@ def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:
         raise InvalidSetting(
             f"socket-mode must be like 660, for its owner at least 6; got {mode:o}."
         )
-    with _alone_in(path.parent):
-        _make_way(path)
+    with _lock_folder(path.parent):
+        _remove_stale_socket(path)
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o777 & ~mode)
         try:
@@ -205,7 +207,7 @@ def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, so that of two guards that start at once one waits."""
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -225,7 +227,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(held)  # and with it the lock
 
 
-def _make_way(path: Path) -> None:
+def _remove_stale_socket(path: Path) -> None:
     """Remove a socket of ours on which nobody listens; refuse everything else that is there."""
     try:
         found = path.lstat()

@@ -22,22 +22,32 @@ from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import LadderboardError
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
-from ladderboard.server._log import ClockWatch, Log, log_everything, machine_time, worker_log
+from ladderboard.server._log import ClockWatch, ServerLog, log_everything, machine_time, worker_log
 from ladderboard.server._metrics import CLOCK_JUMPS, WORKERS_RESTARTED, Metrics
-from ladderboard.server._process._listener import listen_anywhere, listen_given
+from ladderboard.server._process._listener import listen_on_address, listen_on_inherited_socket
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
-from ladderboard.server._process._signals import die_of, handled, has_terminal, hung_up
-from ladderboard.server._process._spawn import appointed, own_command, start_again, start_worker
-from ladderboard.server._process._workers import LEAVE, Workers
+from ladderboard.server._process._signals import (
+    die_from_signal,
+    handle_signals,
+    has_terminal,
+    is_terminal_closed,
+)
+from ladderboard.server._process._spawn import (
+    own_command,
+    reexec,
+    start_worker,
+    worker_spec_from_env,
+)
+from ladderboard.server._process._workers import REPLACED_SIGNAL, Workers
 from ladderboard.server._rate_limits import AddressLimit
-from ladderboard.server._sandbox import Parsers
+from ladderboard.server._sandbox import ParserPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ladderboard.board import Boards
     from ladderboard.server._process._listener import Listener
-    from ladderboard.server._process._spawn import Post
+    from ladderboard.server._process._spawn import WorkerSpec
     from ladderboard.server._serving import Serving
 
 _BACKLOG = 512
@@ -69,41 +79,43 @@ def serve(
     if boards is None:
         boards = open_boards(how.database, create=True, key_file=how.key_file)
     try:
-        given = listen_given()
-        listener = given or listen_anywhere(how.host, how.port)
+        given = listen_on_inherited_socket()
+        listener = given or listen_on_address(how.host, how.port)
     except LadderboardError:
         boards.close()
         raise
-    wishes = _Wishes(listener, may_follow=command is not None)
-    log = Log(how.settings.log, machine_time)
+    signals = _SignalState(listener, can_restart=command is not None)
+    log = ServerLog(how.settings.log, machine_time)
     try:
         boards.remove_orphaned_files()
-        (told or _tell)(listener.url, boards.create_first_token())
+        (told or _print_address)(listener.url, boards.create_first_token())
         with log_everything(log):
             log.write("start", **_describe(how, listener))
             if how.workers > 1:
                 boards.close()
                 again = command or own_command()
-                _serve_many(how, listener, again, log, handed=given is not None)
+                _serve_with_workers(how, listener, again, log, socket_inherited=given is not None)
             else:
-                _serve_one(how, listener, boards, started, wishes, handed=given is not None)
+                _serve_in_process(
+                    how, listener, boards, started, signals, socket_inherited=given is not None
+                )
             log.write("stop")
     finally:
         boards.close()
         listener.close()
-    if command is not None and wishes.kept is not None:
-        start_again(command, wishes.kept)
+    if command is not None and signals.kept_socket is not None:
+        reexec(command, signals.kept_socket)
 
 
 def serve_as_worker(how: Serving, boards: Boards | None = None) -> bool:
     """Serve as one of several processes if this one was started to; tell whether."""
-    post = appointed()
+    post = worker_spec_from_env()
     if post is None:
         return False
     if boards is not None:
         boards.close()
     with worker_log(how.settings.log):
-        _serve_as(post, how)
+        _serve_worker(post, how)
     return True
 
 
@@ -121,7 +133,7 @@ def _describe(how: Serving, listener: Listener) -> dict[str, Any]:
     }
 
 
-def _tell(url: str, token: str | None) -> None:
+def _print_address(url: str, token: str | None) -> None:
     print(f"Ladderboard is at {url}", flush=True)  # noqa: T201 - the token is told nowhere else
     if token is not None:
         print(f"The organiser's token, told this once: {token}", flush=True)  # noqa: T201
@@ -143,7 +155,7 @@ def _config(how: Serving, app: Any) -> uvicorn.Config:
         server_header=False,
         date_header=True,
         backlog=_BACKLOG,
-        timeout_keep_alive=int(2 * BoardProtocol.idle),  # which ends it before
+        timeout_keep_alive=int(2 * BoardProtocol.idle_seconds),  # which ends it before
     )
 
 
@@ -151,54 +163,56 @@ def _address_limit(how: Serving) -> AddressLimit:
     return AddressLimit(how.settings.address_connections, how.proxies)
 
 
-class _Wishes:
+class _SignalState:
     """What signals ask of a server that is one process."""
 
     server: BoardServer
 
-    kept: socket.socket | None = None
+    kept_socket: socket.socket | None = None
     """The socket, where another one shall take its place: this one closes its own."""
 
-    def __init__(self, listener: Listener, *, may_follow: bool) -> None:
-        self._listener, self._may_follow = listener, may_follow
+    def __init__(self, listener: Listener, *, can_restart: bool) -> None:
+        self._listener, self._can_restart = listener, can_restart
         self._stopped, self._terminal = False, has_terminal()
 
     def stop(self, number: int) -> None:
         """End it; the second time at once."""
         if self._stopped:
-            die_of(number)
+            die_from_signal(number)
         self._stopped = self.server.should_exit = True
-        if self.kept is not None:
-            self.kept.close()
-            self.kept = None
+        if self.kept_socket is not None:
+            self.kept_socket.close()
+            self.kept_socket = None
 
-    def hang_up(self, number: int) -> None:
+    def restart(self, number: int) -> None:
         """Let another one follow, unless it was a terminal that went."""
-        if not self._may_follow or hung_up(self._terminal):
+        if not self._can_restart or is_terminal_closed(self._terminal):
             self.stop(number)
         elif not self.server.should_exit:
-            self.kept = self._listener.socket.dup()
-            self.server.handed = self.server.should_exit = True
+            self.kept_socket = self._listener.socket.dup()
+            self.server.socket_inherited = self.server.should_exit = True
 
 
-def _serve_one(
+def _serve_in_process(
     how: Serving,
     listener: Listener,
     boards: Boards,
     started: Callable[[uvicorn.Server], None] | None,
-    wishes: _Wishes,
+    signals: _SignalState,
     *,
-    handed: bool,
+    socket_inherited: bool,
 ) -> None:
     settings = how.settings
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
         path = boards.storage.path  # on a disk that has room, where a crash's leftovers are swept
         settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
-    app = make_app(boards, Parsers(how.parsers), settings=settings)
-    wishes.server = server = BoardServer(
-        _config(how, app), handed=handed, addresses=_address_limit(how)
+    app = make_app(boards, ParserPool(how.parsers), settings=settings)
+    signals.server = server = BoardServer(
+        _config(how, app), socket_inherited=socket_inherited, addresses=_address_limit(how)
     )
-    with handled({"SIGINT": wishes.stop, "SIGTERM": wishes.stop, "SIGHUP": wishes.hang_up}):
+    with handle_signals(
+        {"SIGINT": signals.stop, "SIGTERM": signals.stop, "SIGHUP": signals.restart}
+    ):
         if started is not None:
             started(server)
         with suppress(SystemExit):  # uvicorn's, where it could not start
@@ -207,12 +221,23 @@ def _serve_one(
         raise LadderboardError("The server could not start; its log says why.")
 
 
-def _serve_many(
-    how: Serving, listener: Listener, command: Sequence[str], log: Log, *, handed: bool
+def _serve_with_workers(
+    how: Serving,
+    listener: Listener,
+    command: Sequence[str],
+    log: ServerLog,
+    *,
+    socket_inherited: bool,
 ) -> None:
     """Serve with several processes; this one only looks after them."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
-        start = partial(start_worker, command, listener.socket, handed=handed, trials=Path(shared))
+        start = partial(
+            start_worker,
+            command,
+            listener.socket,
+            socket_inherited=socket_inherited,
+            trials=Path(shared),
+        )
         with closing(Metrics(Path(shared, _METRICS))) as metrics:
             Workers(
                 how.workers,
@@ -224,21 +249,21 @@ def _serve_many(
             ).run()
 
 
-def _serve_as(post: Post, how: Serving) -> None:
+def _serve_worker(post: WorkerSpec, how: Serving) -> None:
     """Serve as one of several processes."""
-    _end_with(post.parent)
+    _die_with_parent(post.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(how.database, key_file=how.key_file)
     trials = how.settings.trials or Path(post.trials)
     settings = replace(how.settings, trials=trials)
     metrics = Metrics(Path(post.trials, _METRICS))
     app = make_app(
-        boards, Parsers(how.parsers), settings=settings, closing=boards.close, metrics=metrics
+        boards, ParserPool(how.parsers), settings=settings, closing=boards.close, metrics=metrics
     )
     with socket.socket(fileno=post.line) as line, socket.socket(fileno=post.socket) as listening:
         server = BoardServer(
             _config(how, app),
-            handed=post.handed,
+            socket_inherited=post.socket_inherited,
             ready=lambda: line.sendall(b"1"),
             addresses=_address_limit(how),
         )
@@ -251,11 +276,11 @@ def _serve_as(post: Post, how: Serving) -> None:
 
         # The parent hears the others.
         quiet = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
-        with handled({"SIGTERM": stop, LEAVE: leave, **quiet}):
+        with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: leave, **quiet}):
             server.run(sockets=[listening])
 
 
-def _end_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     """End when the one that looks after us does, however it does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)

@@ -10,7 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ladderboard.server._process._connections import Limited
+from ladderboard.server._process._connections import LimitedConnection
 
 if TYPE_CHECKING:
     import socket
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 GRACE = 30.0
 """Seconds for what is being answered when a server is stopped."""
-HANDED = 2.0
+INHERITED_GRACE = 2.0
 """Seconds in which a kept connection may say one thing more, where another server comes next."""
-_SHORT = 0.2  # the same, where none does
-_TURN = 0.05
-_LAST = 2.0  # seconds to say that it took too long
+_SHORT_GRACE = 0.2  # the same, where none does
+_TICK = 0.05
+_CANCEL_GRACE = 2.0  # seconds to say that it took too long
 
 
-class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is typed for the other
+class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]  # it is typed for the other
     """The connections of a server of boards.
 
     Who keeps a connection open sends the next request without asking whether it may. A connection
@@ -35,29 +35,35 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
     says "this was the last" with an answer, and otherwise waits.
     """
 
-    most = 1000
+    max_connections = 1000
     depth = 8
     """How many requests may wait behind the one that is answered."""
 
     address: str | None = None
     """What the connection is counted under, where connections from one address are limited."""
     _running: Any = None  # the request that is answered; ``cycle`` is the last that came
-    _leaves = False
-    _linger: float | None = None
+    _draining = False
+    _grace: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, maybe one that was accepted just before nobody did any more."""
         super().connection_made(transport)
-        if isinstance(self.server_state, _State) and self.server_state.leaves:
-            self.leave(self.server_state.linger)
+        if isinstance(self.server_state, _BoardServerState) and self.server_state.draining:
+            self.drain(self.server_state.grace)
 
     def _admit(self, transport: asyncio.Transport) -> bool:
-        limit = self.server_state.addresses if isinstance(self.server_state, _State) else None
-        self.address = None if limit is None else limit.key_of(transport.get_extra_info("peername"))
+        limit = (
+            self.server_state.addresses
+            if isinstance(self.server_state, _BoardServerState)
+            else None
+        )
+        self.address = (
+            None if limit is None else limit.key_for_peer(transport.get_extra_info("peername"))
+        )
         if limit is not None and self.address is not None:
             others: set[Any] = self.connections
             same = [each for each in others if each.address == self.address]
-            if len(same) >= limit.most and not self._make_way(same):
+            if len(same) >= limit.limit and not self._close_longest_silent(same):
                 return False
         return super()._admit(transport)
 
@@ -80,7 +86,7 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
         if self._running is None or self._running.response_complete or self._reads_body():
             super().send_400_response(msg)
         elif self.cycle.more_body:
-            self._end()
+            self._abort()
         else:
             self.cycle.keep_alive = False
             self.flow.pause_reading()
@@ -89,21 +95,21 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
         """Return whether the request that is answered has not come in whole."""
         return self.cycle is self._running and self.cycle.more_body
 
-    def leave(self, linger: float | None) -> None:
+    def drain(self, grace: float | None) -> None:
         """Let the next answer be the last; silence ends it after so long, or when it always did."""
-        self._leaves, self._linger = True, linger
+        self._draining, self._grace = True, grace
         if self._busy:
             if not self.cycle.response_started:
                 self.cycle.keep_alive = False
-        elif linger is not None and not self._headed:
+        elif grace is not None and not self._header_bytes:
             self._begun = False
             # What came while the loop was busy elsewhere is looked at before the second time.
-            self._wait(linger, lambda: self._wait(_TURN))
+            self._set_timer(grace, lambda: self._set_timer(_TICK))
 
     def on_headers_complete(self) -> None:
         """Begin to answer."""
         super().on_headers_complete()
-        if self._leaves:
+        if self._draining:
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
@@ -111,8 +117,8 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()
-        if self._leaves and not self._busy and not self.transport.is_closing():
-            self.leave(self._linger)
+        if self._draining and not self._busy and not self.transport.is_closing():
+            self.drain(self._grace)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         self._running = cycle
@@ -123,12 +129,12 @@ class _TooDeep(Exception):
     """More requests were sent at once than a connection may have."""
 
 
-class _State(ServerState):
+class _BoardServerState(ServerState):
     """What the connections of a server know of it."""
 
     addresses: AddressLimit | None = None
-    leaves = False
-    linger: float | None = None
+    draining = False
+    grace: float | None = None
 
 
 class BoardServer(uvicorn.Server):
@@ -150,14 +156,14 @@ class BoardServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         *,
-        handed: bool = False,
+        socket_inherited: bool = False,
         ready: Callable[[], object] | None = None,
         addresses: AddressLimit | None = None,
     ) -> None:
         super().__init__(config)
-        self.server_state = self._state = _State()
+        self.server_state = self._state = _BoardServerState()
         self._state.addresses = addresses
-        self.handed = handed
+        self.socket_inherited = socket_inherited
         self.replaced = False
         """Others answer already: all the time in the world, until ``should_exit``, too."""
         self._ready = ready
@@ -182,14 +188,14 @@ class BoardServer(uvicorn.Server):
         for each in [*self.servers, *(sockets or ())]:
             each.close()
         if self.replaced:
-            self._leave(None)
-            await self._empty(BoardProtocol.whole)
+            self._drain_connections(None)
+            await self._wait_until_empty(BoardProtocol.request_seconds)
         self.should_exit = True
-        self._leave(HANDED if self.handed else _SHORT)
-        await self._empty(GRACE)
+        self._drain_connections(INHERITED_GRACE if self.socket_inherited else _SHORT_GRACE)
+        await self._wait_until_empty(GRACE)
         for task in tuple(self.server_state.tasks):
             task.cancel()
-        await self._empty(_LAST)
+        await self._wait_until_empty(_CANCEL_GRACE)
         for each in self._connections():
             each.transport.abort()
         await self.lifespan.shutdown()
@@ -197,17 +203,17 @@ class BoardServer(uvicorn.Server):
     def _connections(self) -> list[Any]:
         return list(self.server_state.connections)
 
-    def _leave(self, linger: float | None) -> None:
-        self._state.leaves, self._state.linger = True, linger
+    def _drain_connections(self, grace: float | None) -> None:
+        self._state.draining, self._state.grace = True, grace
         for each in self._connections():
-            each.leave(linger)
+            each.drain(grace)
 
-    async def _empty(self, seconds: float) -> None:
+    async def _wait_until_empty(self, seconds: float) -> None:
         """Wait until nobody is left, for so long at most; less if it is stopped meanwhile."""
         loop = asyncio.get_running_loop()
         until, stopped = loop.time() + seconds, self.should_exit
-        await asyncio.sleep(_TURN)  # connections that were accepted are made meanwhile
+        await asyncio.sleep(_TICK)  # connections that were accepted are made meanwhile
         while loop.time() < until and self.should_exit == stopped:
             if not self.server_state.connections and not self.server_state.tasks:
                 return
-            await asyncio.sleep(_TURN)
+            await asyncio.sleep(_TICK)

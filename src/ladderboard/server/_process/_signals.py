@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+def stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
     """Let signals end the server and nothing else, so that what comes after it is done, too.
 
     uvicorn takes SIGINT and SIGTERM itself and, when it has ended, sends them to whoever had them
@@ -26,12 +26,12 @@ def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
     def stop(_: int) -> None:
         server.should_exit = True
 
-    with handled({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop}):
+    with handle_signals({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop}):
         yield
 
 
 @contextmanager
-def handled(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
+def handle_signals(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
     """Call these at their signals, where there are such; those that are ignored stay so."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -40,7 +40,7 @@ def handled(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
     before = {each: signal.getsignal(each) for each in wanted}
     for each, do in wanted.items():
         if before[each] != signal.SIG_IGN:  # as nohup wants it
-            signal.signal(each, _called(do))
+            signal.signal(each, _make_handler(do))
     if hasattr(signal, "pthread_sigmask"):  # one that came while the program was replaced comes now
         signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
     try:
@@ -50,18 +50,18 @@ def handled(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _called(do: Callable[[int], None]) -> Callable[[int, Any], None]:
+def _make_handler(do: Callable[[int], None]) -> Callable[[int, Any], None]:
     return lambda number, _: do(number)
 
 
-def die_of(number: int) -> None:
+def die_from_signal(number: int) -> None:
     """End this process at once, as if nobody had handled the signal."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
     os._exit(128 + number)  # the first process of a container is spared by its own signals
 
 
-def hung_up(terminal: bool) -> bool:
+def is_terminal_closed(terminal: bool) -> bool:
     """Tell whether a terminal that was there at the start is no more."""
     return terminal and not has_terminal()
 

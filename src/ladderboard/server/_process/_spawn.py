@@ -26,13 +26,13 @@ _BEGIN = "import runpy, sys; file = sys.argv.pop(1); sys.path[:] = sys.argv[2:];
 _BEGIN += "runpy.run_path(file, run_name='__main__')"
 
 
-class Post(NamedTuple):
+class WorkerSpec(NamedTuple):
     """What a worker is told: whose it is, where to answer, a line to say that it does."""
 
     parent: int
     socket: int
     line: int
-    handed: bool
+    socket_inherited: bool
     trials: str
 
 
@@ -54,7 +54,7 @@ def own_command() -> list[str]:
 
 
 def start_worker(
-    command: Sequence[str], listening: socket.socket, *, handed: bool, trials: Path
+    command: Sequence[str], listening: socket.socket, *, socket_inherited: bool, trials: Path
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a worker; return its process, and the line on which it says something when it answers.
 
@@ -63,7 +63,7 @@ def start_worker(
     ours, theirs = socket.socketpair()
     with theirs:
         fds = (listening.fileno(), theirs.fileno())
-        post = Post(os.getpid(), *fds, handed, str(trials))
+        post = WorkerSpec(os.getpid(), *fds, socket_inherited, str(trials))
         try:
             process = subprocess.Popen(  # noqa: S603 - our own program
                 command,
@@ -80,13 +80,13 @@ def start_worker(
     return process, ours
 
 
-def appointed() -> Post | None:
+def worker_spec_from_env() -> WorkerSpec | None:
     """Return the post of this process, once; None for all but workers."""
     told = os.environ.pop(_NAME, None)
     if told is None:
         return None
     try:
-        post = Post(**json.loads(told))
+        post = WorkerSpec(**json.loads(told))
         for each in (post.socket, post.line):
             os.set_inheritable(each, False)
     except (OSError, TypeError, ValueError):
@@ -97,7 +97,7 @@ def appointed() -> Post | None:
     return post
 
 
-def start_again(command: Sequence[str], listening: socket.socket) -> NoReturn:
+def reexec(command: Sequence[str], listening: socket.socket) -> NoReturn:
     """Become the program as it is installed now, with the socket; who asks meanwhile waits."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # or one more would be the end
     told = {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
@@ -110,13 +110,13 @@ def start_again(command: Sequence[str], listening: socket.socket) -> NoReturn:
     os.execvpe(command[0], list(command), {**os.environ, **told})  # noqa: S606 - our own program
 
 
-def program(file: str, told: str) -> list[str]:
+def subprocess_command(file: str, told: str) -> list[str]:
     """Return the command that runs a file of ours by its path; it finds what we find."""
     path = [os.path.abspath(each) for each in sys.path]  # noqa: PTH100 - "" is where we are
     return [sys.executable, "-I", "-B", "-c", _BEGIN, file, told, *path]
 
 
-def environment() -> dict[str, str]:
+def subprocess_env() -> dict[str, str]:
     """Return the variables: no secret of the server's, and one thread for every library."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | dict.fromkeys(_SINGLE, "1")

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import LadderboardError
 from ladderboard.server._process._shutdown import GRACE
-from ladderboard.server._process._signals import die_of, handled, has_terminal, hung_up
+from ladderboard.server._process._signals import (
+    die_from_signal,
+    handle_signals,
+    has_terminal,
+    is_terminal_closed,
+)
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from ladderboard.server._log import Log
+    from ladderboard.server._log import ServerLog
 
     Started = tuple[subprocess.Popen[bytes], socket.socket]
 
-LEAVE = "SIGUSR1"
+REPLACED_SIGNAL = "SIGUSR1"
 """Says to a worker that another one answers in its place."""
 
 _STARTING = 120.0  # seconds until a worker must answer
@@ -38,9 +43,9 @@ class _Worker:
     line: socket.socket
     since: float
     ready: bool = False
-    leaves: bool = False
+    draining: bool = False
 
-    def say(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
@@ -74,19 +79,19 @@ class Workers:
         start: Callable[[], Started],
         *,
         stopping: Callable[[], None],
-        log: Log,
+        log: ServerLog,
         restarted: Callable[[], None] = lambda: None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._count, self._start, self._stopping, self._log = count, start, stopping, log
-        self._restarted, self._look_around = restarted, look
-        self._all: list[_Worker] = []
-        self._old: list[_Worker] = []  # those that are still to be replaced
+        self._restarted, self._on_tick = restarted, look
+        self._workers: list[_Worker] = []
+        self._outdated: list[_Worker] = []  # those that are still to be replaced
         self._terminal = has_terminal()
-        self._came: list[int] = []  # signals
-        self._again = self._rolling = False
-        self._served = self._broken = False
-        self._ends: float | None = None
+        self._signals: list[int] = []  # signals
+        self._restart_wanted = self._rolling = False
+        self._ever_ready = self._broken = False
+        self._deadline: float | None = None
         self._pause, self._not_before = 0.0, 0.0
 
     def run(self) -> None:
@@ -95,132 +100,136 @@ class Workers:
         ours.setblocking(False)
         theirs.setblocking(False)
         names = ("SIGTERM", "SIGINT", "SIGHUP", "SIGCHLD")
-        with closing(ours), closing(theirs), handled(dict.fromkeys(names, self._came.append)):
+        with (
+            closing(ours),
+            closing(theirs),
+            handle_signals(dict.fromkeys(names, self._signals.append)),
+        ):
             before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
             try:
-                self._step()
-                while self._ends is None or self._all:
+                self._advance()
+                while self._deadline is None or self._workers:
                     self._wait(ours)
-                    self._listen()
-                    self._look()
-                    self._look_around()
-                    self._step()
+                    self._handle_signals()
+                    self._poll_workers()
+                    self._on_tick()
+                    self._advance()
             finally:
                 signal.set_wakeup_fd(before)
-                for each in self._all:
-                    each.say(signal.SIGKILL)
+                for each in self._workers:
+                    each.send_signal(signal.SIGKILL)
                     each.process.wait()
         if self._broken:
             raise LadderboardError("The server could not start; its log says why.")
 
-    def _listen(self) -> None:
+    def _handle_signals(self) -> None:
         """Do what signals say."""
-        while self._came:
-            number = self._came.pop(0)
+        while self._signals:
+            number = self._signals.pop(0)
             if number == signal.SIGCHLD:
                 continue
-            if number == signal.SIGHUP and not hung_up(self._terminal):
-                self._again, self._not_before = True, 0.0
-            elif self._ends is None:
-                self._end()
+            if number == signal.SIGHUP and not is_terminal_closed(self._terminal):
+                self._restart_wanted, self._not_before = True, 0.0
+            elif self._deadline is None:
+                self._begin_shutdown()
             else:
-                for each in self._all:
-                    each.say(signal.SIGKILL)
-                die_of(number)
+                for each in self._workers:
+                    each.send_signal(signal.SIGKILL)
+                die_from_signal(number)
 
-    def _end(self) -> None:
-        self._ends = monotonic() + _LATE
+    def _begin_shutdown(self) -> None:
+        self._deadline = monotonic() + _LATE
         self._stopping()
-        for each in self._all:
-            each.say(signal.SIGTERM)
+        for each in self._workers:
+            each.send_signal(signal.SIGTERM)
 
     def _wait(self, woken: socket.socket) -> None:
-        starting = [each.line for each in self._all if not each.ready]
+        starting = [each.line for each in self._workers if not each.ready]
         select.select([woken, *starting], [], [], _TICK)
         with suppress(BlockingIOError):
             woken.recv(4096)
 
-    def _look(self) -> None:
+    def _poll_workers(self) -> None:
         """See who answers now, and who is no more."""
-        for each in tuple(self._all):
+        for each in tuple(self._workers):
             if not each.ready:
                 with suppress(OSError):
                     each.ready = bool(each.line.recv(1))
-                self._served |= each.ready
+                self._ever_ready |= each.ready
             if each.process.poll() is not None:
-                self._all.remove(each)
+                self._workers.remove(each)
                 each.line.close()
-                if not each.leaves and self._ends is None:
-                    self._lost(each)
+                if not each.draining and self._deadline is None:
+                    self._on_worker_exit(each)
             elif not each.ready and monotonic() > each.since + _STARTING:
-                each.say(signal.SIGKILL)
+                each.send_signal(signal.SIGKILL)
 
-    def _lost(self, worker: _Worker) -> None:
+    def _on_worker_exit(self, worker: _Worker) -> None:
         """One ended that nobody told to."""
-        if worker in self._old:
-            self._old.remove(worker)  # the next one is new anyway
+        if worker in self._outdated:
+            self._outdated.remove(worker)  # the next one is new anyway
         state = "ended" if worker.ready else "failed"
         good = worker.ready and monotonic() > worker.since + _SOON
-        self._slow_down(0.0 if good else max(_LEAST, 2 * self._pause))
-        self._tell(state, pid=worker.process.pid, code=worker.process.returncode)
+        self._delay_restart(0.0 if good else max(_LEAST, 2 * self._pause))
+        self._log_worker(state, pid=worker.process.pid, code=worker.process.returncode)
         self._restarted()
         if not worker.ready:
-            self._failed()
+            self._on_start_failure()
 
-    def _failed(self) -> None:
+    def _on_start_failure(self) -> None:
         """One did not come to answer."""
-        if not self._served:
+        if not self._ever_ready:
             self._broken = True
-            self._end()
+            self._begin_shutdown()
         elif self._rolling:
-            self._rolling, self._old = False, []
+            self._rolling, self._outdated = False, []
             self._log.write("restart", state="given up")
 
-    def _slow_down(self, pause: float) -> None:
+    def _delay_restart(self, pause: float) -> None:
         self._pause = min(_MOST, pause)
         self._not_before = monotonic() + self._pause
 
-    def _tell(self, state: str, **fields: Any) -> None:
+    def _log_worker(self, state: str, **fields: Any) -> None:
         self._log.write("worker", state=state, **fields, wait=self._pause)
 
-    def _step(self) -> None:
+    def _advance(self) -> None:
         """Do what is next."""
-        if self._ends is not None:
-            if monotonic() > self._ends:
-                for each in self._all:
-                    each.say(signal.SIGKILL)
+        if self._deadline is not None:
+            if monotonic() > self._deadline:
+                for each in self._workers:
+                    each.send_signal(signal.SIGKILL)
             return
-        staying = [each for each in self._all if not each.leaves]
+        staying = [each for each in self._workers if not each.draining]
         while len(staying) < self._count and monotonic() >= self._not_before:
-            if not self._one_more():
+            if not self._start_worker():
                 return
-            staying = [each for each in self._all if not each.leaves]
+            staying = [each for each in self._workers if not each.draining]
         if len(staying) >= self._count and all(each.ready for each in staying):
-            self._roll(len(staying))
+            self._roll_restart(len(staying))
 
-    def _roll(self, staying: int) -> None:
+    def _roll_restart(self, staying: int) -> None:
         """Replace one more of the old ones; all that stay answer."""
-        if self._again and not self._rolling:
-            self._again, self._rolling = False, True
-            self._old = [each for each in self._all if not each.leaves]
+        if self._restart_wanted and not self._rolling:
+            self._restart_wanted, self._rolling = False, True
+            self._outdated = [each for each in self._workers if not each.draining]
             self._log.write("restart", state="begun")
-        if staying > self._count and self._old:
-            leaving = self._old.pop(0)
-            leaving.leaves = True
-            leaving.say(getattr(signal, LEAVE))
+        if staying > self._count and self._outdated:
+            leaving = self._outdated.pop(0)
+            leaving.draining = True
+            leaving.send_signal(getattr(signal, REPLACED_SIGNAL))
             staying -= 1
-        if self._old and staying == self._count:
-            self._one_more()
-        elif self._rolling and not self._old:
+        if self._outdated and staying == self._count:
+            self._start_worker()
+        elif self._rolling and not self._outdated:
             self._rolling = False
             self._log.write("restart", state="done")
 
-    def _one_more(self) -> bool:
+    def _start_worker(self) -> bool:
         try:
-            self._all.append(_Worker(*self._start(), since=monotonic()))
+            self._workers.append(_Worker(*self._start(), since=monotonic()))
         except OSError as error:  # the program may be on its way to another version
-            self._slow_down(max(_LEAST, 2 * self._pause))
-            self._tell("failed", error=error.strerror)
-            self._failed()
+            self._delay_restart(max(_LEAST, 2 * self._pause))
+            self._log_worker("failed", error=error.strerror)
+            self._on_start_failure()
             return False
         return True

@@ -20,7 +20,7 @@ _LATEST_FILES = 16
 _NET, _SCOPES = 0b11, 0b11  # bind and connect; sockets and signals of others
 
 
-def lock_in() -> bool:
+def apply_landlock() -> bool:
     """Take from this process, for good, what a parser has no use for; tell whether that worked."""
     if sys.platform != "linux":
         return False

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem, WorkerError
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._process import NOTHING, Parser, Patience
-from ladderboard.server._sandbox._reply import NotBelieved, Spec, read_refusal
+from ladderboard.server._sandbox._process import NOTHING, ParserLimits, ParserProcess
+from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Iterator
@@ -32,7 +32,7 @@ _TRIES = 2  # parsers for a body whose parser is killed from outside
 _CLOSED = "The parsers were closed."
 
 
-class Busy(Refused):
+class ParsersBusy(RequestRefused):
     """So many bodies wait to be read that no other one may."""
 
     def __init__(self) -> None:
@@ -64,24 +64,24 @@ class _Job:
     """One body that a parser reads, and who waits for it."""
 
     def __init__(
-        self, parsers: Parsers, parser: Parser, spec: Spec, training: float | None
+        self, parsers: ParserPool, parser: ParserProcess, spec: Spec, training: float | None
     ) -> None:
         self.done: asyncio.Future[Submission] = asyncio.get_running_loop().create_future()
         self._parsers, self._parser = parsers, parser
         self._spec, self._training = spec, training
 
-    def answered(self, kind: bytes, said: bytes) -> None:
+    def on_reply(self, kind: bytes, said: bytes) -> None:
         """Take what the parser says; one that does not answer as it should is of no more use."""
         if kind == wire.ARRAY and len(said) > _MANY:
-            self._parsers.spawn(self._read_many(said))
+            self._parsers.spawn(self._read_large(said))
             return
         if kind == NOTHING:
-            self._parsers.spawn(self._find_cause())
+            self._parsers.spawn(self._find_failure_cause())
             return
         try:
-            self._end(self._read(kind, said))
-        except NotBelieved:
-            self._fail(self._parsers.too_much(self._spec.seconds))
+            self._finish(self._read(kind, said))
+        except InvalidWorkerReply:
+            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
         except WorkerError as error:
             self._fail(error)
 
@@ -95,26 +95,26 @@ class _Job:
                 "a parser broke down: %s", _settings.safe_repr(said.decode("ascii", "replace"))
             )
             raise WorkerError("A parser broke down; the log says where.")
-        raise NotBelieved
+        raise InvalidWorkerReply
 
-    async def _read_many(self, said: bytes) -> None:
+    async def _read_large(self, said: bytes) -> None:
         try:
-            self._end(await asyncio.to_thread(self._spec.submission, said, self._training))
-        except NotBelieved:
-            self._fail(self._parsers.too_much(self._spec.seconds))
+            self._finish(await asyncio.to_thread(self._spec.submission, said, self._training))
+        except InvalidWorkerReply:
+            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
-    async def _find_cause(self) -> None:
+    async def _find_failure_cause(self) -> None:
         """Blame the body for a parser that did not answer, unless something else ended it."""
-        killed = await self._parser.killed_by()
+        killed = await self._parser.killing_signal()
         if self._parsers.closed:
             self._fail(WorkerError(_CLOSED))
         elif killed is not None:
             self._fail(_Killed(killed))
         else:
-            self._fail(self._parsers.too_much(self._spec.seconds))
+            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
-    def _end(self, read: Submission | InvalidPredictions) -> None:
-        self._parsers.give(self._parser)
+    def _finish(self, read: Submission | InvalidPredictions) -> None:
+        self._parsers.release(self._parser)
         if self.done.done():  # whoever asked has gone
             return
         if isinstance(read, InvalidPredictions):
@@ -123,12 +123,12 @@ class _Job:
             self.done.set_result(read)
 
     def _fail(self, error: Exception) -> None:
-        self._parsers.lose(self._parser)
+        self._parsers.discard(self._parser)
         if not self.done.done():
             self.done.set_exception(error)
 
 
-class Parsers:
+class ParserPool:
     """Reads bodies in processes of their own, each with limits on memory and time.
 
     Such a process knows ids, a loss and limits. It is started afresh, not forked from the server,
@@ -160,15 +160,15 @@ class Parsers:
         self._count = _settings.integer("count", count, at_least=1)
         self._uses = _settings.integer("uses", uses, at_least=1)
         self._most = _settings.integer("waiting", waiting, at_least=0)
-        self._patience = Patience(
+        self._patience = ParserLimits(
             _settings.number("seconds", seconds, above=0),
             _settings.integer("memory", memory, at_least=1),
         )
-        self._parsers: set[Parser] = set()
-        self._young: set[Parser] = set()
-        self._idle: list[Parser] = []
-        self._waiting: deque[asyncio.Future[Parser]] = deque()
-        self._starting = 0
+        self._parsers: set[ParserProcess] = set()
+        self._starting: set[ParserProcess] = set()
+        self._idle: list[ParserProcess] = []
+        self._waiting: deque[asyncio.Future[ParserProcess]] = deque()
+        self._start_count = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self.closed = False
         """Whether they take nothing more."""
@@ -199,7 +199,7 @@ class Parsers:
 
     async def start(self) -> None:
         """Start all parsers, and wait for the first one; without this the first body waits."""
-        self.give(await self._take())
+        self.release(await self._acquire())
 
     async def read(
         self, key: Hashable, spec: Spec, received: Body, *, training: float | None = None
@@ -234,21 +234,21 @@ class Parsers:
     async def _read_once(
         self, key: Hashable, spec: Spec, received: Body, training: float | None
     ) -> Submission:
-        parser = await self._take()
+        parser = await self._acquire()
         try:
-            packed = b"" if parser.knows(key) else await asyncio.to_thread(spec.pack)
+            packed = b"" if parser.has_spec(key) else await asyncio.to_thread(spec.pack)
             job = _Job(self, parser, spec, training)
-            parser.ask(
+            parser.send_body(
                 key,
                 packed,
                 received.content,
                 received.format,
                 most=spec.most,
-                answered=job.answered,
+                on_reply=job.on_reply,
                 seconds=spec.seconds,
             )
         except BaseException:
-            self.give(parser)
+            self.release(parser)
             raise
         return await job.done
 
@@ -260,22 +260,22 @@ class Parsers:
                 each.set_exception(WorkerError(_CLOSED))
         self._waiting.clear()
         for parser in tuple(self._parsers):
-            self.lose(parser)
-        for parser in tuple(self._young):
+            self.discard(parser)
+        for parser in tuple(self._starting):
             parser.kill()
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
-    def give(self, parser: Parser) -> None:
+    def release(self, parser: ParserProcess) -> None:
         """Hand a parser to who waits longest, or let it rest."""
         if parser not in self._parsers:  # it died meanwhile
             return
         if self.closed or parser.left:
-            self.lose(parser)
+            self.discard(parser)
             return
         if parser.used >= self._uses and not parser.leaving:
             parser.leaving = True
-            self._starting += 1
+            self._start_count += 1
             self.spawn(self._start(parser))
         while self._waiting:
             turn = self._waiting.popleft()
@@ -284,7 +284,7 @@ class Parsers:
                 return
         self._idle.append(parser)
 
-    def lose(self, parser: Parser) -> None:
+    def discard(self, parser: ParserProcess) -> None:
         """End a parser, and have another one in its place."""
         if parser not in self._parsers:
             return
@@ -295,9 +295,9 @@ class Parsers:
         if not self.closed:
             if not parser.left:
                 self.on_restart()
-            self._fill()
+            self._start_missing()
 
-    def too_much(self, most: float | None = None) -> InvalidPredictions:
+    def resource_limit_error(self, most: float | None = None) -> InvalidPredictions:
         """Return what is said of a body that ended its parser."""
         seconds, memory = self._patience
         seconds = seconds if most is None else min(seconds, most)
@@ -311,80 +311,80 @@ class Parsers:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _take(self) -> Parser:
+    async def _acquire(self) -> ParserProcess:
         """Return a parser that has nothing to do, when there is one."""
         if self.closed:
             raise WorkerError(_CLOSED)
         if self._idle:
             return self._idle.pop()
-        self._fill()
-        if len(self._waiting) >= max(self._most, self._starting):
-            raise Busy
-        turn: asyncio.Future[Parser] = asyncio.get_running_loop().create_future()
+        self._start_missing()
+        if len(self._waiting) >= max(self._most, self._start_count):
+            raise ParsersBusy
+        turn: asyncio.Future[ParserProcess] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
             parser = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and not turn.exception():
-                self.give(turn.result())
+                self.release(turn.result())
             raise
         finally:
             if turn in self._waiting:
                 self._waiting.remove(turn)
         # One that died on the way is nobody's fault who waits.
-        return parser if parser in self._parsers else await self._take()
+        return parser if parser in self._parsers else await self._acquire()
 
-    def _fill(self) -> None:
-        while len(self._parsers) + self._starting < self._count:
-            self._starting += 1
+    def _start_missing(self) -> None:
+        while len(self._parsers) + self._start_count < self._count:
+            self._start_count += 1
             self.spawn(self._start())
 
-    async def _start(self, instead: Parser | None = None) -> None:
+    async def _start(self, instead: ParserProcess | None = None) -> None:
         """Start a parser; the one whose place it takes works until it is ready."""
         try:
-            parser = await self._started()
+            parser = await self._start_process()
         except WorkerError as error:
-            self._starting -= 1
+            self._start_count -= 1
             if instead is not None:
                 instead.leaving = False  # it is tried again after its next body
-            self._failed(error)
+            self._on_start_failure(error)
             return
-        self._starting -= 1
+        self._start_count -= 1
         self._parsers.add(parser)
         if instead is not None:
             instead.left = True
             if instead in self._idle:
-                self.lose(instead)
-        self.give(parser)
+                self.discard(instead)
+        self.release(parser)
 
-    async def _started(self) -> Parser:
+    async def _start_process(self) -> ParserProcess:
         ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        parser = Parser(self._patience, self.lose)
-        self._young.add(parser)
+        parser = ParserProcess(self._patience, self.discard)
+        self._starting.add(parser)
         said = b""
         try:
-            parser.get_ready(lambda kind, _: None if ready.done() else ready.set_result(kind))
+            parser.prepare(lambda kind, _: None if ready.done() else ready.set_result(kind))
             said = await ready
         finally:
-            self._young.discard(parser)
+            self._starting.discard(parser)
             if said != wire.READY:
                 await parser.end()
         if said != wire.READY:
             raise WorkerError("A parser was started and did not get ready.")
         return parser
 
-    def _failed(self, error: WorkerError) -> None:
+    def _on_start_failure(self, error: WorkerError) -> None:
         """Tell those who wait, if nobody is left to serve them."""
         if not self.closed:
             _LOG.error("%s", error)
-        if not self._parsers and not self._starting:
+        if not self._parsers and not self._start_count:
             while self._waiting:
                 turn = self._waiting.popleft()
                 if not turn.done():
                     turn.set_exception(error)
 
 
-class _Body(NamedTuple):
+class _LocalBody(NamedTuple):
     content: bytes
     format: str | None
 
@@ -397,7 +397,7 @@ def sandbox() -> Iterator[ParseSubmission]:
     key. Not for a thread in which an event loop runs.
     """
     with asyncio.Runner() as runner:
-        parsers = Parsers(1)
+        parsers = ParserPool(1)
 
         def parse(
             roster: Roster,
@@ -408,7 +408,7 @@ def sandbox() -> Iterator[ParseSubmission]:
         ) -> Submission:
             spec = Spec(roster, loss, limits)
             key = (id(roster), limits)
-            return runner.run(parsers.read(key, spec, _Body(body, format)))
+            return runner.run(parsers.read(key, spec, _LocalBody(body, format)))
 
         try:
             yield parse

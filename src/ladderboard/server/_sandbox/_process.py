@@ -17,15 +17,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.errors import WorkerError
-from ladderboard.server._process import environment, program
+from ladderboard.server._process import subprocess_command, subprocess_env
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._reply import MOST_WORDS
+from ladderboard.server._sandbox._reply import MAX_REFUSAL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from pathlib import Path
 
-    Answered = Callable[[bytes, bytes], None]
+    OnReply = Callable[[bytes, bytes], None]
 
 
 NOTHING = b""
@@ -40,20 +40,20 @@ _CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTR
 _HELD = 2**16
 
 
-class Patience(NamedTuple):
+class ParserLimits(NamedTuple):
     """What one body may take: seconds, and bytes of memory above what a parser needs anyway."""
 
     seconds: float
     memory: int
 
 
-class Parser:
+class ParserProcess:
     """A process, and the line to it. One body at a time.
 
     ``ended`` is called when the process says something unasked, or dies while it has nothing to do.
     """
 
-    def __init__(self, patience: Patience, ended: Callable[[Parser], None]) -> None:
+    def __init__(self, patience: ParserLimits, ended: Callable[[ParserProcess], None]) -> None:
         self.used = 0
         self.leaving = False
         """Another one will take its place."""
@@ -64,7 +64,7 @@ class Parser:
         self._ended = ended
         self._slots: OrderedDict[Hashable, int] = OrderedDict()
         self._loop = asyncio.get_running_loop()
-        self._answered: Answered | None = None
+        self._on_reply: OnReply | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._most = 0
         self._unsent = memoryview(b"")
@@ -75,35 +75,35 @@ class Parser:
         with theirs:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    program(wire.__file__, _told(patience)),
+                    subprocess_command(wire.__file__, _worker_arguments(patience)),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    env=environment(),
+                    env=subprocess_env(),
                     start_new_session=True,
                 )
             except OSError as error:
                 ours.close()
                 raise WorkerError(f"No parser could be started: {error.strerror}.") from None
         ours.setblocking(False)
-        self._line = ours
-        self._loop.add_reader(ours, self._readable)
+        self._socket = ours
+        self._loop.add_reader(ours, self._on_readable)
 
     @property
     def pid(self) -> int:
         """The process."""
         return self._process.pid
 
-    def knows(self, key: Hashable) -> bool:
+    def has_spec(self, key: Hashable) -> bool:
         """Return whether a specification was sent already."""
         return key in self._slots
 
-    def get_ready(self, answered: Answered) -> None:
+    def prepare(self, on_reply: OnReply) -> None:
         """Wait until it has loaded all it needs; it answers as if it had been asked."""
-        self._await(_STARTING, 0, answered)
+        self._expect_reply(_STARTING, 0, on_reply)
 
-    def ask(
+    def send_body(
         self,
         key: Hashable,
         packed: bytes,
@@ -111,7 +111,7 @@ class Parser:
         told: str | None,
         *,
         most: int,
-        answered: Answered,
+        on_reply: OnReply,
         seconds: float | None = None,
     ) -> None:
         """Have a body read. ``packed`` is the specification of a key that is not known yet."""
@@ -120,12 +120,12 @@ class Parser:
         self.used += 1
         body = content if isinstance(content, bytes) else b""
         slot = self._slot(key)
-        head = wire.ASKED.pack(slot, formed, file is not None, len(packed), len(body))
+        head = wire.REQUEST_HEADER.pack(slot, formed, file is not None, len(packed), len(body))
         patience = self._patience.seconds
         patience = patience if seconds is None else min(patience, seconds)
-        self._await(patience + _SETTLING * bool(packed), most, answered)
+        self._expect_reply(patience + _SETTLING * bool(packed), most, on_reply)
         self._unsent = memoryview(b"".join((head, packed, body)))
-        self._send() if file is None else self._pass(file)
+        self._send() if file is None else self._send_with_file(file)
 
     def kill(self) -> None:
         """End it now, and whatever it may have started."""
@@ -137,10 +137,10 @@ class Parser:
     async def end(self) -> None:
         """End it, and wait until nothing is left of it."""
         self.kill()
-        self._hang_up()
+        self._close_socket()
         await asyncio.shield(self._loop.run_in_executor(None, self._process.wait))
 
-    async def killed_by(self) -> str | None:
+    async def killing_signal(self) -> str | None:
         """Return the signal from outside that ended it; None if a body did, or we."""
         if not self._vanished:
             return None
@@ -151,16 +151,16 @@ class Parser:
         name = signal.Signals(-code).name if code < 0 else None
         return None if name in _CRASHES else name
 
-    def _vanish(self) -> None:
+    def _on_connection_lost(self) -> None:
         self._vanished = True
-        self._hang_up()
+        self._close_socket()
 
-    def _hang_up(self) -> None:
-        if self._line.fileno() >= 0:
-            self._loop.remove_reader(self._line)
-            self._loop.remove_writer(self._line)
-            self._line.close()
-        self._say(NOTHING, b"")
+    def _close_socket(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+        self._deliver_reply(NOTHING, b"")
 
     def _slot(self, key: Hashable) -> int:
         """Return where a specification is kept, in place of the one that rested longest."""
@@ -172,73 +172,73 @@ class Parser:
             self._slots[key] = self._slots.popitem(last=False)[1]
         return self._slots[key]
 
-    def _await(self, seconds: float, most: int, answered: Answered) -> None:
-        self._answered = answered
+    def _expect_reply(self, seconds: float, most: int, on_reply: OnReply) -> None:
+        self._on_reply = on_reply
         self._most = most
-        self._timer = self._loop.call_later(seconds, self._hang_up)
+        self._timer = self._loop.call_later(seconds, self._close_socket)
 
-    def _say(self, kind: bytes, said: bytes) -> None:
+    def _deliver_reply(self, kind: bytes, said: bytes) -> None:
         """Pass an answer on to who waits for it."""
         if self._timer is not None:
             self._timer.cancel()
         self._unsent = memoryview(b"")
         self._into, self._at = memoryview(self._buffer), 0
-        answered, self._answered = self._answered, None
-        if answered is not None:
-            answered(kind, said)
+        on_reply, self._on_reply = self._on_reply, None
+        if on_reply is not None:
+            on_reply(kind, said)
         elif not kind:
             self._ended(self)
 
-    def _pass(self, file: int) -> None:
+    def _send_with_file(self, file: int) -> None:
         """Hand over an open file: the parser needs no way to it. The line is empty."""
         try:
-            self._sent(socket.send_fds(self._line, [self._unsent], [file]))
+            self._advance_sent(socket.send_fds(self._socket, [self._unsent], [file]))
         except OSError:
-            self._vanish()
+            self._on_connection_lost()
         finally:
             os.close(file)
 
     def _send(self) -> None:
         """Send as much as the line takes."""
         try:
-            self._sent(self._line.send(self._unsent))
+            self._advance_sent(self._socket.send(self._unsent))
         except (BlockingIOError, InterruptedError):
-            self._sent(0)
+            self._advance_sent(0)
         except OSError:
-            self._vanish()
+            self._on_connection_lost()
 
-    def _sent(self, count: int) -> None:
+    def _advance_sent(self, count: int) -> None:
         """Let the loop call again for the rest, if there is any."""
         self._unsent = self._unsent[count:]
         if self._unsent:
-            self._loop.add_writer(self._line, self._send)
+            self._loop.add_writer(self._socket, self._send)
         else:
-            self._loop.remove_writer(self._line)
+            self._loop.remove_writer(self._socket)
 
-    def _readable(self) -> None:
+    def _on_readable(self) -> None:
         try:
-            got = self._line.recv_into(self._into[self._at :])
+            got = self._socket.recv_into(self._into[self._at :])
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             got = 0
         self._at += got
         if not got:
-            self._vanish()
-        elif self._answered is None or not self._whole():
-            self._hang_up()
+            self._on_connection_lost()
+        elif self._on_reply is None or not self._parse_reply():
+            self._close_socket()
 
-    def _whole(self) -> bool:
+    def _parse_reply(self) -> bool:
         """Pass on an answer that is whole; False if there will be none."""
-        head = wire.SAID.size
+        head = wire.REPLY_HEADER.size
         if self._at < head:
             return True
-        kind, size = wire.SAID.unpack_from(self._into)
+        kind, size = wire.REPLY_HEADER.unpack_from(self._into)
         end = head + size
-        if self._at > end or size > (self._most if kind == wire.ARRAY else MOST_WORDS):
+        if self._at > end or size > (self._most if kind == wire.ARRAY else MAX_REFUSAL_BYTES):
             return False
         if self._at == end:
-            self._say(kind, bytes(self._into[head:end]))
+            self._deliver_reply(kind, bytes(self._into[head:end]))
         elif end > len(self._into):
             larger = memoryview(bytearray(end))
             larger[: self._at] = self._into[: self._at]
@@ -246,5 +246,5 @@ class Parser:
         return True
 
 
-def _told(patience: Patience) -> str:
+def _worker_arguments(patience: ParserLimits) -> str:
     return json.dumps({**patience._asdict(), "parent": os.getpid()})

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from ladderboard.files import Limits, Roster
     from ladderboard.losses import Loss
 
-MOST_WORDS = 2**22  # bytes of a refusal: a hundred problems of ten ids, each character escaped
+MAX_REFUSAL_BYTES = (
+    2**22
+)  # bytes of a refusal: a hundred problems of ten ids, each character escaped
 _FRAME = 1000  # bytes around the values
 _PROBLEMS, _IDS, _NAME, _SENTENCE = 100, 10, 100, 10_000
 _HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
@@ -35,7 +37,7 @@ _WHOLE = ("i1", "i2", "i4", "i8")
 _TYPES = {"i": _WHOLE, "f": (*_WHOLE, "f8"), "T": ("text",)}
 
 
-class NotBelieved(Exception):
+class InvalidWorkerReply(Exception):
     """A parser said what no parser says."""
 
 
@@ -72,7 +74,7 @@ class Spec:
         try:
             return Submission.of(self._aligned(form), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
-            raise NotBelieved from None
+            raise InvalidWorkerReply from None
 
     def _aligned(self, form: bytes) -> NDArray[Any]:
         head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(form)
@@ -85,42 +87,42 @@ class Spec:
             "lengths": {"type": wire.TYPES[counted], "values": form[wire.ARRAY_HEAD.size : start]},
         }
         if held not in (("i", "f") if self.want.number else ("T",)) or start > len(form):
-            raise NotBelieved
+            raise InvalidWorkerReply
         if said["type"] not in _TYPES[held]:
-            raise NotBelieved
+            raise InvalidWorkerReply
         if held == "T":
             return _texts(said)
         if size or len(said["values"]) != math.prod(said["shape"]) * int(said["type"][1]):
-            raise NotBelieved
+            raise InvalidWorkerReply
         read = read_array(said).astype(_HELD[held], copy=False)
         if held == "f" and not np.isfinite(read).all():
-            raise NotBelieved
+            raise InvalidWorkerReply
         return read
 
     def _shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
         """Return the shape, if predictions for this loss may have it."""
         want = self.want
         if rows != self.roster.n:
-            raise NotBelieved
+            raise InvalidWorkerReply
         if dimensions == 1 and (want.form == "one" or want.single or want.width is None):
             return (rows,)
         if dimensions != 2 or want.form == "one":
-            raise NotBelieved
+            raise InvalidWorkerReply
         if not 1 <= columns <= self.limits.columns or want.width not in {None, columns}:
-            raise NotBelieved
+            raise InvalidWorkerReply
         return (rows, columns)
 
 
 def _texts(said: dict[str, Any]) -> NDArray[Any]:
     count, lengths = math.prod(said["shape"]), said["lengths"]
     if lengths["type"] not in _WHOLE or len(lengths["values"]) != count * int(lengths["type"][1]):
-        raise NotBelieved
+        raise InvalidWorkerReply
     lengths["shape"] = (count,)
     each = read_array(lengths).astype(np.int64)
     whole = len(said["values"].decode("utf-8"))
     # The sum could go round; no single length may be more than there is.
     if each.min() < 0 or each.max() > whole or int(each.sum()) != whole:
-        raise NotBelieved
+        raise InvalidWorkerReply
     return read_array(said)
 
 
@@ -130,19 +132,19 @@ def read_refusal(form: bytes) -> InvalidPredictions:
         said = json.loads(form)
         message, problems = said["message"], said["problems"]
         if len(problems) > _PROBLEMS:
-            raise NotBelieved
+            raise InvalidWorkerReply
         found = tuple(_problem(*each) for each in problems)
         return InvalidPredictions(_words(message), problems=found)
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise NotBelieved from None
+        raise InvalidWorkerReply from None
 
 
 def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Problem:
     plain = isinstance(code, str) and code.isascii() and code.replace("_", "a").isalnum()
     if not plain or len(code) > 40 or type(count) is not int or type(ids) is not list:
-        raise NotBelieved
+        raise InvalidWorkerReply
     if not 0 <= count < 2**63 or len(ids) > _IDS:
-        raise NotBelieved
+        raise InvalidWorkerReply
     kept = None if column is None else _text(column)
     return Problem(code, kept, count, tuple(map(_text, ids)), _words(message))
 
@@ -150,12 +152,12 @@ def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Prob
 def _text(value: Any) -> str:
     """Return a name out of the file, as it is there; whoever shows it must take care."""
     if not isinstance(value, str) or len(value) > _NAME:
-        raise NotBelieved
+        raise InvalidWorkerReply
     return value.encode("utf-8", "replace").decode()
 
 
 def _words(value: Any) -> str:
     """Return sentences; the reader's own hold nothing that a terminal would obey."""
     if not isinstance(value, str) or len(value) > _PROBLEMS * _SENTENCE:
-        raise NotBelieved
+        raise InvalidWorkerReply
     return "".join(each if each.isprintable() or each == "\n" else "?" for each in value)

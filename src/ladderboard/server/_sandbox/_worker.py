@@ -40,8 +40,8 @@ from ladderboard.losses import LOSSES, Custom, Loss, loss
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ASKED = struct.Struct(">BBBQQ")
-SAID = struct.Struct(">cQ")
+REQUEST_HEADER = struct.Struct(">BBBQQ")
+REPLY_HEADER = struct.Struct(">cQ")
 ARRAY_HEAD = struct.Struct(">cBBBQQQ")
 TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
 ARRAY, REFUSED, MEMORY, BROKEN, READY = b"A", b"R", b"M", b"B", b"+"
@@ -121,20 +121,20 @@ def _pack_array(array: NDArray[Any]) -> bytes:
     return b"".join((head, lengths["values"], written["values"]))
 
 
-class _Line:
+class _ServerSocket:
     """The socket to the server: read exactly as much as is told, and an open file with it."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
-    def head(self) -> tuple[bytes, list[int]]:
+    def read_header(self) -> tuple[bytes, list[int]]:
         """Wait for what comes next; nothing if the server is gone."""
-        head, files, *_ = socket.recv_fds(self._line, ASKED.size, 1)
+        head, files, *_ = socket.recv_fds(self._line, REQUEST_HEADER.size, 1)
         if head:
-            head += self.exactly(ASKED.size - len(head))
+            head += self.read_exactly(REQUEST_HEADER.size - len(head))
         return head, files
 
-    def exactly(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         """Read as many bytes."""
         held = bytearray(size)
         view, at = memoryview(held), 0
@@ -145,9 +145,9 @@ class _Line:
             at += got
         return bytes(held)
 
-    def say(self, kind: bytes, said: bytes) -> None:
+    def send_reply(self, kind: bytes, said: bytes) -> None:
         """Answer."""
-        self._line.sendall(SAID.pack(kind, len(said)) + said)
+        self._line.sendall(REPLY_HEADER.pack(kind, len(said)) + said)
 
 
 def _read(spec: _Spec, body: bytes, told: str | None) -> tuple[bytes, bytes]:
@@ -165,42 +165,42 @@ def _read(spec: _Spec, body: bytes, told: str | None) -> tuple[bytes, bytes]:
         return REFUSED, json.dumps({"message": str(error), "problems": listed}).encode()
 
 
-def _broken(error: Exception) -> bytes:
+def _describe_crash(error: Exception) -> bytes:
     """Return what the owner may know of it: a foreign text could hold anything."""
     text = f": {error}" if isinstance(error, MissingDependency) else ""
     return json.dumps(f"{type(error).__name__}{text}").encode()
 
 
-def _serve(line: _Line, seconds: float) -> None:
+def _serve(line: _ServerSocket, seconds: float) -> None:
     """Answer until the server is gone, or until something is not as it should be."""
     slots: list[_Spec | None] = [None] * SLOTS
     while True:
-        head, files = line.head()
+        head, files = line.read_header()
         if not head:
             return
-        slot, told, by_file, spec_size, size = ASKED.unpack(head)
+        slot, told, by_file, spec_size, size = REQUEST_HEADER.unpack(head)
         _limit_time(seconds + _SETTLING * bool(spec_size))
         try:
             if spec_size:
                 slots[slot] = None
-                slots[slot] = _read_spec(line.exactly(spec_size))
+                slots[slot] = _read_spec(line.read_exactly(spec_size))
             if by_file:
                 with open(files[0], "rb") as file:  # noqa: PTH123 - it has no path here
                     body = file.read()
             else:
-                body = line.exactly(size)
+                body = line.read_exactly(size)
             kind, said = _read(slots[slot], body, FORMATS[told])
         except MemoryError:
             kind, said = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is told, and ends the process
-            kind, said = BROKEN, _broken(error)
+            kind, said = BROKEN, _describe_crash(error)
         body = b""
-        line.say(kind, said)
+        line.send_reply(kind, said)
         if kind in {MEMORY, BROKEN}:
             return
 
 
-def _leave_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     """Die when the server does, and never have more rights than it."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
@@ -210,7 +210,7 @@ def _leave_with(parent: int) -> None:
         raise SystemExit
 
 
-def _limit(memory: int) -> None:
+def _limit_memory(memory: int) -> None:
     """Take no more memory than this from now on, write no file, open few."""
     import resource  # noqa: PLC0415 - there is none on Windows
 
@@ -249,16 +249,16 @@ def _warm_up() -> None:
 def main() -> None:
     """Parse for the server that is at the other end of standard input."""
     settings = json.loads(sys.argv[1])
-    _leave_with(settings["parent"])
+    _die_with_parent(settings["parent"])
     with socket.socket(fileno=os.dup(0)) as line:
         _warm_up()
         # A report of a panic goes nowhere, and a file to hold it must not be tried for long.
         tempfile.tempdir = os.devnull
-        _limit(settings["memory"])
+        _limit_memory(settings["memory"])
         # By its path, as this file: the room's door would load the whole server.
-        runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["lock_in"]()
-        ours = _Line(line)
-        ours.say(READY, b"")
+        runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["apply_landlock"]()
+        ours = _ServerSocket(line)
+        ours.send_reply(READY, b"")
         _serve(ours, settings["seconds"])
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._content_types import format_of
-from ladderboard.server._problems import Refused
-from ladderboard.server._uploads._gzip import Gunzip, Opened
-from ladderboard.server._uploads._multipart import DamagedForm, Form
+from ladderboard.server._problems import RequestRefused
+from ladderboard.server._uploads._gzip import Gunzip, MaybeGunzip
+from ladderboard.server._uploads._multipart import InvalidForm, MultipartForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from ladderboard.server._uploads._spool import Draft, Spool
+    from ladderboard.server._uploads._spool import Spool, SpooledBody
 
 _AROUND = 2**16  # bytes that a form or a packer may add
 _CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
@@ -42,7 +42,7 @@ class BodyLimits:
         )
 
 
-class PayloadTooLarge(Refused):
+class PayloadTooLarge(RequestRefused):
     """A body has more bytes than are allowed."""
 
     def __init__(self, most: int) -> None:
@@ -50,7 +50,7 @@ class PayloadTooLarge(Refused):
         super().__init__(413, "too_large", rule, _CLOSE)
 
 
-class Received:
+class ReceivedBody:
     """A body that came in whole.
 
     ``content`` is its bytes, or the file that holds them until the end of the ``async with`` block;
@@ -59,7 +59,7 @@ class Received:
 
     def __init__(
         self,
-        draft: Draft,
+        draft: SpooledBody,
         content: bytes | Path,
         format: str | None,  # noqa: A002 - the word people use
         message: str | None,
@@ -86,7 +86,7 @@ class Received:
         self.discard()
 
 
-async def receive(request: Request, limits: BodyLimits, spool: Spool) -> Received:
+async def receive(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
     """Take the predictions in a request: raw, in a form, either packed with gzip or not.
 
     Raises
@@ -100,28 +100,34 @@ async def receive(request: Request, limits: BodyLimits, spool: Spool) -> Receive
         Whoever sent it has gone. Nothing is left of it, nor is in the other cases.
     """
     kind = request.headers.get("content-type", "")
-    form = Form(kind) if kind.partition(";")[0].strip().lower() == "multipart/form-data" else None
+    form = (
+        MultipartForm(kind)
+        if kind.partition(";")[0].strip().lower() == "multipart/form-data"
+        else None
+    )
     told = None if form is not None else format_of(request)
-    body = _Body(form, packed=_packed(request), most=limits.bytes)
+    body = _BodyDecoder(form, packed=_is_gzipped(request), most=limits.bytes)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limits.bytes + _AROUND:
         raise PayloadTooLarge(limits.bytes)
-    draft = spool.draft()
+    draft = spool.new_body()
     try:
         async with asyncio.timeout(limits.seconds):
-            await _pour(request, body, draft, limits.bytes)
+            await _receive_chunks(request, body, draft, limits.bytes)
             message = None if form is None else form.message
             content = await draft.finish()
     except BaseException as error:
         draft.discard()
         if isinstance(error, TimeoutError):
             rule = "The rest of the predictions never came."
-            raise Refused(408, "too_slow", rule, _CLOSE) from None
+            raise RequestRefused(408, "too_slow", rule, _CLOSE) from None
         raise
-    return Received(draft, content, told if form is None else form.format, message)
+    return ReceivedBody(draft, content, told if form is None else form.format, message)
 
 
-async def _pour(request: Request, body: _Body, draft: Draft, most: int) -> None:
+async def _receive_chunks(
+    request: Request, body: _BodyDecoder, draft: SpooledBody, most: int
+) -> None:
     pieces = 0
     wrong: Exception | None = None
     stream = request.stream()
@@ -131,14 +137,14 @@ async def _pour(request: Request, body: _Body, draft: Draft, most: int) -> None:
             if wrong is not None:
                 continue
             try:
-                for piece in body.pour(part):
+                for piece in body.feed(part):
                     if draft.size + len(piece) > most:
                         raise PayloadTooLarge(most)
                     await draft.write(piece)
                     pieces += 1
                     if not pieces % _TURN:
                         await asyncio.sleep(0)
-            except (DamagedForm, InvalidPredictions) as error:
+            except (InvalidForm, InvalidPredictions) as error:
                 # Many a client listens only when it has sent everything.
                 wrong = error
                 draft.discard()
@@ -150,22 +156,22 @@ async def _pour(request: Request, body: _Body, draft: Draft, most: int) -> None:
         await draft.write(piece)
 
 
-def _packed(request: Request) -> bool:
+def _is_gzipped(request: Request) -> bool:
     coding = request.headers.get("content-encoding", "").strip().lower()
     if coding not in {"", "identity", "gzip"}:
-        raise Refused(415, "content_type", "Send the body plain, or packed with gzip.")
+        raise RequestRefused(415, "content_type", "Send the body plain, or packed with gzip.")
     return coding == "gzip"
 
 
-class _Body:
+class _BodyDecoder:
     """What is around a file: packing, a form, and packing again."""
 
-    def __init__(self, form: Form | None, *, packed: bool, most: int) -> None:
+    def __init__(self, form: MultipartForm | None, *, packed: bool, most: int) -> None:
         self._most = most
         self._came = self._unpacked = 0
         self._gunzip = Gunzip() if packed else None
         self._form = form
-        self._file = Opened(packed=packed and form is None)
+        self._file = MaybeGunzip(packed=packed and form is None)
 
     def count(self, data: bytes) -> None:
         """Refuse bytes that are too many, whatever is in them."""
@@ -173,15 +179,15 @@ class _Body:
         if self._came > self._most + _AROUND:
             raise PayloadTooLarge(self._most)
 
-    def pour(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the parts of the file that are in some more bytes, or nothing for a turn."""
-        for plain in [data] if self._gunzip is None else self._gunzip.pour(data):
+        for plain in [data] if self._gunzip is None else self._gunzip.feed(data):
             # What is in a form and not in the file counts as well.
             self._unpacked += len(plain)
             if self._unpacked > self._most + _AROUND:
                 raise PayloadTooLarge(self._most)
-            for part in [plain] if self._form is None else self._form.pour(plain):
-                yield from self._file.pour(part)
+            for part in [plain] if self._form is None else self._form.feed(plain):
+                yield from self._file.feed(part)
             yield b""
 
     def end(self) -> Iterator[bytes]:

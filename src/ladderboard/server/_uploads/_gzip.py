@@ -30,11 +30,11 @@ class Gunzip:
         self._members = 0
         self._inside = False
         self._left = b""
-        self._packed = self._unpacked = 0
+        self._is_gzipped = self._unpacked = 0
 
-    def pour(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield what is in some more bytes, a step at a time: a thousandfold could come out."""
-        self._packed += len(data)
+        self._is_gzipped += len(data)
         data = self._left + data
         self._left = b""
         while data:
@@ -48,7 +48,7 @@ class Gunzip:
             except zlib.error:
                 refuse_file("damaged", "The gzip stream is damaged.")
             self._unpacked += len(part)
-            if self._unpacked > _FREE + _RATIO * self._packed:
+            if self._unpacked > _FREE + _RATIO * self._is_gzipped:
                 refuse_file(
                     "packed",
                     f"The file is more than {_RATIO} times as large as its gzip stream; send it "
@@ -76,7 +76,7 @@ class Gunzip:
             refuse_file("damaged", "The gzip stream is cut off.")
 
 
-class Opened:
+class MaybeGunzip:
     """A file as it is, or unpacked if it begins as gzip does.
 
     Parameters
@@ -86,13 +86,13 @@ class Opened:
     """
 
     def __init__(self, *, packed: bool) -> None:
-        self._packed = packed
+        self._is_gzipped = packed
         self._gunzip: Gunzip | None = None
         self._first = b""
         self._known = False
         self._seen = b""
 
-    def pour(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield what is in some more bytes."""
         if not self._known:
             data = self._first = self._first + data
@@ -100,13 +100,13 @@ class Opened:
                 return
             self._known = True
             if data.startswith(_MAGIC):
-                if self._packed:
+                if self._is_gzipped:
                     refuse_file("packed", "The file is packed twice; pack it once.")
                 self._gunzip = Gunzip()
         if self._gunzip is None:
             yield data
             return
-        for part in self._gunzip.pour(data):
+        for part in self._gunzip.feed(data):
             if len(self._seen) < len(_MAGIC):
                 self._seen += part[: len(_MAGIC)]
                 if self._seen.startswith(_MAGIC):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,14 +20,14 @@ _SUFFIXES = {
 _PLAIN = {"", "7bit", "8bit", "binary"}
 
 
-class DamagedForm(Refused):
+class InvalidForm(RequestRefused):
     """A form is not as it should be."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(400, "form", rule)
 
 
-class Form:
+class MultipartForm:
     """A form with one part ``file`` and at most one part ``message``, in any order."""
 
     def __init__(self, content_type: str) -> None:
@@ -54,9 +54,9 @@ class Form:
                 },
             )
         except (KeyError, FormParserError, UnicodeError, ValueError):
-            raise DamagedForm("A form needs a boundary in its Content-Type.") from None
+            raise InvalidForm("A form needs a boundary in its Content-Type.") from None
         if not boundary:
-            raise DamagedForm("A form needs a boundary in its Content-Type.")
+            raise InvalidForm("A form needs a boundary in its Content-Type.")
 
     @property
     def message(self) -> str | None:
@@ -66,23 +66,23 @@ class Form:
         try:
             return self._message.decode()
         except UnicodeDecodeError:
-            raise DamagedForm("The message must be UTF-8.") from None
+            raise InvalidForm("The message must be UTF-8.") from None
 
-    def pour(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the parts of the file that are in some more bytes."""
         try:
             self._parser.write(data)
         except FormParserError:
-            raise DamagedForm("The form is damaged.") from None
+            raise InvalidForm("The form is damaged.") from None
         pieces, self._pieces = self._pieces, []
         yield from pieces
 
     def end(self) -> None:
         """Refuse a form that is cut off, or without a file."""
         if not self._ended:
-            raise DamagedForm("The form is cut off.")
+            raise InvalidForm("The form is cut off.")
         if "file" not in self._seen:
-            raise DamagedForm("The form has no part named file.")
+            raise InvalidForm("The form has no part named file.")
 
     def _begin(self) -> None:
         self._headers = {}
@@ -97,12 +97,12 @@ class Form:
 
     def _check_header(self) -> None:
         if len(self._field) + len(self._value) > _HEADER_BYTES:
-            raise DamagedForm("A part of the form has a header that is too long.")
+            raise InvalidForm("A part of the form has a header that is too long.")
 
     def _on_header(self) -> None:
         name = self._field.decode("latin-1").strip().lower()
         if name in self._headers or len(self._headers) >= _HEADERS:
-            raise DamagedForm("A part of the form has too many headers.")
+            raise InvalidForm("A part of the form has too many headers.")
         self._headers[name] = self._value.decode("latin-1").strip()
         self._field = self._value = b""
 
@@ -110,14 +110,14 @@ class Form:
         try:
             kind, options = parse_options_header(self._headers.get("content-disposition", ""))
         except (UnicodeError, ValueError):
-            raise DamagedForm("A part of the form has a damaged header.") from None
+            raise InvalidForm("A part of the form has a damaged header.") from None
         self._name = options.get(b"name", b"").decode("latin-1")
         if kind != b"form-data" or self._name not in {"file", "message"}:
-            raise DamagedForm("A form has a part named file, and perhaps one named message.")
+            raise InvalidForm("A form has a part named file, and perhaps one named message.")
         if self._name in self._seen:
-            raise DamagedForm(f"A form has one part named {self._name}; send one file at a time.")
+            raise InvalidForm(f"A form has one part named {self._name}; send one file at a time.")
         if self._headers.get("content-transfer-encoding", "").lower() not in _PLAIN:
-            raise DamagedForm("The parts of a form must be sent as they are, in no other coding.")
+            raise InvalidForm("The parts of a form must be sent as they are, in no other coding.")
         self._seen.add(self._name)
         if self._name == "file":
             self.format = _format(options.get(b"filename", b""))
@@ -128,7 +128,7 @@ class Form:
             return
         self._message += data[start:end]
         if len(self._message) > _MESSAGE:
-            raise DamagedForm(f"The message is longer than {_MESSAGE} bytes.")
+            raise InvalidForm(f"The message is longer than {_MESSAGE} bytes.")
 
     def _on_end(self) -> None:
         self._ended = True

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ladderboard import _settings
 from ladderboard.errors import DiskFull, storage_error
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 _SMALL = 2**20  # bytes that stay in memory
 _STEP = 2**18
@@ -45,7 +45,7 @@ class Spool:
         except OSError as error:
             raise storage_error(error, f"The folder {path} cannot be made") from None
 
-    def sweep(self, *, older: float = _HOUR) -> int:
+    def remove_stale(self, *, older: float = _HOUR) -> int:
         """Remove what a crash has left, if it is that many seconds old; return how much."""
         count = 0
         for each in self.path.glob(f"{_PREFIX}*"):
@@ -59,14 +59,14 @@ class Spool:
         """Let go of the threads."""
         self.threads.shutdown()
 
-    def draft(self) -> Draft:
+    def new_body(self) -> SpooledBody:
         """Return a body that is empty yet."""
-        return Draft(self)
+        return SpooledBody(self)
 
-    def take(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Take some room, or refuse."""
         if count > self._left:
-            raise Refused(
+            raise RequestRefused(
                 503,
                 "busy",
                 "Too many predictions come in at once; send them again.",
@@ -74,7 +74,7 @@ class Spool:
             )
         self._left -= count
 
-    def give_back(self, count: int) -> None:
+    def release(self, count: int) -> None:
         """Make room again."""
         self._left += count
 
@@ -91,7 +91,7 @@ class Spool:
             )
 
 
-class Draft:
+class SpooledBody:
     """A body that grows: in memory while it is small, in a file when it is not."""
 
     def __init__(self, spool: Spool) -> None:
@@ -127,7 +127,7 @@ class Draft:
             with suppress(OSError):
                 self._path.unlink()
             self._path = None
-        self._spool.give_back(self._taken)
+        self._spool.release(self._taken)
         self._taken = 0
         file, self._file = self._file, -1
         if file < 0:
@@ -143,7 +143,7 @@ class Draft:
         if self.size - self._looked >= _LOOK or self._path is None:
             self._spool.check_disk(len(held))
             self._looked = self.size
-        self._spool.take(len(held))
+        self._spool.reserve(len(held))
         self._taken += len(held)
         if self._path is None:
             self._open()

@@ -12,12 +12,12 @@ from ladderboard._formatting import format_count, format_time
 from ladderboard.board import Board, Caller, DisplayRules, Role, Target, check_permission
 from ladderboard.errors import InvalidSetting, WorkerError
 from ladderboard.server._api import Slug
-from ladderboard.server._attack_jobs import Busy, Seen
-from ladderboard.server._auth import Unknown
-from ladderboard.server._context import PRIVATE, reply, work_of
+from ladderboard.server._attack_jobs import AttackRunning, JobStatus
+from ladderboard.server._auth import InvalidToken
+from ladderboard.server._context import PRIVATE, get_context, reply
 from ladderboard.server._pages._charts import Line, line_chart
 from ladderboard.server._pages._rendering import read_form, see, show
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 
 router = APIRouter(include_in_schema=False)
 _NAMES = {
@@ -153,11 +153,11 @@ async def attack_page(request: Request, board: Slug) -> Response:
 async def _show(
     request: Request, board: str, status: int = 200, problem: str | None = None
 ) -> Response:
-    work = work_of(request)
+    context = get_context(request)
 
     def look(own: Board, caller: Caller) -> dict[str, Any]:
         check_permission(caller, "run")
-        seen, target, rules = work.trials.look(board), Target.of(own), own.rules
+        seen, target, rules = context.attack_jobs.status(board), Target.of(own), own.rules
         kept = seen.kept
         asked = target if kept is None else Target(**kept["target"])
         return {
@@ -172,7 +172,7 @@ async def _show(
             "changed": kept is not None and kept["target"] != _plain(target),
         }
 
-    said = await work.on_board(request, board, look, form=True)
+    said = await context.with_board(request, board, look, form=True)
     return show(request, "trial.html", status, problem=problem, **said)
 
 
@@ -189,14 +189,16 @@ def _is_playable(target: Target) -> bool:
     return True
 
 
-def _name(request: Request, seen: Seen) -> str | None:
+def _name(request: Request, seen: JobStatus) -> str | None:
     """Return the board that another trial is about, if whoever asks runs it, too."""
-    work, other = work_of(request), seen.other
+    context, other = get_context(request), seen.other
     if other is None:
         return None
     try:
-        caller = work.who.find(work.who.shown(request), other)
-    except Unknown:
+        caller = context.authenticator.resolve(
+            context.authenticator.read_credentials(request), other
+        )
+    except InvalidToken:
         return None
     return other if caller.role >= Role.ORGANISER else None
 
@@ -205,25 +207,27 @@ def _name(request: Request, seen: Seen) -> str | None:
 async def start_attack(request: Request, board: Slug) -> Response:
     """Begin the games."""
     await read_form(request)
-    work = work_of(request)
+    context = get_context(request)
 
     def start(own: Board, caller: Caller) -> None:
         check_permission(caller, "run")
         target = Target.of(own)
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN)
-        work.trials.start(board, target.describe(), format_time(work.boards.world.clock()))
+        context.attack_jobs.start(
+            board, target.describe(), format_time(context.boards.world.clock())
+        )
 
     try:
-        await work.on_board(request, board, start, form=True)
+        await context.with_board(request, board, start, form=True)
     except InvalidSetting as error:
         return await _show(request, board, 422, str(error))
-    except Busy as busy:
+    except AttackRunning as busy:
         where = "for this board" if busy.board == board else "for another board"
         said = f"Nothing was begun: games are under way {where}, and one at a time is enough."
         return await _show(request, board, 409, said)
     except WorkerError:
-        raise Refused(503, "busy", "No process could be started for the games.") from None
+        raise RequestRefused(503, "busy", "No process could be started for the games.") from None
     return see(request, f"/boards/{board}/attack")
 
 
@@ -231,23 +235,23 @@ async def start_attack(request: Request, board: Slug) -> Response:
 async def cancel_attack(request: Request, board: Slug) -> Response:
     """End the games."""
     await read_form(request)
-    work = work_of(request)
+    context = get_context(request)
 
     def cancel(_: Board, caller: Caller) -> None:
         check_permission(caller, "run")
-        work.trials.cancel(board)
+        context.attack_jobs.cancel(board)
 
-    await work.on_board(request, board, cancel, form=True)
+    await context.with_board(request, board, cancel, form=True)
     return see(request, f"/boards/{board}/attack")
 
 
 @router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE)
 async def attack_progress(request: Request, board: Slug) -> Response:
     """Return how far the games are, for a script."""
-    work = work_of(request)
+    context = get_context(request)
 
     def look(_: Board, caller: Caller) -> dict[str, Any]:
         check_permission(caller, "run")
-        return work.trials.look(board).describe()
+        return context.attack_jobs.status(board).describe()
 
-    return reply(request, await work.on_board(request, board, look, form=True))
+    return reply(request, await context.with_board(request, board, look, form=True))

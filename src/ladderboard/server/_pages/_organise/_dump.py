@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from ladderboard.board import check_permission
 from ladderboard.errors import InvalidSetting, MissingDependency
-from ladderboard.server._context import work_of
-from ladderboard.server._problems import Refused
+from ladderboard.server._context import get_context
+from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ladderboard.board import Board, Caller
-    from ladderboard.server._context import Work
+    from ladderboard.server._context import ServerContext
 
 _ONE = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
 _PREFIX = "dump-"
@@ -46,10 +46,10 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
 
     One is made and sent at a time, by each process: there is no hurry, and it may be large.
     """
-    work = work_of(request)
+    context = get_context(request)
     key = _key(form)
     if not _ONE.acquire(blocking=False):
-        raise Refused(
+        raise RequestRefused(
             503,
             "busy",
             "Another dump is under way on this server; try again when it is done.",
@@ -59,17 +59,17 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
 
         def write(found: Board, caller: Caller) -> BinaryIO:
             check_permission(caller, "run")
-            return _write(work, found, key)
+            return _write(context, found, key)
 
-        file = await work.on_board(request, slug, write, form=True)
+        file = await context.with_board(request, slug, write, form=True)
     except MissingDependency as error:
         _ONE.release()
-        raise Refused(503, "unavailable", f"This server cannot do it. {error}") from None
+        raise RequestRefused(503, "unavailable", f"This server cannot do it. {error}") from None
     except BaseException:
         _ONE.release()
         raise
-    work.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
-    day = time.strftime("%Y-%m-%d", time.gmtime(work.boards.world.clock()))
+    context.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
+    day = time.strftime("%Y-%m-%d", time.gmtime(context.boards.world.clock()))
     return _Download(file, f"{slug}-{day}.dump", _ONE.release)
 
 
@@ -88,17 +88,19 @@ def _key(form: Mapping[str, str]) -> _Key:
     return _Key(None, text)
 
 
-def _write(work: Work, found: Board, key: _Key) -> BinaryIO:
+def _write(context: ServerContext, found: Board, key: _Key) -> BinaryIO:
     """Return a dump as a file that has no name any more: it goes with whoever holds it."""
     from ladderboard.board import dump_board  # noqa: PLC0415 - it is not installed everywhere
 
-    place = work.spool.path
+    place = context.spool.path
     sweep_dumps(place)
-    work.spool.check_disk(found.row().stored)
+    context.spool.check_disk(found.row().stored)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))  # which is its owner's only
     try:
         path = folder / "dump"
-        dump_board(work.boards, found.slug, path, passphrase=key.passphrase, public_key=key.public)
+        dump_board(
+            context.boards, found.slug, path, passphrase=key.passphrase, public_key=key.public
+        )
         return path.open("rb")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -129,13 +131,13 @@ class _Download(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, piece by piece."""
-        work: Work = scope["app"].state.work
+        context: ServerContext = scope["app"].state.context
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         try:
             await send(start)
             more = True
             while more:
-                piece = await work.in_thread(lambda: self._file.read(_PIECE))
+                piece = await context.run_in_thread(lambda: self._file.read(_PIECE))
                 more = bool(piece)
                 await send({"type": "http.response.body", "body": piece, "more_body": more})
         finally:

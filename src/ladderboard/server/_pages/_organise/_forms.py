@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ladderboard.board import Role, check_permission
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._problems import Refused
+from ladderboard.server._problems import RequestRefused
 from ladderboard.server._sandbox import sandbox
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def changes_in(form: Mapping[str, str], rules: Mapping[str, Any]) -> dict[str, A
     """Return the keys of rules that differ in a form from what they are, with their new values."""
     group, now = form.get("group", ""), filled(rules)
     if group not in GROUPS:
-        raise Refused(400, "form", "There is no such form here.")
+        raise RequestRefused(400, "form", "There is no such form here.")
     told = {name: _tidy(value) for name, value in form.items() if _is_in(group, name)}
     differ = {name for name, value in told.items() if value != _tidy(now.get(name, ""))}
     if not differ:
@@ -253,7 +253,7 @@ def do_to_team(found: Board, caller: Caller, team: str, form: Form) -> Done | Ma
 def _verb(verbs: Mapping[str, Verb], form: Form) -> Verb:
     verb = verbs.get(form.get("do", ""))
     if verb is None:
-        raise Refused(400, "form", "There is no such form here.")
+        raise RequestRefused(400, "form", "There is no such form here.")
     return verb
 
 

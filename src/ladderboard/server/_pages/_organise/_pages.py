@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ladderboard.board import Board, Caller, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
-from ladderboard.server._context import PRIVATE, work_of
+from ladderboard.server._context import PRIVATE, get_context
 from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
 from ladderboard.server._pages._organise._dump import send_dump
 from ladderboard.server._pages._organise._forms import (
@@ -26,7 +26,7 @@ from ladderboard.server._pages._organise._forms import (
     said_of,
 )
 from ladderboard.server._pages._rendering import read_form, see, show
-from ladderboard.server._problems import Refused, problem_of
+from ladderboard.server._problems import RequestRefused, problem_from_exception
 
 router = APIRouter(include_in_schema=False)
 After = Annotated[int, Query(ge=0, le=2**53)]
@@ -110,7 +110,7 @@ async def organise_page(request: Request, board: Slug, after: After = 0) -> Resp
 async def _show_board(
     request: Request, board: str, status: int = 200, *, after: int = 0, **what: Any
 ) -> Response:
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: look_at_board(found, caller, after), form=True
     )
     return _show(request, "organise.html", status, {**said, **what})
@@ -129,10 +129,10 @@ async def organise(request: Request, board: Slug) -> Response:
     try:
         if form.get("do") == "dump":
             return await send_dump(request, board, form)
-        said = await work_of(request).on_board(
+        said = await get_context(request).with_board(
             request, board, lambda found, caller: do_on_board(found, caller, form), form=True
         )
-    except (LadderboardError, Refused) as error:
+    except (LadderboardError, RequestRefused) as error:
         status, what = _refused(error, form)
         return await _show_board(request, board, status, **what)
     return _on(request, said, place) or await _show_board(request, board, made=said)
@@ -147,7 +147,7 @@ async def organise_team_page(request: Request, board: Slug, team: TeamId) -> Res
 async def _show_team(
     request: Request, board: str, team: str, status: int = 200, **what: Any
 ) -> Response:
-    said = await work_of(request).on_board(
+    said = await get_context(request).with_board(
         request, board, lambda found, caller: look_at_team(found, caller, team), form=True
     )
     return _show(request, "organise_team.html", status, {**said, **what})
@@ -158,10 +158,10 @@ async def organise_team(request: Request, board: Slug, team: TeamId) -> Response
     """Do to a team what a form of its page says."""
     form, place = await read_form(request), f"/boards/{board}/organise/teams/{team}"
     try:
-        said = await work_of(request).on_board(
+        said = await get_context(request).with_board(
             request, board, lambda found, caller: do_to_team(found, caller, team, form), form=True
         )
-    except (LadderboardError, Refused) as error:
+    except (LadderboardError, RequestRefused) as error:
         status, what = _refused(error, form)
         return await _show_team(request, board, team, status, **what)
     return _on(request, said, place) or await _show_team(request, board, team, made=said)
@@ -184,7 +184,7 @@ def _named(found: re.Match[str]) -> str:
 
 def _refused(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Return how a page says that something cannot be done; what is no mere refusal goes on."""
-    said, ours = problem_of(error)
+    said, ours = problem_from_exception(error)
     if ours or said.status_code in {401, 403}:
         raise error
     told = json.loads(_PHASE.sub(_named, bytes(said.body).decode()))

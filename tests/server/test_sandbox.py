@@ -16,7 +16,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, InvalidSetting, WorkerError
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.holdout import Submission
-from ladderboard.server._sandbox._pool import Busy, Parsers, Spec
+from ladderboard.server._sandbox._pool import ParserPool, ParsersBusy, Spec
 
 N = 300
 NUMBERS = np.random.default_rng(0).integers(3, size=N)
@@ -82,7 +82,7 @@ def run(work, **how):
     """Do something with parsers, and see that nothing is left of them."""
 
     async def inner():
-        parsers = Parsers(**{"count": 1, **how})
+        parsers = ParserPool(**{"count": 1, **how})
         seen = set()
         try:
             return await work(parsers, seen)
@@ -179,13 +179,13 @@ def test_two_bodies_are_read_at_once_and_others_wait_their_turn():
         reads = [asyncio.create_task(parsers.read("a", what, Body(body))) for _ in range(4)]
         await asyncio.sleep(0)
         assert len(parsers._waiting) == 4
-        with pytest.raises(Busy) as busy:
+        with pytest.raises(ParsersBusy) as busy:
             await parsers.read("a", what, Body(body))
         assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "1"})
         reads[3].cancel()
         done = await asyncio.gather(*reads[:3])
         assert len({each.digest for each in done}) == 1
-        assert len(parsers._parsers) + parsers._starting == 2
+        assert len(parsers._parsers) + parsers._start_count == 2
 
     run(work, count=2, waiting=4)
 

@@ -9,7 +9,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Problem, Roster
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._reply import NotBelieved, Spec, read_refusal
+from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
 
 N = 4
 ONE = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())
@@ -74,7 +74,7 @@ BAD = {
 
 @pytest.mark.parametrize(("spec", "said"), BAD.values(), ids=BAD)
 def test_anything_else_is_not_believed(spec, said):
-    with pytest.raises(NotBelieved):
+    with pytest.raises(InvalidWorkerReply):
         spec.submission(said, None)
 
 
@@ -117,5 +117,5 @@ def test_a_refusal_comes_back_without_what_a_terminal_would_obey():
     ],
 )
 def test_a_refusal_that_no_reader_writes_is_not_believed(form):
-    with pytest.raises(NotBelieved):
+    with pytest.raises(InvalidWorkerReply):
         read_refusal(form)

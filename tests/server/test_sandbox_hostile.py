@@ -22,7 +22,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, WorkerError
 from ladderboard.files import Limits, Roster
-from ladderboard.server._sandbox._pool import Parsers, Spec
+from ladderboard.server._sandbox._pool import ParserPool, Spec
 
 N = 10
 LOSS = '''
@@ -126,14 +126,14 @@ async def until(so):
 
 def run(work, **how):
     async def inner():
-        async with Parsers(**{"count": 1, "seconds": 30, "memory": 2**28, **how}) as parsers:
+        async with ParserPool(**{"count": 1, "seconds": 30, "memory": 2**28, **how}) as parsers:
             return await work(parsers)
 
     return asyncio.run(inner())
 
 
 _LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
-SAID = "The predictions could not be read within 30 seconds and 256 MiB of memory."
+REPLY_HEADER = "The predictions could not be read within 30 seconds and 256 MiB of memory."
 
 
 HEAD = b"i\x00\x00\x01" + N.to_bytes(8, "big") + bytes(16)
@@ -156,7 +156,7 @@ DEEDS = ["hog", "crash", "exit"] + [
 def test_who_takes_too_much_dies_or_lies_is_told_one_sentence(hostile):
     async def work(parsers):
         for deed in DEEDS:
-            assert await refused(parsers, hostile(deed)) == ("too_costly", SAID), deed
+            assert await refused(parsers, hostile(deed)) == ("too_costly", REPLY_HEADER), deed
 
     run(work, count=2)
 
@@ -222,9 +222,9 @@ def test_a_parser_that_crashes_or_hangs_up_is_the_files_fault(hostile, kill_pars
     async def work(parsers):
         for number in (signal.SIGSEGV, signal.SIGXCPU):
             kill_parsers(1, number)
-            assert await refused(parsers, PLAIN) == ("too_costly", SAID)
+            assert await refused(parsers, PLAIN) == ("too_costly", REPLY_HEADER)
         kill_parsers(0)
-        assert await refused(parsers, hostile("hang up")) == ("too_costly", SAID)
+        assert await refused(parsers, hostile("hang up")) == ("too_costly", REPLY_HEADER)
 
     run(work, count=2)
 
@@ -265,7 +265,7 @@ def test_a_file_that_explodes_is_refused():
 
     async def work(parsers):
         said = await refused(parsers, spec, Body(file.getvalue(), "parquet"))
-        assert said == ("too_costly", SAID)
+        assert said == ("too_costly", REPLY_HEADER)
 
     run(work)
 

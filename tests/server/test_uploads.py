@@ -236,9 +236,9 @@ def test_what_a_crash_left_is_swept(tmp_path):
     past = time.time() - 3700
     os.utime(old, (past, past))
     os.utime(other, (past, past))
-    assert spool.sweep() == 1
+    assert spool.remove_stale() == 1
     assert not old.exists()
-    assert spool.sweep(older=0) == 1
+    assert spool.remove_stale(older=0) == 1
     assert other.exists()
     spool.close()
 

@@ -177,14 +177,14 @@ def test_the_log_names_addresses_if_it_shall(make_server):
 
 def test_a_log_that_cannot_be_written_stops_nobody(make_server):
     live_server = make_server()
-    live_server.app.state.work.log._to = closed = io.StringIO()
+    live_server.app.state.context.log._to = closed = io.StringIO()
     closed.close()
     assert live_server.call("GET", "/healthz").status_code == 200
 
 
 def test_whoever_goes_away_is_answered_all_the_same(live_server, monkeypatch):
     token = live_server.join("Alpha")[1]
-    body, parsers = make_predictions(30), live_server.app.state.work.parsers
+    body, parsers = make_predictions(30), live_server.app.state.context.parsers
     came, gone = threading.Event(), threading.Event()
     read = parsers.read
 
@@ -240,9 +240,9 @@ def test_a_header_without_end_is_cut_off(live_server):
 
 
 def test_real_parsers(make_server):
-    from ladderboard.server import Parsers
+    from ladderboard.server import ParserPool
 
-    live_server = make_server(parsers=Parsers(1))
+    live_server = make_server(parsers=ParserPool(1))
     live_server.create_board()
     token = live_server.join("Alpha")[1]
     assert live_server.submit(token, make_predictions(30)).json()["released"] == 0.1
@@ -251,9 +251,9 @@ def test_real_parsers(make_server):
 
 
 def test_a_killed_parser_costs_the_team_nothing(make_server, kill_parsers):
-    from ladderboard.server import Parsers, Rate
+    from ladderboard.server import ParserPool, Rate
 
-    live_server = make_server(parsers=Parsers(1), invalid=Rate(1, 1e6))
+    live_server = make_server(parsers=ParserPool(1), invalid=Rate(1, 1e6))
     live_server.create_board()
     token = live_server.join("Alpha")[1]
     kill_parsers(2)

@@ -15,7 +15,7 @@ from ladderboard.board import Target, play_attacks_on_target
 from ladderboard.errors import WorkerError
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.server import _attack_jobs
-from ladderboard.server._attack_jobs import Busy, Trials
+from ladderboard.server._attack_jobs import AttackJobs, AttackRunning
 from support.server.live_server import csrf_token
 
 SHORT, LONG = {"questions": 4, "teams": 2}, {"questions": 2000, "teams": 20}
@@ -276,10 +276,10 @@ def test_a_mechanism_that_is_not_known_is_not_played(empty_server, short, monkey
 
 
 def test_games_that_fail_say_why(tmp_path):
-    trials = Trials(tmp_path, seconds=60)
+    trials = AttackJobs(tmp_path, seconds=60)
     target = {"worth": 1, "questions": 3, "per_team": 3, "ladders": 1, "calibrated": False}
     trials.start("b", {**target, "mechanism": {"mechanism": "bootstrap_ladder"}}, "now")
-    while (seen := trials.look("b")).state == "running":
+    while (seen := trials.status("b")).state == "running":
         time.sleep(0.01)
     assert seen.state == "failed"
     assert "bootstrap_ladder needs n of at least 2" in seen.why
@@ -301,10 +301,10 @@ def test_where_no_process_can_be_started_nothing_is_left(short, monkeypatch):
 
 def test_a_system_without_locks_plays_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_attack_jobs, "fcntl", None)
-    trials = Trials(tmp_path, seconds=60)
+    trials = AttackJobs(tmp_path, seconds=60)
     with pytest.raises(WorkerError, match="lock files"):
         trials.start("b", {}, "now")
-    assert trials.look("b").state == "none"
+    assert trials.status("b").state == "none"
     trials.close()
 
 
@@ -312,14 +312,14 @@ def test_of_many_who_begin_at_once_one_does(tmp_path):
     """As many processes of a server would: each has its own eyes, and the folder is shared."""
     target = {"worth": 300, "questions": 2000, "per_team": 9, "ladders": 1, "calibrated": False}
     target["mechanism"] = {"mechanism": "exact"}
-    everybody = [Trials(tmp_path, seconds=60) for _ in range(6)]
+    everybody = [AttackJobs(tmp_path, seconds=60) for _ in range(6)]
     ready, said = threading.Barrier(len(everybody)), []
 
     def begin(own):
         ready.wait()
         try:
             own.start("b", target, "now")
-        except Busy as busy:
+        except AttackRunning as busy:
             said.append(busy.board)
         else:
             said.append("begun")
@@ -330,11 +330,11 @@ def test_of_many_who_begin_at_once_one_does(tmp_path):
     for each in threads:
         each.join()
     assert sorted(map(str, said)).count("begun") == 1
-    assert {each.look("b").state for each in everybody} == {"running"}
-    assert {each.look("other").other for each in everybody} == {"b"}
+    assert {each.status("b").state for each in everybody} == {"running"}
+    assert {each.status("other").other for each in everybody} == {"b"}
     assert everybody[0].cancel("other") is False
     assert everybody[0].cancel("b")
-    assert {each.look("b").state for each in everybody} == {"cancelled"}
+    assert {each.status("b").state for each in everybody} == {"cancelled"}
     for each in everybody:
         each.close()
 

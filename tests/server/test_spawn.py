@@ -7,7 +7,7 @@ import pytest
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import own_command
-from ladderboard.server._process._spawn import appointed
+from ladderboard.server._process._spawn import worker_spec_from_env
 
 TAKES = """
 import os, socket
@@ -53,15 +53,15 @@ def test_a_socket_is_taken_if_it_is_ours_and_listens():
     "told",
     [
         *("", "x", "[]", "{}"),
-        '{"parent": 1, "socket": 998, "line": 999, "handed": false, "trials": ""}',
-        '{"parent": 1, "socket": "3", "line": null, "handed": false, "trials": ""}',
+        '{"parent": 1, "socket": 998, "line": 999, "socket_inherited": false, "trials": ""}',
+        '{"parent": 1, "socket": "3", "line": null, "socket_inherited": false, "trials": ""}',
     ],
 )
 def test_a_post_that_nobody_gave_is_refused(monkeypatch, told):
     monkeypatch.setenv("_LADDERBOARD_WORKER", told)
     with pytest.raises(InvalidSetting, match="_LADDERBOARD_WORKER"):
-        appointed()
-    assert appointed() is None
+        worker_spec_from_env()
+    assert worker_spec_from_env() is None
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -9,7 +9,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, NotAllowed
-from ladderboard.server import listen_on_path, listen_on_port
+from ladderboard.server import listen_on_loopback, listen_on_unix_socket
 
 TOKEN = "a-token-that-is-long-enough"  # noqa: S105 - a test's own
 
@@ -100,7 +100,7 @@ def test_the_right_token_is_let_in(serve, guard, labels, monkeypatch):
 
 
 def test_a_unix_socket_takes_any_host_but_no_page(serve, guard, labels, tmp_path):
-    served = serve(guard, listen_on_path(tmp_path / "s"))
+    served = serve(guard, listen_on_unix_socket(tmp_path / "s"))
     with lb.Holdout.connect(served.url) as remote:
         assert remote.ask(labels ^ (np.arange(200) < 20)).released == 0.1
     for header, status in (("Origin: http://evil.example", 403), ("X: y", 200)):
@@ -115,12 +115,12 @@ def test_a_unix_socket_takes_any_host_but_no_page(serve, guard, labels, tmp_path
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.org", "", "127.1", "8"])  # noqa: S104
 def test_only_loopback_is_bound(host):
     with pytest.raises(InvalidSetting, match=r"loopback.*real server"):
-        listen_on_port(host, 0)
+        listen_on_loopback(host, 0)
 
 
 def test_ipv6_has_its_brackets(serve, guard):
     try:
-        listener = listen_on_port("::1", 0)
+        listener = listen_on_loopback("::1", 0)
     except lb.LadderboardError:
         pytest.skip("there is no IPv6 here")
     served = serve(guard, listener)
@@ -137,4 +137,4 @@ def test_answers_do_not_wait_for_one_another(served):
 def test_a_port_in_use_is_said_so(served):
     port = served.listener.socket.getsockname()[1]
     with pytest.raises(lb.LadderboardError, match=rf"^Port {port} is taken\..*--port {port + 1}, "):
-        listen_on_port(port=port)
+        listen_on_loopback(port=port)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._uploads._body import BodyLimits, Refused, receive
-from ladderboard.server._uploads._multipart import DamagedForm
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive
+from ladderboard.server._uploads._multipart import InvalidForm
 from ladderboard.server._uploads._spool import Spool
 
 CSV = b"id,prediction\n0,1\n1,0\n"
@@ -118,7 +118,7 @@ WRONG = {
 @pytest.mark.parametrize(("body", "kind"), WRONG.values(), ids=WRONG)
 def test_other_forms_are_refused(spool, body, kind):
     for step in (None, 11):
-        with pytest.raises(Refused) as error:
+        with pytest.raises(RequestRefused) as error:
             take(spool, body, kind, step)
         assert (error.value.status, error.value.code) == (400, "form")
 
@@ -127,7 +127,7 @@ def test_the_file_alone_counts_for_the_limit(spool):
     limits = BodyLimits(bytes=len(CSV))
     assert take(spool, part() + part("message", b"x" * 100) + END, limits=limits)[0] == CSV
     for data in (CSV + b"x", gzip.compress(CSV + b"x")):
-        with pytest.raises(Refused) as error:
+        with pytest.raises(RequestRefused) as error:
             take(spool, part(data=data) + END, limits=limits)
         assert error.value.status == 413
 
@@ -150,7 +150,7 @@ def test_anything_is_taken_or_refused(spool, pieces, step, packed, gone):
     sent = gzip.compress(body) if packed else body
     try:
         data, _, message = take(spool, sent, step=step, gone=gone, **how)
-    except (DamagedForm, InvalidPredictions, ClientDisconnect):
+    except (InvalidForm, InvalidPredictions, ClientDisconnect):
         pass
     else:
         assert not gone
