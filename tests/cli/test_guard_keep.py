@@ -59,7 +59,7 @@ def test_half_an_export_is_none(run, made, monkeypatch):
         yield from []
         raise lb.errors.BrokenLedger("Entry 0 of the ledger is not as it was written.")
 
-    monkeypatch.setattr("ladderboard.holdout._export.follow", broken)
+    monkeypatch.setattr("ladderboard.holdout._export.iter_checked_entries", broken)
     done = run("export", "guard.db", "--out", "ledger.jsonl")
     assert done.code == 4
     assert not (made / "ledger.jsonl").exists()

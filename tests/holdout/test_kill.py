@@ -56,7 +56,7 @@ def verify(guarded, chain, writers, killed=1):
             submission = guard._scorer.read(predictions).digest
             found = guard._book.find_previous_answer(submission)
             if found is not None:
-                submitted[found.number] = (predictions, submission)
+                submitted[found.entry_number] = (predictions, submission)
     assert sorted(submitted) == [each["number"] for each in questions]
     session = guarded.mechanism.start(n=guarded.n, tape=lb.Tape(key=bytes(range(32))))
     for each in questions:

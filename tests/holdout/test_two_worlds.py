@@ -238,8 +238,8 @@ def leak_a_line(monkeypatch):
         logging.getLogger("ladderboard").debug("risk %r", fields["risk"])
         return true(**fields)
 
-    true = _guard.Asked
-    monkeypatch.setattr(_guard, "Asked", asked)
+    true = _guard.ScoredQuestion
+    monkeypatch.setattr(_guard, "ScoredQuestion", asked)
 
 
 LEAKS = {
@@ -283,8 +283,8 @@ def tell_in_line(monkeypatch):
         logging.getLogger("ladderboard").debug("salted with %r", self.salt)
         return true(self)
 
-    true = SecretSide.written
-    monkeypatch.setattr(SecretSide, "written", written)
+    true = SecretSide.commit_and_pack
+    monkeypatch.setattr(SecretSide, "commit_and_pack", written)
 
 
 def tell_in_pickle(monkeypatch):

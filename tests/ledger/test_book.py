@@ -194,7 +194,7 @@ def test_ladders_have_numbers_and_noise_of_their_own(book):
         assert book.ask(asked(1, 0.3, ladder=name)).release == expected
         assert book.ladder_value(name) == expected.value
     assert book.ladder_names() == ["", "a", "b"]
-    assert [each["kind"] for each in entries(book)] == ["opened", *["ladder", "question"] * 3]
+    assert [entry["kind"] for entry in entries(book)] == ["opened", *["ladder", "question"] * 3]
     assert book.check() == 3
 
 
@@ -236,7 +236,7 @@ def test_time_is_whole_and_never_runs_backwards(database):
     )
     for number in range(3):
         book.ask(asked(number))
-    assert [each["time"] for each in entries(book)] == [100, 100, 300, 300, 400]
+    assert [entry["time"] for entry in entries(book)] == [100, 100, 300, 300, 400]
 
 
 def test_another_process_may_go_on(book, database):

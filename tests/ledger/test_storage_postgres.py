@@ -320,10 +320,10 @@ def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other()
                 failed.append(error)
 
         threads = [threading.Thread(target=look) for _ in range(12)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert not failed
         assert 1 < len(storage._pool._all) <= 5
         # With nobody to wait for it is said at once.
@@ -332,8 +332,8 @@ def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other()
         others += [psycopg.connect(url) for _ in range(5 - len(others))]
         with pytest.raises(StorageFailed, match="There is no way"), storage.read_transaction("b"):
             pass
-        for each in others:
-            each.close()
+        for other in others:
+            other.close()
         storage.close()
     finally:
         server.stop()

@@ -60,8 +60,8 @@ def a_schema(request, tmp_path, name):
 def places(request, tmp_path):
     storages = [make(request, tmp_path, f"{at}") for at, make in enumerate(request.param)]
     yield storages
-    for each in storages:
-        each.close()
+    for storage in storages:
+        storage.close()
 
 
 def begin(storage, seal, mechanism=None):
@@ -193,7 +193,10 @@ def _with(*more):
 
 
 def _another_key(records):
-    return [("kept", ["key", bytes(32), True]) if each[1][0] == "key" else each for each in records]
+    return [
+        ("kept", ["key", bytes(32), True]) if record[1][0] == "key" else record
+        for record in records
+    ]
 
 
 def _states_swapped(records):

@@ -51,7 +51,7 @@ def place(request, tmp_path):
 
         return Place(
             open_file,
-            lambda: sorted(each.name for each in tmp_path.iterdir() if "before" in each.name),
+            lambda: sorted(path.name for path in tmp_path.iterdir() if "before" in path.name),
         )
     server, schema = request.getfixturevalue("postgres"), f"u_{secrets.token_hex(4)}"
 
@@ -154,7 +154,7 @@ def test_no_room_for_the_copy_changes_nothing(tmp_path):
     assert done.stdout.startswith("StorageFailed")
     assert "copied before it is brought up to date, which failed: " in done.stdout
     assert done.stdout.endswith("Nothing was changed.\n")
-    assert [each.name for each in tmp_path.iterdir()] == ["guard.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["guard.db"]
     assert file.read_bytes() == before
     with sqlite3.connect(file) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (1,)

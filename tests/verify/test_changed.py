@@ -203,12 +203,12 @@ def rewritten(tmp_path):
 def test_without_anything_kept_a_history_written_anew_cannot_be_told(rewritten):
     found = verify_bundle(rewritten)
     assert found.unchanged is None
-    assert found.unchecked[0].startswith("whether all of it was written anew")
+    assert found.unchecked[0].startswith("whether everything was rewritten")
 
 
 def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
     head = verify_bundle(bundle).head
-    with pytest.raises(BrokenLedger, match=f"hash {head[:16]}... that was kept"):
+    with pytest.raises(BrokenLedger, match=f"hash {head[:16]}"):
         verify_bundle(rewritten, heads=[head])
 
 
@@ -276,6 +276,6 @@ def test_another_key_is_named_even_with_a_commitment_of_its_own(bundle, tmp_path
     entries, head = chained(entries)
     before[0][1]["head"] = head
     changed.unlink()
-    with pytest.raises(BrokenLedger, match="its ladder stood elsewhere") as told:
+    with pytest.raises(BrokenLedger, match="its ladder was in another state") as told:
         verify_bundle(write_records(changed, [*before, *entries, *after]))
     assert told.value.entry == 2

@@ -8,7 +8,7 @@ import pytest
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.ledger import encode
 from ladderboard.verify import verify_bundle
-from ladderboard.verify._replay import read_opened
+from ladderboard.verify._replay import decode_opened_secret
 from support.verify.bundles import make_bundle, read_records
 
 START = b"ladderboard bundle 1\n"
@@ -42,22 +42,25 @@ def test_what_is_not_damaged(records, tmp_path):
     assert verify_bundle(tmp_path / "bundle").releases == 2
 
 
-NONE = "The bundle holds something that is no record"
+NONE = "The bundle holds bytes that are not a record"
 DAMAGED = {
     "cut off": (lambda records: whole(records)[:-1], "The bundle is cut off"),
     "cut in two": (lambda records: whole(records)[:400], "The bundle is cut off"),
     "nothing": (lambda records: START, "The bundle is cut off"),
     "only a hash": (lambda records: packed(), "The bundle ends too early"),
-    "another hash": (lambda records: whole(records)[:-1] + b"?", "damaged: it does not end with"),
+    "another hash": (lambda records: whole(records)[:-1] + b"?", "hash at the end is wrong"),
     "no record": (lambda records: packed(b"x"), NONE),
     "a record of three": (lambda records: packed(encode(["bundle", 1, 2])), NONE),
     "a record without a kind": (lambda records: packed(encode(["", 1])), NONE),
     "no canonical form": (lambda records: packed(encode(["bundle", 1])[:-1] + b"x"), "'bundle' th"),
     "no entry's form": (lambda records: whole([*records[:3], ["entry", 7]]), "a record 'entry' th"),
     "no end": (lambda records: packed(*map(encode, records)), "The bundle ends too early"),
-    "another count": (lambda records: whole(records, entry=6), "as many records as it says"),
+    "another count": (lambda records: whole(records, entry=6), "as many records as it states"),
     "a count that is none": (lambda records: whole(records, key=True), "as many records as it"),
-    "after the end": (lambda records: whole(records, ["end", {}]), "a record 'end' that is not"),
+    "after the end": (
+        lambda records: whole(records, ["end", {}]),
+        "a record 'end' that is malformed",
+    ),
 }
 
 
@@ -69,16 +72,16 @@ def test_a_bundle_that_is_damaged(records, tmp_path, name):
 
 def test_a_bundle_without_an_entry(records, tmp_path):
     head = [["bundle", records[0][1] | {"labels": False}], records[1]]
-    refused(tmp_path, whole(head), "There is no entry in it")
+    refused(tmp_path, whole(head), "The file holds no entry")
 
 
 @pytest.mark.parametrize(
     ("start", "words"),
     [
         (b"ladderboard bundle 2\n", "this file was written by a newer Ladderboard"),
-        (b"ladderboard", "this file is none"),
-        (b"", "is neither a bundle nor a ledger"),
-        (b"PK", "is neither a bundle nor a ledger"),
+        (b"ladderboard", "this file does not"),
+        (b"", "is neither a bundle"),
+        (b"PK", "is neither a bundle"),
     ],
 )
 def test_what_is_no_bundle(tmp_path, start, words):
@@ -94,13 +97,15 @@ def test_a_bundle_that_becomes_shorter(records, tmp_path, monkeypatch):
 
 def test_a_ledger_that_is_cut_off(records, tmp_path):
     lines = b"".join(content[0] + b"\n" for kind, content in records if kind == "entry")
-    refused(tmp_path, lines[:-1], "The ledger is cut off: its last line has no end")
-    refused(tmp_path, lines[: len(lines) // 2], "The ledger is cut off: its last line has no end")
+    refused(tmp_path, lines[:-1], "The ledger is cut off: its last line is incomplete")
+    refused(
+        tmp_path, lines[: len(lines) // 2], "The ledger is cut off: its last line is incomplete"
+    )
 
 
 def test_a_line_without_an_end_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr("ladderboard.verify._source._LONGEST_LINE", 100)
-    refused(tmp_path, b"{" * 1000, "The ledger is cut off: its last line has no end")
+    refused(tmp_path, b"{" * 1000, "The ledger is cut off: its last line is incomplete")
 
 
 @pytest.mark.parametrize("risk", ["7ff8000000000000", "7ff0000000000000", "8000000000000000"])
@@ -109,6 +114,6 @@ def test_a_risk_that_is_no_number(records, risk):
     secret = next(content[1] for kind, content in records if kind == "entry" and content[1])
     form, own = encode(secret), encode(secret["content"]["risk"])
     assert form.count(own) == 1
-    assert read_opened(form).risk == secret["content"]["risk"]
+    assert decode_opened_secret(form).risk == secret["content"]["risk"]
     with pytest.raises(ValueError, match=r"^$"):
-        read_opened(form.replace(own, b"D" + bytes.fromhex(risk)))
+        decode_opened_secret(form.replace(own, b"D" + bytes.fromhex(risk)))

@@ -57,27 +57,27 @@ def ended(change):
 # close.
 WALK = {
     "no opening": (lambda forge: forge.add(0, "note"), 0, "it is not an opening"),
-    "two openings": (insert(4, "opened"), 4, "it opens what is open already"),
+    "two openings": (insert(4, "opened"), 4, "it opens a ledger that is already open"),
     "another book": (written(4, b'"book":"', b'"book":"x'), 4, "it belongs to another book"),
     "another number": (written(4, b'"number":4', b'"number":5'), 4, "it is numbered 5"),
     "another predecessor": (written(4, b'"previous":"', b'"previous":"0'), 3,
-                            "the entry after it names another one"),
-    "another time": (lambda forge: forge.entries[4].fields.update(time=1), 4, "its time is before"),
-    "another commitment": (written(0, b'"n":', b'"n":1'), 0, "its commitment is not that of what"),
+                            "the next entry holds the hash of a different entry"),
+    "another time": (lambda forge: forge.entries[4].fields.update(time=1), 4, "its time is"),
+    "another commitment": (written(0, b'"n":', b'"n":1'), 0, "its commitment is not the hash"),
     "a ladder too far": (lambda forge: forge.entries[4].fields.update(ladder=7), 4,
-                         "it starts another ladder than the next"),
+                         "it does not start the next ladder"),
     "a ladder after the close": (insert(None, "ladder"), 17, "it starts a ladder after the close"),
     "a question after the close": (insert(None, "question"), 17, "it is a question after the clo"),
-    "a close after the close": (insert(None, "closed"), 17, "it was closed before"),
-    "a ladder that never ends": (ended(list.pop), 16, "it does not end every ladder"),
+    "a close after the close": (insert(None, "closed"), 17, "it closes a ledger"),
+    "a ladder that never ends": (ended(list.pop), 16, "one value for every ladder"),
     "another end": (ended(lambda values: values.__setitem__(2, 0.5)), 16,
-                    "its value of ladder 2 is not where that stood"),
+                    "its value of ladder 2 is wrong"),
     "a ladder that was not started": (question(1, ladder=9), 5, "its ladder was not started"),
-    "nobody": (question(1, asker=None), 5, "it was asked by nobody"),
-    "another ladder": (on_ladder_of(4, 2), 10, "it was asked on another ladder than those before"),
-    "whose ladder": (on_ladder_of(3, 2), 9, "it was asked on a ladder of somebody else"),
-    "a charge": (charge(-1), 4, "it charges what is no number of questions"),
-    "a charge that is no number": (charge(True), 4, "it charges what is no number of questions"),
+    "nobody": (question(1, asker=None), 5, "it names no team"),
+    "another ladder": (on_ladder_of(4, 2), 10, "it was asked on another ladder than the team"),
+    "whose ladder": (on_ladder_of(3, 2), 9, "it was asked on another team's ladder"),
+    "a charge": (charge(-1), 4, "its charge is not a number of questions"),
+    "a charge that is no number": (charge(True), 4, "its charge is not a number of questions"),
     "all is charged": (charge(59), 6, "it is a question past the budget"),
 }  # fmt: skip
 
@@ -105,13 +105,13 @@ SECRETS = {
     "none": (no_secret, "its secret side is missing"),
     "draws": (other_draws, "its noise was not drawn from the key"),
     "fewer draws": (secret(draws=[]), "its noise was not drawn from the key"),
-    "before": (secret(before=bytes(32)), "its ladder stood elsewhere before it"),
-    "after": (secret(after=bytes(32)), "its ladder stood elsewhere after it"),
+    "before": (secret(before=bytes(32)), "its ladder was in another state before it"),
+    "after": (secret(after=bytes(32)), "its ladder was in another state after it"),
     "a score": (question(1, score=0.5), "its release does not follow from its risk and noise"),
     "a value": (question(1, value=0.5), "its release does not follow from its risk and noise"),
     "a risk": (secret(risk=0.99), "its release does not follow from its risk and noise"),
     "no risk at all": (secret(risk=7.0), "its risk is not between 0 and 1"),
-    "a training loss": (secret(training=0.5), "or has one that nobody looks at"),
+    "a training loss": (secret(training=0.5), "or has one that the mechanism does not use"),
 }
 
 
@@ -119,8 +119,8 @@ SECRETS = {
 def test_a_secret_side_that_does_not_make_its_release(forge, refused, name):
     change, words = SECRETS[name]
     change(forge)
-    for each in forge.entries:
-        each.files = []
+    for entry in forge.entries:
+        entry.files = []
     refused(forge, words, 5)
 
 
@@ -174,10 +174,10 @@ FILES = {
     "a risk": (secret(risk=0.99), 5, "its risk is not that of its file on the labels"),
     "damaged": (damaged, None, "is damaged"),
     "a size": (told(size=3), None, "is damaged"),
-    "selected": (told(selected=1), None, "holds a record 'file' that is not"),
-    "an id": (told(id=7), None, "holds a record 'file' that is not"),
-    "something more": (told(name="x.csv"), None, "holds a record 'file' that is not"),
-    "not in it": (not_in_it, None, "holds a record 'file' that is not"),
+    "selected": (told(selected=1), None, "holds a record 'file' that is malformed"),
+    "an id": (told(id=7), None, "holds a record 'file' that is malformed"),
+    "something more": (told(name="x.csv"), None, "holds a record 'file' that is malformed"),
+    "not in it": (not_in_it, None, "holds a record 'file' that is malformed"),
 }
 
 
@@ -190,8 +190,8 @@ def test_a_file_that_was_not_submitted_so(forge, refused, name):
 
 def of_a_guard(forge):
     forge.head.update(of="guard", submissions=False)
-    for each in forge.entries:
-        each.files = []
+    for entry in forge.entries:
+        entry.files = []
 
 
 def one_sample_more(forge):
@@ -207,18 +207,34 @@ def said_to_be_closed(forge):
 
 
 WHOLE = {
-    "a guard's": (of_a_guard, 0, "the bundle is of something else than it"),
-    "not closed": (no_close, None, "was not closed, so nothing of it should be opened"),
+    "a guard's": (
+        of_a_guard,
+        0,
+        "it is a board's and the bundle a guard's, or the other way round",
+    ),
+    "not closed": (no_close, None, "was not closed"),
     "more labels": (one_sample_more, None, "labels in the bundle that no entry commits to"),
-    "labels that are not to be there": (said_to_be_closed, None, "a record 'holdout' that is not"),
+    "labels that are not to be there": (
+        said_to_be_closed,
+        None,
+        "a record 'holdout' that is malformed",
+    ),
     "no labels": (
         lambda forge: forge.samples.clear(),
         None,
-        "The labels that the bundle speaks of",
+        "whether it holds labels",
     ),
     "files of a guard": (lambda forge: forge.head.update(of="guard"), None, "a record 'bundle'"),
-    "another length": (lambda forge: forge.head.update(entries=9), None, "does not end where"),
-    "another end": (lambda forge: forge.head.update(head=bytes(32)), None, "does not end where"),
+    "another length": (
+        lambda forge: forge.head.update(entries=9),
+        None,
+        "another number of entries or another head",
+    ),
+    "another end": (
+        lambda forge: forge.head.update(head=bytes(32)),
+        None,
+        "another number of entries or another head",
+    ),
 }
 
 

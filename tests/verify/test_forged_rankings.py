@@ -188,10 +188,10 @@ RANKED = {
     "another board": (final(board="other"), f"{FINALS} of this board"),
     "an older time": (final(closed="1999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
     "a later time": (final(closed="2999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
-    "something more": (final(sponsor="x"), f"{FINALS} as we write it"),
-    "something more of a team": (final_row(prize="x"), f"{FINALS} as we write it"),
-    "a score that is no double": (final_row(score=0), f"{FINALS} as we write it"),
-    "a score that is none": (final_row(score=None), f"{FINALS} as we write it"),
+    "something more": (final(sponsor="x"), f"{FINALS} well-formed"),
+    "something more of a team": (final_row(prize="x"), f"{FINALS} well-formed"),
+    "a score that is no double": (final_row(score=0), f"{FINALS} well-formed"),
+    "a score that is none": (final_row(score=None), f"{FINALS} well-formed"),
     "the last first": (last_first, f"{FINALS} in the order of its scores"),
     "a rank": (final_row(rank=2), "The final rank of team "),
     "a public rank": (final_row(public_rank=7, move=6), "The final rank of team "),
@@ -212,12 +212,12 @@ def test_finals_that_do_not_follow_from_the_files(forge, refused, name):
 
 def test_a_name_that_comes_twice_in_the_finals(forge, refused):
     forge.finals = json.dumps(forge.finals).replace('"n": ', '"n": 1, "n": ', 1)
-    refused(forge, "What follows the entries is not as it was written: it holds something")
+    refused(forge, "The records after the entries")
 
 
 def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, refused):
-    last = {each["id"]: each for each in forge_corrected.files()}
-    again = next(each for each in forge_corrected.files() if each is not last[each["id"]])
+    last = {file["id"]: file for file in forge_corrected.files()}
+    again = next(file for file in forge_corrected.files() if file is not last[file["id"]])
     again["selected"] = last[again["id"]]["selected"] = True
     refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
 
@@ -245,7 +245,7 @@ def test_what_is_committed_to_and_was_taken_out(forge, refused, kind, words):
 
 def test_private_rows_without_a_final_ranking(forge, refused):
     forge.finals = None
-    refused(forge, "There are private rows, and the close commits to no final ranking.")
+    refused(forge, "There are private rows, but the closing entry commits to no final ranking.")
 
 
 def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write):
@@ -267,6 +267,6 @@ def test_a_final_ranking_without_private_rows(tmp_path, refused):
     closed = format_time(forge.first("closed")["time"])
     forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}
     forge.rank()
-    refused(forge, "There is a final ranking, and there are no private rows.")
+    refused(forge, "There is a final ranking, but there are no private rows.")
     forge.files()[0]["selected"] = True
     refused(forge, f"{FINALS} possible: a file is selected twice, or for nothing")

@@ -9,9 +9,9 @@ from support.verify.board_history import close_and_bundle, small_board, submit_p
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import make_bundle, read_records
 
-LABELS = "what it says of the labels is not true of those in the bundle"
-TWICE = "its rules say two things about loss, mechanism, budget or beta"
-NONE_TAKEN = "it is a question while the board took none"
+LABELS = "what it states about the labels is not true of those in the bundle"
+TWICE = "its board rules contradict its loss, mechanism, budget or beta"
+NONE_TAKEN = "it is a question while the board accepted none"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "complement"}
 
 
@@ -60,11 +60,11 @@ OPENED = {
     "the mechanism people saw": (board(mechanism={"name": "exact"}), TWICE),
     "the loss people saw": (board(loss={"name": "brier"}), TWICE),
     "a setting left out": (lambda forge: forge.entries[0].fields["mechanism"].pop("grid"), TWICE),
-    "no budget": (budget, "its budget is no number of questions"),
+    "no budget": (budget, "its budget is not a positive integer"),
     "a rule more": (rules(more=1), "its rules are not those of a board or a guard"),
     "a setting of its own type": (described("mechanism", step=1), "its mechanism is not described"),
     "a setting that is none": (described("loss", note="x"), "something in it cannot be used"),
-    "a loss with a range": (other_loss, "its loss is not described as we write it"),
+    "a loss with a range": (other_loss, "its loss is not described in the canonical way"),
 }
 
 
@@ -87,13 +87,13 @@ AMENDED = {
         "it changes display.direction, which cannot change",
     ),
     "as": ({"display": {**DISPLAY, "as": "loss"}}, "it changes display.as, which cannot change"),
-    "more teams": ({"teams": 500}, "it changes the number of teams, which cannot change so"),
-    "fewer teams": ({"teams": 4}, "it changes the number of teams, which cannot change so"),
-    "no rule": ({"hello": [1]}, "it changes nothing, or what is no rule"),
-    "nothing": ({}, "it changes nothing, or what is no rule"),
-    "no budget": ({"questions": 0}, "its budget is no number of questions"),
-    "a budget that is no number": ({"questions": True}, "its budget is no number of questions"),
-    "labels and nothing new": ({"labels": 1}, "it changes labels and does not say so"),
+    "more teams": ({"teams": 500}, "it changes the number of teams in a way that is not allowed"),
+    "fewer teams": ({"teams": 4}, "it changes the number of teams in a way that is not allowed"),
+    "no rule": ({"hello": [1]}, "it changes nothing, or an unknown rule"),
+    "nothing": ({}, "it changes nothing, or an unknown rule"),
+    "no budget": ({"questions": 0}, "its budget is not a positive integer"),
+    "a budget that is no number": ({"questions": True}, "its budget is not a positive integer"),
+    "labels and nothing new": ({"labels": 1}, "it corrects labels without a new commitment"),
 }
 
 
@@ -114,13 +114,13 @@ def test_what_may_change_does(forge, write):
 def test_an_amendment_after_the_close(forge, refused):
     last = len(forge.entries)
     forge.amend(last, title="Next")
-    refused(forge, "it changes after the close what cannot change then", last)
+    refused(forge, "it changes a rule that is fixed after the close", last)
 
 
 def test_an_amendment_that_commits_to_something_else(forge, refused):
     forge.amend(6, title="Next")
     forge.rewrites[6] = lambda form: form.replace(b'"title":"Next"', b'"title":"Last"')
-    refused(forge, "its commitment is not that of the rules as they are then", 6)
+    refused(forge, "its commitment is not the hash of the amended rules", 6)
 
 
 def test_a_guard_is_not_amended(tmp_path, refused):
@@ -170,13 +170,13 @@ def test_more_is_asked_in_a_pause_than_what_is_asked_again(forge_corrected, refu
     forge = forge_corrected
     at = forge.number("resumed")
     del forge.entries[at]
-    first = next(each for each in forge.entries[at:] if each.secret is not None)
+    first = next(entry for entry in forge.entries[at:] if entry.secret is not None)
     refused(forge, NONE_TAKEN, forge.entries.index(first))
 
 
 def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, refused):
     pause = forge_corrected.number("paused")
-    again = next(each for each in forge_corrected.entries[pause:] if each.secret is not None)
+    again = next(entry for entry in forge_corrected.entries[pause:] if entry.secret is not None)
     again.fields["asker"] = "stranger"
     refused(forge_corrected, NONE_TAKEN, forge_corrected.entries.index(again))
 
@@ -203,7 +203,7 @@ def test_one_model_has_one_answer(tmp_path, monkeypatch, refused):
             read_records(close_and_bundle(board, tmp_path / "bundle", submissions=False))
         )
     assert len(forge.of("question")) == 4
-    said = "the same was asked before it on its ladder, and answered"
+    said = "the same predictions were answered before it on its ladder"
     refused(forge, said, forge.number("question", 2))
 
 
@@ -212,10 +212,10 @@ def broken(forge):
 
 
 LIMITS = {
-    "teams": (board(teams=1), 2, "it was asked by a team more than there may be"),
+    "teams": (board(teams=1), 2, "it was asked by one team too many"),
     "per team": (board(per_team=1), 4, "it is a question past the limit of its team"),
     "the budget": (lambda forge: budget(forge, 5), 5, "it is a question past the budget"),
-    "broken": (broken, 0, "its loss broke down, and 1 was not taken for its risk"),
+    "broken": (broken, 0, "its loss failed, and its risk is not 1"),
 }
 
 

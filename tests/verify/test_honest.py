@@ -89,20 +89,20 @@ def test_a_veiled_board(tmp_path, sound, visibility, ladder):
 
 def rows(*, split=True, **columns):
     """Return labels with other columns than usual."""
-    table = {"id": list(range(N)), "label": [each % 2 for each in range(N)]}
+    table = {"id": list(range(N)), "label": [index % 2 for index in range(N)]}
     if split:
         table["split"] = ["public"] * PUBLIC_ROWS + ["private"] * (N - PUBLIC_ROWS)
     return read_holdout(table | columns)
 
 
 COLUMNS = {
-    "weights": {"weight": [1 + each % 3 for each in range(300)]},
-    "weights that are no whole numbers": {"weight": [0.5 + each % 3 for each in range(300)]},
-    "groups": {"group": [f"g{each // 5}" for each in range(300)]},
-    "both": {"weight": [1 + each // 5 % 4 for each in range(300)],
-             "group": [each // 5 for each in range(300)]},
+    "weights": {"weight": [1 + index % 3 for index in range(300)]},
+    "weights that are no whole numbers": {"weight": [0.5 + index % 3 for index in range(300)]},
+    "groups": {"group": [f"g{index // 5}" for index in range(300)]},
+    "both": {"weight": [1 + index // 5 % 4 for index in range(300)],
+             "group": [index // 5 for index in range(300)]},
     "ignored rows": {"split": ["public", "ignored", "private"] * 100},
-    "ids that are text": {"id": [f"{each}" for each in range(300)]},
+    "ids that are text": {"id": [f"{index}" for index in range(300)]},
 }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_a_board_of_scores(tmp_path, sound):
     with small_board(tmp_path, table, loss="score", baselines=None) as (board, _):
         team = board.teams.create(ORGANISER, "Judged").id
         for at in range(3):
-            lines = [f"{each},{(each + at) % 4 / 3}" for each in range(N)]
+            lines = [f"{index},{(index + at) % 4 / 3}" for index in range(N)]
             body = "\n".join(["id,score", *lines, ""]).encode()
             sent = IncomingSubmission(board.scorer().read(body), 1_800_000_000)
             board.submit(evaluator, sent, team)
@@ -148,7 +148,7 @@ def test_every_way_to_show_a_loss(tmp_path, sound, name):
 
 
 def test_files_that_are_not_held_in_memory(tmp_path, sound, monkeypatch):
-    monkeypatch.setattr("ladderboard.verify._source._SMALL", 100)
+    monkeypatch.setattr("ladderboard.verify._source._MAX_BODY_IN_MEMORY", 100)
     with small_board(tmp_path) as (board, teams):
         ask(board, teams, LARGE - 1)  # the second of them has several parts
         sound(close_and_bundle(board, tmp_path / "bundle"))
@@ -239,12 +239,12 @@ def test_a_file_that_was_lost(tmp_path, second, name):
         write_board_bundle(board, path, labels=True, submissions=True)
     found = verify_bundle(path)
     # A mechanism that looks at losses cannot go on with the ladder of the team that lost it.
-    lacks = "2 releases: the mechanism looks at the losses of examples, for which labels and"
+    lacks = "2 releases: the mechanism needs the losses of examples"
     assert str(found) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
     assert found.risks == 5
     assert "1 risk: the submissions are not in the bundle" in found.unchecked
     assert any(each.startswith(lacks) for each in found.unchecked) == (name == "bootstrap")
-    assert "the final ranking, beyond that it is the one of the close" in found.unchecked
+    assert "the final ranking, except that it is the one of the closing entry" in found.unchecked
     assert second(path).endswith(HOLDS)
 
 
@@ -254,7 +254,7 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
     with small_board(tmp_path, per_team=2) as (board, teams):
         for at in range(6):
             submit_predictions(board, teams[at % 3], 10 + at)
-        asked, left = _amendments._ask, iter([True])
+        asked, left = _amendments._replay_one, iter([True])
 
         def cut(*given):
             if not next(left, False):
@@ -262,7 +262,7 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
             asked(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(_amendments, "_ask", cut)
+            patch.setattr(_amendments, "_replay_one", cut)
             with pytest.raises(KeyboardInterrupt):
                 board.amendments.correct_labels(ORGANISER, holdout_table(flip=5))
         if resumed:

@@ -35,10 +35,12 @@ def keep(tmp_path):
 
 def test_every_way_to_keep_a_receipt(answered, keep):
     path, answers = answered
-    receipts = [each["receipt"] for each in answers]
-    for kept in (receipts, answers, [{"sent": "a.csv", "answer": each} for each in answers]):
+    receipts = [answer["receipt"] for answer in answers]
+    for kept in (receipts, answers, [{"sent": "a.csv", "answer": answer} for answer in answers]):
         found = verify_bundle(path, receipts=keep(*kept))
-        assert [each["entry"] for each in found.receipts] == [each["entry"] for each in receipts]
+        assert [receipt["entry"] for receipt in found.receipts] == [
+            receipt["entry"] for receipt in receipts
+        ]
         assert found.unchanged == receipts[-1]["entry"]
 
 
@@ -57,7 +59,7 @@ def test_an_answer_that_says_less_is_enough(answered, keep):
 
 
 FORGED = {
-    "a hash": ({"hash": "0" * 64}, "or the receipt is not one that was given"),
+    "a hash": ({"hash": "0" * 64}, "or the receipt is not genuine"),
     "a hash, and no entry": (
         {"hash": "0" * 64, "entry": None}, "The entry that the receipt was given for is not in"
     ),
@@ -65,8 +67,8 @@ FORGED = {
         {"hash": "0" * 64, "entry": 99}, "Entry 99 that the receipt was given for is not in"
     ),
     "predictions": ({"submission": "0" * 64}, "The receipt was changed: it has the hash of entry"),
-    "a salt": ({"salt": "0" * 64}, "or the predictions that it opens are others"),
-    "a book": ({"book": "other"}, "The receipt belongs to another board's ledger than this"),
+    "a salt": ({"salt": "0" * 64}, "or other predictions"),
+    "a book": ({"book": "other"}, "The receipt belongs to another ledger"),
 }  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep):
     entries = [json.loads(content[0]) for kind, content in read_records(path) if kind == "entry"]
     at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")
     receipt = answers[1]["receipt"] | {"hash": entries[at + 1]["previous"], "entry": None}
-    with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}, and its") as caught:
+    with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}") as caught:
         verify_bundle(path, receipts=keep(receipt))
     assert caught.value.entry == at
 
@@ -96,7 +98,7 @@ def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep):
 )
 def test_another_answer_than_the_recorded_one(answered, keep, changes):
     path, answers = answered
-    words = "records another answer than the one kept with the receipt: that was changed since, or"
+    words = "records another answer than the one saved with the receipt"
     with pytest.raises(BrokenLedger, match=words) as caught:
         verify_bundle(path, receipts=keep(answers[1] | changes))
     assert caught.value.entry == answers[1]["entry"]
@@ -108,7 +110,7 @@ def test_a_receipt_of_a_newer_kind(keep):
 
 
 def test_a_file_of_receipts_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("ladderboard.verify._receipts._LONGEST", 10)
+    monkeypatch.setattr("ladderboard.verify._receipts._MAX_RECEIPT_FILE", 10)
     (tmp_path / "kept").write_bytes(bytes(11))
     with pytest.raises(InvalidSetting, match="is too long for a file of receipts"):
         read_receipts(tmp_path / "kept")

@@ -35,14 +35,14 @@ def test_a_mechanism_of_ones_own(guarded):
     assert verify_bundle(guarded, mechanism=OwnMechanism()).releases == 6
     found = verify_bundle(guarded)
     assert str(found) == "verified: 0 of 6 releases"
-    assert "noise and releases: the mechanism is the owner's own" in found.unchecked
+    assert "noise and releases: the mechanism is a custom one" in found.unchecked
 
 
 def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, refused):
     forge = BundleForge(read_records(guarded))
     first = forge.of("question")[0]
     first.secret["content"]["draws"] = ["text"]
-    refused(forge, "its draws are none", forge.number("question"))
+    refused(forge, "its draws are malformed", forge.number("question"))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_loss_of_ones_own(own_loss):
     assert found.risks == found.releases == 10
     found = verify_bundle(own_loss)
     assert (found.risks, found.releases) == (0, 10)
-    said = "risks: the loss is the owner's own; give it to check them (--loss)"
+    said = "risks: the loss is a custom one; give it with --loss to check them"
     assert said in found.unchecked
 
 

@@ -31,8 +31,8 @@ def head_book_none(forge):
 
 def unsubmitted(forge):
     forge.head["submissions"] = "x"
-    for each in forge.entries:
-        each.files = []
+    for entry in forge.entries:
+        entry.files = []
 
 
 def standing(**changes):
@@ -113,51 +113,51 @@ CASES = {
     "question true": (question(question=True), 3, *BOTH_KNOW),
     "ladder false": (
         lambda forge: forge.first("ladder").update(ladder=False),
-        1, "it starts another ladder than the next", "its ladder is not the next",
+        1, "it does not start the next ladder", "its ladder is not the next",
     ),
     "format true": (third(format=True), 3, "its format is True", "its format is not 1"),
     "format 1.0": (third(format=1.0), 3, "its format is 1.0", "its format is not 1"),
-    "time true": (third(time=True), 3, "its time is before that of the last", "its time runs"),
+    "time true": (third(time=True), 3, "its time is invalid or before", "its time runs"),
     "another kind's field": (third(charged=0), 3, UNREADABLE, None),
     "of a ladder": (lambda forge: forge.first("ladder").update(charged=0), 1, UNREADABLE, None),
     "of an unknown kind": (no_time, 4, UNREADABLE, "entry 4: "),
     "no ladder": (lambda forge: forge.entries[3].fields.pop("ladder"), 3, UNREADABLE, "entry 3: "),
-    "head format true": (head(format=True), None, "a record 'bundle' that is not", "first record"),
+    "head format true": (head(format=True), None, "a record 'bundle' that", "first record"),
     "head entries float": (head(entries=16.0), None, "a record 'bundle' that", "first record"),
-    "head book none": (head_book_none, None, "a record 'bundle' that is not", "first record"),
+    "head book none": (head_book_none, None, "a record 'bundle' that", "first record"),
     "head submissions 1": (head(submissions=1), None, "a record 'bundle' that", "submissions"),
-    "head submissions x": (unsubmitted, None, "a record 'bundle' that is not", "first record"),
-    "head extra": (head(sponsor="x"), None, "a record 'bundle' that is not", "a map of"),
-    "head labels 1": (head(labels=1), None, "The labels that the bundle speaks of", "first record"),
+    "head submissions x": (unsubmitted, None, "a record 'bundle' that", "first record"),
+    "head extra": (head(sponsor="x"), None, "a record 'bundle' that", "a map of"),
+    "head labels 1": (head(labels=1), None, "whether it holds labels", "first record"),
     "key extra": (lambda forge: forge.key.update(more=1), None, "a record 'key' that", "a map of"),
-    "labels extra": (sample(more=1), None, "a record 'holdout' that is not", "a map of"),
+    "labels extra": (sample(more=1), None, "a record 'holdout' that is malformed", "a map of"),
     "epoch false": (sample(epoch=False), None, "not in the order of their epochs", "their order"),
     "infinity": (noted(b"1e999"), 4, UNREADABLE, "a number is not finite"),
     "NaN": (noted(b"NaN"), 4, UNREADABLE, "a number is not finite"),
     "a name twice": (twice, 2, UNREADABLE, "a name comes twice in it"),
     "a blank before": (around(b" ", b""), 2, UNREADABLE, "it does not fill its bytes"),
     "a blank after": (around(b"", b"\r"), 2, UNREADABLE, "it does not fill its bytes"),
-    "a secret side's extra": (secret(more=1), 3, "its secret side is not as we", "a map of"),
-    "a secret risk that is whole": (secret(risk=1), 3, "its secret side is not as we", None),
-    "a mechanism's setting": (mechanism(note="x"), 0, "its rules say two things", None),
-    "an unknown mechanism": (magic, 0, "its rules say two things", "is not one of the house"),
-    "baseline 1": (standing(baseline=1), None, "there is a row that we do not write", None),
-    "team 7": (silent(team=7), None, "there is a row that we do not write", None),
-    "name 7": (silent(name=7), None, "there is a row that we do not write", None),
-    "a final's name 7": (final_team, None, "The final ranking is not as we write it", None),
+    "a secret side's extra": (secret(more=1), 3, "its secret side is malformed", "a map of"),
+    "a secret risk that is whole": (secret(risk=1), 3, "its secret side is malformed", None),
+    "a mechanism's setting": (mechanism(note="x"), 0, "its board rules contradict", None),
+    "an unknown mechanism": (magic, 0, "its board rules contradict", "is not one of the house"),
+    "baseline 1": (standing(baseline=1), None, "a row is malformed", None),
+    "team 7": (silent(team=7), None, "a row is malformed", None),
+    "name 7": (silent(name=7), None, "a row is malformed", None),
+    "a final's name 7": (final_team, None, "The final ranking is not well-formed", None),
     "a final's closed without an offset": (
         lambda forge: forge.finals.update(closed=forge.finals["closed"].removesuffix("Z")),
-        None, "What follows the entries is not as it was written", None,
+        None, "The records after the entries", None,
     ),
     "rank 1.0": (ranks, None, "ranked by releases", None),
     "a standing's extra": (
         lambda forge: forge.standings[0].update(prize="x"),
-        None, "there is a row that we do not write", None,
+        None, "a row is malformed", None,
     ),
-    "labels of shape -1": (labels([-1]), None, "labels in the bundle that cannot be read", None),
+    "labels of shape -1": (labels([-1]), None, "abels in the bundle cannot be read", None),
     "a sample's extra": (
         lambda forge: forge.samples[0]["sample"].update(more=1),
-        None, "labels in the bundle that are not as we write them", None,
+        None, "abels in the bundle are malformed", None,
     ),
 }  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_a_correction_is_counted_in_whole_numbers(
 
 def test_an_amendment_of_no_labels(forge, refused, write, second):
     forge.amend(4, labels=None)
-    refused(forge, "it changes labels and does not say so", 4)
+    refused(forge, "it corrects labels without a new commitment", 4)
     assert second(write(forge)) == "entry 4: its correction is miscounted"
 
 
@@ -204,7 +204,7 @@ def test_a_record_where_none_belongs(forge, tmp_path, second, record, at):
     records = forge.records()
     at = len(records) if at is None else at
     path = write_records(tmp_path / "forged", [*records[:at], record, *records[at:]])
-    with pytest.raises(BrokenLedger, match=f"a record '{record[0]}' that is not") as caught:
+    with pytest.raises(BrokenLedger, match=f"a record '{record[0]}' that is malformed") as caught:
         verify_bundle(path)
     assert caught.value.entry is None
     assert not second(path).endswith(HOLDS)

@@ -434,7 +434,7 @@ class Book:
 
 def _too_many(ladder: str, limit: int, names: list[str], opening: dict[str, Any]) -> str:
     """Say that no ladder is left, which are in use, and how to get more."""
-    shown = ", ".join(repr(each) if each else "the one without a name" for each in names[:3])
+    shown = ", ".join(repr(name) if name else "the one without a name" for name in names[:3])
     shown += f" and {len(names) - 3} more" if len(names) > 3 else ""
     count = f"{limit} ladder{'' if limit == 1 else 's'}"
     made = f"This guard was made for {count}"

@@ -170,7 +170,7 @@ class BookTransaction:
         refuse_if_closed(self.chain_state)
         sessions = self._book.ladder_sessions
         values = [
-            sessions.resume(self.view, each).close() for each in range(self.chain_state.ladders)
+            sessions.resume(self.view, index).close() for index in range(self.chain_state.ladders)
         ]
         self.append_entry("closed", {"values": values, **fields}, closed=True)
         return values

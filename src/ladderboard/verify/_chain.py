@@ -1,4 +1,4 @@
-"""The chain: entries that name their predecessor, read and hashed from their bytes."""
+"""Read the hash chain: every entry is parsed, hashed and compared with the one before it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
-_MANY = len(_COMMON) + 8  # fields of a question
+_QUESTION_FIELDS = len(_COMMON) + 8  # fields of a question
 _DECIDED = {"n", "loss", "mechanism", "rules", "holdout", "key"}
-# The fields of each kind: those that it must have, and those that it may have besides.
+# The fields of each kind of entry: the required ones, and the optional ones.
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "opened": ({*_DECIDED, "commitment"}, set()),
     "ladder": ({"ladder"}, set()),
@@ -27,15 +27,15 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "reinstated": ({"asker"}, set()),
     "moved": ({"status"}, set()),
 }
-_LAST = 253402300799  # the end of the year 9999, after which no calendar of ours goes on
+_MAX_TIME = 253402300799  # the end of the year 9999: datetime cannot represent later times
 
 
-class Unlinked(Exception):
-    """An entry does not name the one before it."""
+class BrokenLink(Exception):
+    """An entry does not hold the hash of the entry before it."""
 
 
-class Chain:
-    """Follows entries in their order; ``head`` is the hash of the last, ``entries`` how many."""
+class ChainReader:
+    """Reads entries in order; ``head`` is the hash of the last one, ``entries`` their number."""
 
     def __init__(self, book: str | None) -> None:
         self.book = book
@@ -44,21 +44,23 @@ class Chain:
         self._previous = self.head.hex()
         self._time = 0
 
-    def take(self, form: bytes) -> dict[str, Any]:
-        """Return the fields of the next entry, or refuse one that does not follow."""
+    def read_entry(self, form: bytes) -> dict[str, Any]:
+        """Return the fields of the next entry; refuse one that does not continue the chain."""
         number = self.entries
         try:
             fields = parse_strict_json(form.decode("ascii"))
             if fields["kind"] != "question":
                 _check_fields(fields)
-            elif len(fields) != _MANY or "secret" not in fields or "submission" not in fields:
-                raise ValueError  # whoever looks at the others will miss them
+            elif (
+                len(fields) != _QUESTION_FIELDS
+                or "secret" not in fields
+                or "submission" not in fields
+            ):
+                raise ValueError  # a missing field raises KeyError where it is used
         except (LookupError, RecursionError, TypeError, ValueError):
             raise broken_entry(number, "it cannot be read") from None
         if fields["format"] != 1 or type(fields["format"]) is not int:
-            raise broken_entry(
-                number, f"its format is {fields['format']!r:.20}, and this is format 1"
-            )
+            raise broken_entry(number, f"its format is {fields['format']!r:.20} instead of 1")
         if fields["book"] != self.book:
             if number or self.book is not None or type(fields["book"]) is not str:
                 raise broken_entry(number, "it belongs to another book")
@@ -66,19 +68,21 @@ class Chain:
         if fields["number"] != number or type(fields["number"]) is not int:
             raise broken_entry(number, f"it is numbered {fields['number']!r:.20}")
         if fields["previous"] != self._previous:
-            raise Unlinked
+            raise BrokenLink
         time = fields["time"]
-        if type(time) is not int or not self._time <= time <= _LAST:
-            raise broken_entry(number, "its time is before that of the last, or is none")
-        hashed = _hashed(form)
+        if type(time) is not int or not self._time <= time <= _MAX_TIME:
+            raise broken_entry(number, "its time is invalid or before the time of the last entry")
+        hashed = _hash_entry(form)
         self.head, self._previous = hashed.digest(), hashed.hexdigest()
         self._time, self.entries = time, number + 1
         return fields
 
-    def blame(self, form: bytes, after: bytes | None, last: bytes | None) -> BrokenLedger:
-        """Return the refusal of an entry that does not name the one before it: one was changed.
+    def explain_broken_link(
+        self, form: bytes, after: bytes | None, last: bytes | None
+    ) -> BrokenLedger:
+        """Return the error for a broken link, naming the entry that was changed.
 
-        Where the entry after it, or the head of all, names this one as it is, it was the other.
+        If the next entry, or the head, holds the hash of this entry, the previous one was changed.
         """
         named = last
         if after is not None:
@@ -86,26 +90,23 @@ class Chain:
                 named = bytes.fromhex(parse_strict_json(after.decode("ascii"))["previous"])
             except (LookupError, RecursionError, TypeError, ValueError):
                 named = None
-        if self.entries and named == _hashed(form).digest():
+        if self.entries and named == _hash_entry(form).digest():
             return broken_entry(
-                self.entries - 1, "the entry after it names another one in its place"
+                self.entries - 1, "the next entry holds the hash of a different entry"
             )
         return broken_entry(self.entries, "it does not follow the entry before it: one was changed")
 
 
-def _hashed(form: bytes) -> hashlib._Hash:
+def _hash_entry(form: bytes) -> hashlib._Hash:
     return hashlib.sha256(_PREFIX + len(form).to_bytes(8, "big") + form)
 
 
 def _check_fields(fields: dict[str, Any]) -> None:
-    """Refuse an entry that lacks a field, or has one more; kinds that are not known may have any.
-
-    ``ValueError`` where it is so.
-    """
+    """Raise ``ValueError`` for a missing or unknown field; unknown kinds may have any fields."""
     if fields["kind"] in _FIELDS:
         needed, more = _FIELDS[fields["kind"]]
         if not _COMMON | needed <= fields.keys() <= _COMMON | needed | more:
             raise ValueError
     elif not fields.keys() >= _COMMON:
         raise ValueError
-    encode(fields)  # which refuses numbers that are not finite, and 1e999 is read as one
+    encode(fields)  # refuses infinity, which is what JSON's 1e999 is read as

@@ -1,4 +1,4 @@
-"""The check: everything recomputed, entry by entry, in the memory of one."""
+"""Verify a bundle: recompute everything entry by entry, with one entry in memory at a time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
-from ladderboard.verify._chain import Chain, Unlinked
-from ladderboard.verify._history import Repeats, Walk
-from ladderboard.verify._rankings import Selected, check_finals, check_standings
-from ladderboard.verify._receipts import Kept, WrongGiven
-from ladderboard.verify._replay import Replay, read_opened
-from ladderboard.verify._result import Found, VerificationResult, tell
-from ladderboard.verify._risks import Risks, score
-from ladderboard.verify._source import Bundle, Lines, open_source
-from ladderboard.verify._strict import same
+from ladderboard.verify._chain import BrokenLink, ChainReader
+from ladderboard.verify._history import DuplicateChecker, HistoryChecker
+from ladderboard.verify._rankings import FinalsChecker, check_finals, check_standings
+from ladderboard.verify._receipts import SavedEvidence, WrongArgument
+from ladderboard.verify._replay import Replay, decode_opened_secret
+from ladderboard.verify._result import CheckSummary, VerificationResult, describe_checks
+from ladderboard.verify._risks import RiskChecker, rescore_file
+from ladderboard.verify._source import BundleReader, PublicLedger, open_source
+from ladderboard.verify._strict import same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
-    from ladderboard.verify._rankings import Rows
+    from ladderboard.verify._rankings import RankingRows
     from ladderboard.verify._receipts import SavedReceipt
-    from ladderboard.verify._replay import Opened
-    from ladderboard.verify._risks import File
+    from ladderboard.verify._replay import OpenedSecret
+    from ladderboard.verify._risks import SubmittedFile
 
     ProgressCallback = Callable[[int, int | None], object]
 
 
-_OFTEN = 500  # entries between two words to who watches
+_PROGRESS_INTERVAL = 500  # entries between two calls of on_progress
 
 
 def verify_bundle(
@@ -59,264 +59,295 @@ def verify_bundle(
     mechanism: Mechanism | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> VerificationResult:
-    """Recompute a bundle, or follow the public side of a ledger.
+    """Recompute a bundle, or check the chain of a public ledger.
 
-    Raises ``BrokenLedger`` that names the first entry that differs, and how.
+    Raises ``BrokenLedger`` that names the first wrong entry and what is wrong with it.
 
     Parameters
     ----------
     path
-        A bundle, or a ledger with an entry a line.
+        A bundle, or a public ledger with one entry per line.
     heads
-        Hashes of last entries, kept from before: the chain must lead through them.
+        Head hashes that were saved earlier: each must be the hash of an entry.
     receipts
-        Receipts of submissions, kept from before: each must open its entry.
+        Receipts of submissions that were saved earlier: each must match its entry.
     commitment
-        What was announced before the first question: the first entry must commit to the same.
+        The commitment that was announced before the first question: the first entry must hold it.
     loss, mechanism
-        Where they are the owner's own. Nothing that a bundle names is imported.
+        For a custom loss or mechanism. Code that a bundle names is never imported.
     on_progress
-        Hears now and then how many entries were checked, and of how many, if that is known.
+        Called now and then with the number of checked entries and, if known, their total.
     """
-    checking = _Checking(Kept(heads, receipts, commitment), loss, mechanism, on_progress)
-    with _as_we_write_it(checking), open_source(Path(path)) as source:
-        return checking.run(source)
+    checking = _Verification(
+        SavedEvidence(heads, receipts, commitment), loss, mechanism, on_progress
+    )
+    with _translate_errors(checking), open_source(Path(path)) as source:
+        return checking.verify(source)
 
 
-class _Checking:
-    """One check under way."""
+class _Verification:
+    """The state of one verification."""
 
     def __init__(
         self,
-        kept: Kept,
+        evidence: SavedEvidence,
         loss: Loss | None,
         mechanism: Mechanism | None,
         on_progress: ProgressCallback | None,
     ) -> None:
-        self.kept = kept
-        self._own, self._on_progress = (loss, mechanism), on_progress
+        self.evidence = evidence
+        self._custom, self._on_progress = (loss, mechanism), on_progress
         self.number: int | None = 0
-        """The entry that is looked at; None after the last."""
-        self.walk: Walk | None = None
+        """The entry that is being checked; None after the last."""
+        self.history: HistoryChecker | None = None
         self.replay: Replay | None = None
-        self.risks: Risks | None = None
-        self.repeats = Repeats()
-        self.selected = Selected()
-        self.scored = self.filed = 0
-        self._standings: Rows | None = None
-        self._held: list[dict[str, Any]] = []
+        self.risks: RiskChecker | None = None
+        self.duplicates = DuplicateChecker()
+        self.finals = FinalsChecker()
+        self.scored = self.files = 0
+        self._standings: RankingRows | None = None
+        self._holdouts: list[dict[str, Any]] = []
 
-    def run(self, source: Bundle | Lines) -> VerificationResult:
-        """Do all of it."""
-        bundle = source if isinstance(source, Bundle) else None
+    def verify(self, source: BundleReader | PublicLedger) -> VerificationResult:
+        """Check everything and return the result."""
+        bundle = source if isinstance(source, BundleReader) else None
         if bundle is not None:
-            self._held = list(bundle.holdouts())
-            if bundle.head["labels"] is not bool(self._held):
-                raise BrokenLedger("The labels that the bundle speaks of are not there.")
-        chain = Chain(None if bundle is None else bundle.head["book"])
-        items = source.items()
+            self._holdouts = list(bundle.iter_holdouts())
+            if bundle.header["labels"] is not bool(self._holdouts):
+                raise BrokenLedger(
+                    "The bundle says whether it holds labels, and the records say otherwise."
+                )
+        chain = ChainReader(None if bundle is None else bundle.header["book"])
+        items = source.iter_entries()
         for number, (form, secret, file) in enumerate(items):
             self.number = number
             try:
-                fields = chain.take(form)
-            except Unlinked:
-                last = None if bundle is None else bundle.head["head"]
-                raise chain.blame(form, next(items, (None,))[0], last) from None
-            if self._on_progress is not None and not number % _OFTEN:
-                self._on_progress(number, None if bundle is None else bundle.head["entries"])
-            if self.kept.any:
-                self.kept.see(number, chain.head.hex(), fields)
-            walk = self.walk or self._open(fields, bundle)
-            self._take(walk, fields, secret, file)
+                fields = chain.read_entry(form)
+            except BrokenLink:
+                last = None if bundle is None else bundle.header["head"]
+                raise chain.explain_broken_link(form, next(items, (None,))[0], last) from None
+            if self._on_progress is not None and not number % _PROGRESS_INTERVAL:
+                self._on_progress(number, None if bundle is None else bundle.header["entries"])
+            if self.evidence.has_hashes:
+                self.evidence.compare_entry(number, chain.head.hex(), fields)
+            history = self.history or self._check_opening(fields, bundle)
+            self._check_entry(history, fields, secret, file)
         self.number = None
-        if self.walk is None:
-            raise BrokenLedger("There is no entry in it.")
-        self.repeats.end()
+        if self.history is None:
+            raise BrokenLedger("The file holds no entry.")
+        self.duplicates.check()
         head = ChainHead(chain.entries, chain.head)
-        final = None if bundle is None else self._end(self.walk, bundle, head)
-        self.kept.end(self.walk.opening["book"], head.entries)
+        final = None if bundle is None else self._check_rankings(self.history, bundle, head)
+        self.evidence.check_all_found(self.history.opening["book"], head.entries)
         if bundle is not None:
-            bundle.whole()
-        return self._verified(self.walk, bundle, head, final)
+            bundle.check_end()
+        return self._result(self.history, bundle, head, final)
 
-    def _verified(
-        self, walk: Walk, bundle: Bundle | None, head: ChainHead, final: dict[str, Any] | None
+    def _result(
+        self,
+        history: HistoryChecker,
+        bundle: BundleReader | None,
+        head: ChainHead,
+        final: dict[str, Any] | None,
     ) -> VerificationResult:
         replay, risks = self.replay, self.risks
-        found = Found(
+        summary = CheckSummary(
             entries=head.entries,
-            questions=walk.asked,
+            questions=history.questions,
             releases=0 if replay is None else replay.releases,
             draws=0 if replay is None else replay.draws,
             risks=self.scored,
-            unchanged=self.kept.last,
+            unchanged=self.evidence.last_unchanged,
             opened=bundle is not None,
             labels=risks is not None and bool(risks.tables),
-            files=self.filed,
-            own_loss=risks is not None and risks.loss is None,
-            own_mechanism=replay is not None and replay.needs is None,
+            files=self.files,
+            custom_loss=risks is not None and risks.loss is None,
+            custom_mechanism=replay is not None and replay.needs is None,
             standings=bundle is not None and bundle.standings is not None,
             finals=final is not None,
-            finals_again=final is not None and self.scored == walk.asked,
-            board=walk.rules.is_board,
+            finals_again=final is not None and self.scored == history.questions,
+            board=history.rules.is_board,
         )
-        checked, unchecked = tell(found)
+        checked, unchecked = describe_checks(summary)
         return VerificationResult(
-            of="ledger" if bundle is None else bundle.head["of"],
-            book=walk.opening["book"],
+            of="ledger" if bundle is None else bundle.header["of"],
+            book=history.opening["book"],
             entries=head.entries,
             head=head.hash.hex(),
-            questions=walk.asked,
-            releases=found.releases,
-            risks=found.risks,
-            closed=walk.closed is not None,
-            unchanged=found.unchanged,
-            commitment=walk.opening["commitment"],
-            receipts=tuple(self.kept.told),
+            questions=history.questions,
+            releases=summary.releases,
+            risks=summary.risks,
+            closed=history.closed is not None,
+            unchanged=summary.unchanged,
+            commitment=history.opening["commitment"],
+            receipts=tuple(self.evidence.matched_receipts),
             standings=None if bundle is None else self._standings,
             finals=final,
-            disqualified=frozenset(walk.disqualified),
+            disqualified=frozenset(history.disqualified),
             checked=checked,
             unchecked=unchecked,
         )
 
-    def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> Walk:
-        """Begin with what the first entry commits to."""
-        self.walk = walk = Walk(fields)
-        self.kept.open(fields["commitment"])
+    def _check_opening(self, fields: dict[str, Any], bundle: BundleReader | None) -> HistoryChecker:
+        """Check what the first entry commits to, and prepare the replay."""
+        self.history = history = HistoryChecker(fields)
+        self.evidence.check_commitment(fields["commitment"])
         if bundle is None:
-            return walk
-        if walk.rules.is_board != (bundle.head["of"] == "board"):
-            raise broken_entry(0, "the bundle is of something else than it")
+            return history
+        if history.rules.is_board != (bundle.header["of"] == "board"):
+            raise broken_entry(
+                0, "it is a board's and the bundle a guard's, or the other way round"
+            )
         key, salt = bundle.key["key"], bundle.key["salt"]
         shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
         if shown != fields["key"]:
             raise broken_entry(0, "the noise key in the bundle is not the one that it commits to")
-        loss, mechanism = self._own
-        self.replay = Replay(_mechanism(fields["mechanism"], mechanism), fields["n"], key)
-        self.risks = Risks(_loss(fields["loss"], loss), walk.rules.is_board)
-        for each in self._held:
-            self.risks.add(each)
-        self.risks.committed(0, 0, fields["holdout"])
-        self.risks.described(walk.rules.opened)
-        return walk
+        loss, mechanism = self._custom
+        self.replay = Replay(_find_mechanism(fields["mechanism"], mechanism), fields["n"], key)
+        self.risks = RiskChecker(_find_loss(fields["loss"], loss), history.rules.is_board)
+        for holdout in self._holdouts:
+            self.risks.add_labels(holdout)
+        self.risks.check_commitment(0, 0, fields["holdout"])
+        self.risks.check_description(history.rules.label_description)
+        return history
 
-    def _take(
-        self, walk: Walk, fields: dict[str, Any], secret: bytes | None, file: File | None
+    def _check_entry(
+        self,
+        history: HistoryChecker,
+        fields: dict[str, Any],
+        secret: bytes | None,
+        file: SubmittedFile | None,
     ) -> None:
-        """Take one entry more, with what was opened of it."""
+        """Check one entry, with its opened secret side and its file."""
         number, replay, risks = fields["number"], self.replay, self.risks
-        walk.take(number, fields)
+        history.check_entry(number, fields)
         if replay is None or risks is None:
             return
         kind = fields["kind"]
         if kind == "question":
-            opened = self._opened(number, secret)
-            self.repeats.take(
-                number, fields["ladder"], fields["asker"], opened.submission, again=walk.is_again
+            opened = self._open_secret(number, secret)
+            self.duplicates.add_question(
+                number,
+                fields["ladder"],
+                fields["asker"],
+                opened.submission,
+                again=history.is_repeat,
             )
-            losses = None  # a file may have been lost before the close; what that costs is said
+            losses = None  # a file may have been lost before the close; the result says so
             if file is not None:
-                losses = self._score(walk, risks, fields, opened, file)
-            replay.question(number, fields, opened, losses)
+                losses = self._score(history, risks, fields, opened, file)
+            replay.check_question(number, fields, opened, losses)
         elif secret is not None or file is not None:
             raise broken_entry(number, "it has a secret side or a file, which only questions have")
         elif kind == "ladder":
-            replay.start()
+            replay.start_ladder()
         elif kind == "closed":
-            replay.close(number, fields)
+            replay.check_close(number, fields)
         elif kind == "amended":
-            risks.committed(number, walk.epoch, walk.rules.holdout)
+            risks.check_commitment(number, history.epoch, history.rules.holdout)
 
-    def _opened(self, number: int, secret: bytes | None) -> Opened:
-        """Return what was opened of a question, and see that nothing lacks."""
+    def _open_secret(self, number: int, secret: bytes | None) -> OpenedSecret:
+        """Return the opened secret side of a question; refuse one that is missing or malformed."""
         if secret is None:
             raise broken_entry(number, "its secret side is missing")
         try:
-            opened = read_opened(secret)
+            opened = decode_opened_secret(secret)
         except ValueError:
-            raise broken_entry(number, "its secret side is not as we write it") from None
+            raise broken_entry(number, "its secret side is malformed") from None
         if opened.broken and opened.risk != 1:
-            raise broken_entry(number, "its loss broke down, and 1 was not taken for its risk")
+            raise broken_entry(number, "its loss failed, and its risk is not 1")
         return opened
 
     def _score(
-        self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File
+        self,
+        history: HistoryChecker,
+        risks: RiskChecker,
+        fields: dict[str, Any],
+        opened: OpenedSecret,
+        file: SubmittedFile,
     ) -> NDArray[Any] | None:
-        """Score a question's file again, if it can be; return the losses of examples."""
-        self.filed += 1
-        scorer = risks.scorer(walk.epoch) if risks.tables else None
+        """Score a question's file again if labels are there; return the loss of every example."""
+        self.files += 1
+        scorer = risks.find_scorer(history.epoch) if risks.tables else None
         if scorer is None:
             return None
-        largest = walk.rules.largest
-        submission, losses = score(fields["number"], scorer, opened, file, largest=largest)
+        max_file = history.rules.max_file
+        submission, losses = rescore_file(fields["number"], scorer, opened, file, max_file=max_file)
         self.scored += 1
         if file.selected:
-            self.selected.add(fields["asker"], file, submission, risks)
+            self.finals.score_selected(fields["asker"], file, submission, risks)
         return losses
 
-    def _end(self, walk: Walk, bundle: Bundle, head: ChainHead) -> dict[str, Any] | None:
-        """Check what comes after the entries."""
-        told = bundle.head
-        if not same([told["entries"], told["head"]], list(head)):
-            raise BrokenLedger("The ledger in the bundle does not end where the bundle says.")
-        if walk.closed is None:
-            raise BrokenLedger("The ledger was not closed, so nothing of it should be opened.")
-        bundle.end()
-        self._standings = rows = check_standings(walk, bundle.standings)
+    def _check_rankings(
+        self, history: HistoryChecker, bundle: BundleReader, head: ChainHead
+    ) -> dict[str, Any] | None:
+        """Check what comes after the entries, and return the final ranking."""
+        stated = [bundle.header["entries"], bundle.header["head"]]
+        if not same_encoding(stated, list(head)):
+            raise BrokenLedger(
+                "The bundle's header states another number of entries or another head."
+            )
+        if history.closed is None:
+            raise BrokenLedger(
+                "The ledger was not closed, so no secret side should be in the bundle."
+            )
+        bundle.read_rankings()
+        self._standings = rows = check_standings(history, bundle.standings)
         risks = self.risks
-        final = check_finals(walk, bundle.finals, rows, None if risks is None else risks.loss)
+        final = check_finals(history, bundle.finals, rows, None if risks is None else risks.loss)
         if risks is None or not risks.tables:
             return final
-        if len(risks.tables) != walk.epoch + 1:
+        if len(risks.tables) != history.epoch + 1:
             raise BrokenLedger("There are labels in the bundle that no entry commits to.")
         if final is None and risks.has_private:
-            raise BrokenLedger("There are private rows, and the close commits to no final ranking.")
-        if final is not None and self.scored == walk.asked:
-            self.selected.check(final, walk, risks)
+            raise BrokenLedger(
+                "There are private rows, but the closing entry commits to no final ranking."
+            )
+        if final is not None and self.scored == history.questions:
+            self.finals.check(final, history, risks)
         return final
 
 
-def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
-    """Return the loss: one of the house, or the owner's own as it was given; never imported."""
-    if given is not None:
-        if not same(given.describe(), described):
-            raise WrongGiven("The ledger was made with another loss than the one given.")
-        return given
+def _find_loss(described: dict[str, Any], custom: Loss | None) -> Loss | None:
+    """Return the given or built-in loss, None for an unknown one; nothing is imported."""
+    if custom is not None:
+        if not same_encoding(custom.describe(), described):
+            raise WrongArgument("The ledger was made with another loss than the one given.")
+        return custom
     if described["loss"] not in LOSSES:
         return None
-    found = loss_of(described)
-    if not same(found.describe(), described):
-        raise broken_entry(0, "its loss is not described as we write it")
-    return found
+    builtin = loss_of(described)
+    if not same_encoding(builtin.describe(), described):
+        raise broken_entry(0, "its loss is not described in the canonical way")
+    return builtin
 
 
-def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism | None:
-    if given is not None:
-        if not same(given.describe(), described):
-            raise WrongGiven("The ledger was made with another mechanism than the one given.")
-        return given
+def _find_mechanism(described: dict[str, Any], custom: Mechanism | None) -> Mechanism | None:
+    if custom is not None:
+        if not same_encoding(custom.describe(), described):
+            raise WrongArgument("The ledger was made with another mechanism than the one given.")
+        return custom
     if described["mechanism"] not in MECHANISMS:
         return None
-    found = mechanism_of(described)
-    if not same(found.describe(), described):
-        raise broken_entry(0, "its mechanism is not described as we write it")
-    return found
+    builtin = mechanism_of(described)
+    if not same_encoding(builtin.describe(), described):
+        raise broken_entry(0, "its mechanism is not described in the canonical way")
+    return builtin
 
 
 @contextmanager
-def _as_we_write_it(checking: _Checking) -> Iterator[None]:
-    """Refuse what cannot be read: somebody wrote it by hand, or it is damaged."""
+def _translate_errors(checking: _Verification) -> Iterator[None]:
+    """Turn errors that a damaged or forged file causes into ``BrokenLedger``."""
     try:
         yield
-    except (BrokenLedger, InvalidState, MissingDependency, StorageFailed, WrongGiven):
+    except (BrokenLedger, InvalidState, MissingDependency, StorageFailed, WrongArgument):
         raise
-    except LadderboardError as error:  # a setting in the file, such as a key that is none
-        raise _strange(checking.number, f"something in it cannot be used ({error})") from None
+    except LadderboardError as error:  # a setting in the file, such as an invalid key
+        raise _malformed(checking.number, f"something in it cannot be used ({error})") from None
     except MemoryError:
-        raise StorageFailed("There is not enough memory to check it.") from None
+        raise StorageFailed("There is not enough memory to check this file.") from None
     except OSError as error:
-        raise StorageFailed(f"It cannot be read to its end: {error.strerror}.") from None
+        raise StorageFailed(f"The file cannot be read to its end: {error.strerror}.") from None
     except (
         ArithmeticError,
         AttributeError,
@@ -326,10 +357,12 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
         ValueError,
         struct.error,
     ):
-        raise _strange(checking.number, "it holds something that we do not write") from None
+        raise _malformed(
+            checking.number, "it holds a value that Ladderboard never writes"
+        ) from None
 
 
-def _strange(number: int | None, how: str) -> BrokenLedger:
+def _malformed(number: int | None, how: str) -> BrokenLedger:
     if number is None:
-        return BrokenLedger(f"What follows the entries is not as it was written: {how}.")
+        return BrokenLedger(f"The records after the entries are not as they were written: {how}.")
     return broken_entry(number, how)

@@ -1,4 +1,4 @@
-"""What was kept from before: heads, and the receipts of submissions."""
+"""Heads and receipts that were saved earlier, and the search for them in a chain."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.ledger import Commitment, broken_entry
-from ladderboard.verify._strict import is_whole
+from ladderboard.verify._strict import is_int
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from os import PathLike
 
 _HASH = re.compile("[0-9a-f]{64}")
-_TOLD = ("time", "asker", "question", "value", "score", "improved")
-_LONGEST = 2**24
+_REPORTED_FIELDS = ("time", "asker", "question", "value", "score", "improved")
+_MAX_RECEIPT_FILE = 2**24
 _DAMAGED = object()
-_NEAR = 1e-9  # digits that are left of a number in the metric
-_KEPT = b'{"state": '
+_ROUNDING = 1e-9  # digits that are left of a number in the metric
+_SAVED_LINE_START = b'{"state": '
 
 
-class WrongGiven(InvalidSetting):
-    """What the person who checks gave is not what belongs there; the ledger may be right."""
+class WrongArgument(InvalidSetting):
+    """An argument of the check is wrong; the ledger may be right."""
 
 
 @dataclass(frozen=True)
 class SavedReceipt:
-    """A receipt that was kept: which entry answers which predictions, and what was said.
+    """A saved receipt: which entry answers which predictions.
 
-    ``answer`` is what the server said then, where it was kept with the receipt.
+    ``answer`` is the server's reply, if it was saved with the receipt.
     """
 
     book: str
@@ -44,199 +44,202 @@ class SavedReceipt:
     answer: dict[str, Any] | None = None
 
     @property
-    def shown(self) -> str:
-        """What the entry shows of the submission, if it is the truth."""
+    def commitment_hash(self) -> str:
+        """The commitment to the submission that the entry must hold."""
         content, salt = bytes.fromhex(self.submission), bytes.fromhex(self.salt)
         return Commitment("submission", content, salt).hash.hex()
 
-    def match(self, number: int, fields: dict[str, Any]) -> None:
-        """Refuse a receipt that does not open the entry of its hash, or an answer that differs.
+    def check_entry(self, number: int, fields: dict[str, Any]) -> None:
+        """Refuse a receipt that does not match the entry of its hash, or an answer that differs.
 
-        The entry has the hash of the receipt, so it is as it was then: this is not about it.
+        The entry has the receipt's hash, so the entry is unchanged: the receipt is wrong.
         """
-        if self.entry not in {None, number} or fields.get("submission") != self.shown:
+        if self.entry not in {None, number} or fields.get("submission") != self.commitment_hash:
             raise BrokenLedger(
-                f"The receipt was changed: it has the hash of entry {number}, and its number or "
-                "the predictions that it opens are others.",
+                f"The receipt was changed: it has the hash of entry {number}, but another number "
+                "or other predictions.",
                 entry=number,
             )
         if self.answer is not None and any(_differences(self.answer, fields)):
             raise BrokenLedger(
-                f"Entry {number} records another answer than the one kept with the receipt: that "
-                "was changed since, or the server said one thing and recorded another.",
+                f"Entry {number} records another answer than the one saved with the receipt: the "
+                "saved answer was changed, or the server recorded another answer than it sent.",
                 entry=number,
             )
 
 
-def _differences(said: dict[str, Any], fields: dict[str, Any]) -> Iterator[bool]:
-    """Yield for each thing that an answer and its entry both tell whether it differs.
+def _differences(answer: dict[str, Any], fields: dict[str, Any]) -> Iterator[bool]:
+    """Yield, for each field that an answer and its entry share, whether the two differ.
 
-    Where the number of the entry was not told, some of it was told otherwise. An entry has losses.
-    An answer has them beside the metric; one that is kept from before there was a ``loss`` has
-    nothing else.
+    An answer without the entry's number has other values in some fields. An entry has losses. An
+    answer has them beside the metric; an old answer without ``loss`` has only losses.
     """
-    is_metric = "loss" in said
-    told = {"score_loss" if is_metric else "score": "score", "improved": "improved"}
-    if said.get("entry") is not None:
-        told |= {"question": "question", "entry": "number"}
-        told |= {"loss" if is_metric else "released": "value"}
-    for name, field in told.items():
-        yield name in said and said[name] != fields[field]
+    is_metric = "loss" in answer
+    fields_by_name = {"score_loss" if is_metric else "score": "score", "improved": "improved"}
+    if answer.get("entry") is not None:
+        fields_by_name |= {"question": "question", "entry": "number"}
+        fields_by_name |= {"loss" if is_metric else "released": "value"}
+    for name, field in fields_by_name.items():
+        yield name in answer and answer[name] != fields[field]
     if is_metric:
         for name, loss in (("released", "loss"), ("score", "score_loss")):
-            yield _is_other(said, name, said.get(loss))
-    team = said.get("team")
+            yield _differs_from_loss(answer, name, answer.get(loss))
+    team = answer.get("team")
     yield isinstance(team, dict) and team.get("id") != fields["asker"]
 
 
-def _is_other(said: dict[str, Any], name: str, loss: Any) -> bool:
-    """Return whether a number in the metric is not that of its loss, where the unit is known."""
-    display, value = said.get("display"), said.get(name)
+def _differs_from_loss(answer: dict[str, Any], name: str, loss: Any) -> bool:
+    """Return whether a metric's value contradicts its loss, if the unit is known."""
+    display, value = answer.get("display"), answer.get(name)
     shown_as = display.get("as") if isinstance(display, dict) else None
     if value is None or loss is None:
         return value is not loss
     if shown_as not in {"loss", "complement"}:
         return False
     try:
-        return abs(value - (1 - loss if shown_as == "complement" else loss)) > _NEAR
+        return abs(value - (1 - loss if shown_as == "complement" else loss)) > _ROUNDING
     except TypeError:
         return True
 
 
 def read_receipts(path: str | PathLike[str]) -> tuple[SavedReceipt, ...]:
-    """Return the receipts in a file: one as JSON, an answer that holds one, or lines of them.
+    """Return the receipts in a file: a JSON receipt, an answer that holds one, or lines of them.
 
-    Lines are as ``ladderboard submit`` keeps them; those that were never answered hold none.
+    Lines are as ``ladderboard submit`` saves them; lines of unanswered submissions hold none.
     """
     try:
         with Path(path).open("rb") as file:
-            held = file.read(_LONGEST + 1)
+            content = file.read(_MAX_RECEIPT_FILE + 1)
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
-    if len(held) > _LONGEST:
+    if len(content) > _MAX_RECEIPT_FILE:
         raise InvalidSetting(f"{path} is too long for a file of receipts.")
-    read = [(line, _receipt(each)) for line, each in _values(held)]
-    found = tuple(each for _, each in read if isinstance(each, SavedReceipt))
-    if not found:
-        raise InvalidState(f"There is no whole receipt of an answered submission in {path}.")
-    for line, each in read:
-        if each is _DAMAGED:
+    parsed = [(line, _parse_receipt(value)) for line, value in _iter_json_values(content)]
+    receipts = tuple(receipt for _, receipt in parsed if isinstance(receipt, SavedReceipt))
+    if not receipts:
+        raise InvalidState(f"{path} holds no complete receipt of an answered submission.")
+    for line, receipt in parsed:
+        if receipt is _DAMAGED:
             raise InvalidState(f"The receipt in line {line} of {path} is damaged.")
-    return found
+    return receipts
 
 
-def _values(held: bytes) -> Iterator[tuple[int | None, Any]]:
-    """Yield what a file holds: one value, or one a line with its number."""
+def _iter_json_values(content: bytes) -> Iterator[tuple[int | None, Any]]:
+    """Yield the JSON value of a file, or the value of every line with its number."""
     with suppress(RecursionError, ValueError):
-        yield None, json.loads(held)
+        yield None, json.loads(content)
         return
-    for number, line in enumerate(held.splitlines(), start=1):
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
             yield number, json.loads(line)
         except (RecursionError, ValueError):
-            # What a crash cut off was never answered, or will be again; lines begin with a break.
-            if line and not line.startswith(_KEPT):
+            # A line that a crash cut off was never answered, or will be answered again.
+            if line and not line.startswith(_SAVED_LINE_START):
                 yield number, _DAMAGED
 
 
-def _receipt(said: Any) -> SavedReceipt | object | None:
-    """Return the receipt in a value: itself, within an answer, or within a line that holds one.
+def _parse_receipt(value: Any) -> SavedReceipt | object | None:
+    """Return the receipt in a JSON value: the value itself, or inside an answer or a saved line.
 
-    None where nothing was answered.
+    None for a line without an answer.
     """
     answer = None
-    if isinstance(said, dict) and ("state" in said or "answer" in said):  # a line that was kept
-        said = said.get("answer")
-        if said is None:
+    if isinstance(value, dict) and ("state" in value or "answer" in value):  # a saved line
+        value = value.get("answer")
+        if value is None:
             return None
-    if isinstance(said, dict) and "receipt" in said:
-        answer, said = said, said["receipt"]
-    if not isinstance(said, dict) or not is_whole(said.get("format")):
+    if isinstance(value, dict) and "receipt" in value:
+        answer, value = value, value["receipt"]
+    if not isinstance(value, dict) or not is_int(value.get("format")):
         return _DAMAGED
-    if said["format"] != 1:
+    if value["format"] != 1:
         raise InvalidState("The receipt was written by a newer Ladderboard; install that one.")
-    hashes: dict[str, Any] = {each: said.get(each) for each in ("hash", "submission", "salt")}
-    book, entry = said.get("book"), said.get("entry")
-    if not (isinstance(book, str) and (entry is None or is_whole(entry))):
+    hashes: dict[str, Any] = {name: value.get(name) for name in ("hash", "submission", "salt")}
+    book, entry = value.get("book"), value.get("entry")
+    if not (isinstance(book, str) and (entry is None or is_int(entry))):
         return _DAMAGED
-    if not all(isinstance(each, str) and _HASH.fullmatch(each) for each in hashes.values()):
+    if not all(isinstance(hash_, str) and _HASH.fullmatch(hash_) for hash_ in hashes.values()):
         return _DAMAGED
     return SavedReceipt(book, entry, answer=answer, **hashes)
 
 
-class Kept:
-    """Looks for what was kept while a chain goes by."""
+class SavedEvidence:
+    """Compares the entries of a chain with saved heads, receipts and a commitment."""
 
     def __init__(
         self, heads: Iterable[str], receipts: Iterable[SavedReceipt], commitment: str | None
     ) -> None:
-        self._heads = {_hash("A head", each) for each in heads}
-        self._commitment = None if commitment is None else _hash("A commitment", commitment)
+        self._heads = {_parse_hash("A head", head) for head in heads}
+        self._commitment = None if commitment is None else _parse_hash("A commitment", commitment)
         self._receipts = list(receipts)
         self._by_hash: dict[str, list[SavedReceipt]] = {}
         self._by_entry: dict[int, SavedReceipt] = {}
-        for each in self._receipts:
-            self._by_hash.setdefault(each.hash, []).append(each)
-            if each.entry is not None:
-                self._by_entry[each.entry] = each
-        self.found: dict[str, int] = {}
-        """The number of the entry that has each hash."""
-        self.told: list[dict[str, Any]] = []
-        """What the entry of each receipt says."""
-        self.any = bool(self._heads or self._receipts)
+        for receipt in self._receipts:
+            self._by_hash.setdefault(receipt.hash, []).append(receipt)
+            if receipt.entry is not None:
+                self._by_entry[receipt.entry] = receipt
+        self.entry_by_hash: dict[str, int] = {}
+        """The number of the entry with each saved hash."""
+        self.matched_receipts: list[dict[str, Any]] = []
+        """What the entry of each receipt records."""
+        self.has_hashes = bool(self._heads or self._receipts)
 
     @property
-    def last(self) -> int | None:
-        """The last entry that is known not to have been rewritten; None if none is."""
-        return max(self.found.values(), default=None)
+    def last_unchanged(self) -> int | None:
+        """The last entry that is known to be unchanged, if any."""
+        return max(self.entry_by_hash.values(), default=None)
 
-    def see(self, number: int, hash_: str, fields: dict[str, Any]) -> None:
-        """Compare an entry that goes by."""
+    def compare_entry(self, number: int, hash_: str, fields: dict[str, Any]) -> None:
+        """Compare the next entry with the saved hashes and receipts."""
         if number in self._by_entry and self._by_entry[number].hash != hash_:
             raise BrokenLedger(
-                f"Entry {number} has another hash than the receipt says: the ledger was rewritten, "
-                "or the receipt is not one that was given.",
+                f"Entry {number} has another hash than the receipt: the ledger was rewritten, "
+                "or the receipt is not genuine.",
                 entry=number,
             )
         if hash_ in self._heads or hash_ in self._by_hash:
-            self.found[hash_] = number
-            for each in self._by_hash.get(hash_, ()):
-                each.match(number, fields)
-            if hash_ in self._by_hash:  # once, however often the same receipt was given
-                self.told.append({"entry": number, **{name: fields[name] for name in _TOLD}})
+            self.entry_by_hash[hash_] = number
+            for receipt in self._by_hash.get(hash_, ()):
+                receipt.check_entry(number, fields)
+            if hash_ in self._by_hash:  # once, even if the same receipt was given twice
+                self.matched_receipts.append(
+                    {"entry": number, **{name: fields[name] for name in _REPORTED_FIELDS}}
+                )
 
-    def open(self, commitment: str) -> None:
-        """Compare what the first entry commits to with what was announced then."""
+    def check_commitment(self, commitment: str) -> None:
+        """Compare the commitment of the first entry with the announced one."""
         if self._commitment not in {None, commitment}:
             raise broken_entry(0, "it commits to other labels, key or rules than were announced")
         if commitment in self._heads:
-            raise WrongGiven(
-                "That is the commitment of this ledger and no head; give it as --commitment."
+            raise WrongArgument(
+                "This is the ledger's commitment, not a head; use --commitment for it."
             )
 
-    def end(self, book: str, entries: int) -> None:
-        """Refuse a chain that does not lead through everything that was kept."""
-        for each in self._receipts:
-            if each.book != book:
-                raise BrokenLedger("The receipt belongs to another board's ledger than this.")
-            if each.hash not in self.found:
-                where = "The entry" if each.entry is None else f"Entry {each.entry}"
+    def check_all_found(self, book: str, entries: int) -> None:
+        """Refuse a chain that lacks a saved head or receipt."""
+        for receipt in self._receipts:
+            if receipt.book != book:
+                raise BrokenLedger("The receipt belongs to another ledger.")
+            if receipt.hash not in self.entry_by_hash:
+                where = "The entry" if receipt.entry is None else f"Entry {receipt.entry}"
                 raise BrokenLedger(
                     f"{where} that the receipt was given for is not in this ledger of {entries} "
-                    "entries: it is older than the receipt, or was rewritten; or the receipt is "
-                    "not one that was given.",
-                    entry=each.entry,
+                    "entries: the ledger is older than the receipt or was rewritten, or the "
+                    "receipt is not genuine.",
+                    entry=receipt.entry,
                 )
         for head in self._heads:
-            if head not in self.found:
+            if head not in self.entry_by_hash:
                 raise BrokenLedger(
-                    f"No entry of this ledger has the hash {head[:16]}... that was kept: it is "
+                    f"No entry of this ledger has the saved hash {head[:16]}...: the ledger is "
                     "older than that head, or was rewritten."
                 )
 
 
-def _hash(what: str, given: str) -> str:
-    read = given.strip().lower()
-    if not _HASH.fullmatch(read):
-        raise InvalidSetting(f"{what} is 64 hex digits, as the board's page or status shows it.")
-    return read
+def _parse_hash(what: str, text: str) -> str:
+    digits = text.strip().lower()
+    if not _HASH.fullmatch(digits):
+        raise InvalidSetting(
+            f"{what} must be 64 hex digits, as on the board's page or in the status."
+        )
+    return digits

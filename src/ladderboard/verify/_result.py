@@ -1,4 +1,4 @@
-"""What a check found: what holds, and what nobody could see from the file alone."""
+"""The result of a verification, and its description in sentences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ladderboard._formatting import format_count
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a check has seen."""
+class CheckSummary:
+    """Counts and flags that the sentences of a result are made from."""
 
     entries: int
     questions: int
@@ -22,100 +22,104 @@ class Found:
     opened: bool
     labels: bool
     files: int
-    own_loss: bool
-    own_mechanism: bool
+    custom_loss: bool
+    custom_mechanism: bool
     standings: bool
     finals: bool
     finals_again: bool
     board: bool
 
 
-def tell(found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what holds and what could not be checked, a sentence each."""
-    return tuple(_checked(found)), tuple(_unchecked(found))
+def describe_checks(summary: CheckSummary) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return two lists of sentences: what holds, and what could not be checked."""
+    return tuple(_checked(summary)), tuple(_unchecked(summary))
 
 
-def _checked(found: Found) -> list[str]:
-    entries = format_count(found.entries, "entry", "entries")
-    said = [
+def _checked(summary: CheckSummary) -> list[str]:
+    entries = format_count(summary.entries, "entry", "entries")
+    lines = [
         f"the chain: {entries}, each after the one before it, within the budget",
         "the commitment to rules, loss and mechanism, and every change of them",
     ]
-    if found.opened:
-        said.append("the noise key, and the secret side of every question: as committed to")
-    if found.draws:
-        said.append(f"the noise of {format_count(found.draws, 'question')}: from the key")
-    if found.releases:
-        said.append(
-            f"{format_count(found.releases, 'release')}: made of risk and noise by the mechanism"
+    if summary.opened:
+        lines.append("the noise key, and the secret side of every question: as committed to")
+    if summary.draws:
+        lines.append(f"the noise of {format_count(summary.draws, 'question')}: from the key")
+    if summary.releases:
+        lines.append(
+            f"{format_count(summary.releases, 'release')}: made of risk and noise by the mechanism"
         )
-    if found.labels:
-        said.append("the labels: as committed to")
-    if found.risks:
-        said.append(f"{format_count(found.risks, 'risk')}: of the submissions, on the labels")
-    if found.standings:
-        said.append("the standings at the close: as released")
-    if found.finals:
+    if summary.labels:
+        lines.append("the labels: as committed to")
+    if summary.risks:
+        lines.append(f"{format_count(summary.risks, 'risk')}: of the submissions, on the labels")
+    if summary.standings:
+        lines.append("the standings at the close: as released")
+    if summary.finals:
         again = "of the submissions, on the private labels"
-        said.append(f"the final ranking: {again if found.finals_again else 'as committed to'}")
-    if found.unchanged is not None:
-        said.append(f"entries 0 to {found.unchanged:,}: those of the head or receipt that was kept")
-    return said
-
-
-def _unchecked(found: Found) -> list[str]:
-    said = _rewritten(found)
-    if not found.opened:
-        return [*said, "noise, risks and releases: they are opened at the close, in a bundle"]
-    if found.own_mechanism:
-        said.append("noise and releases: the mechanism is the owner's own")
-    elif found.releases < found.questions:
-        said.append(
-            f"{format_count(found.questions - found.releases, 'release')}: the mechanism looks at "
-            "the losses of examples, for which labels and submissions are needed"
+        lines.append(f"the final ranking: {again if summary.finals_again else 'as committed to'}")
+    if summary.unchanged is not None:
+        lines.append(
+            f"entries 0 to {summary.unchanged:,}: unchanged since the saved head or receipt"
         )
-    if not found.labels:
-        said.append("the labels: they are not in the bundle")
-    if found.labels and found.own_loss:
-        said.append("risks: the loss is the owner's own; give it to check them (--loss)")
-    elif found.risks < found.questions:
-        lack = "submissions" if found.labels else "labels" if found.files else "both"
+    return lines
+
+
+def _unchecked(summary: CheckSummary) -> list[str]:
+    lines = _describe_rewrites(summary)
+    if not summary.opened:
+        return [*lines, "noise, risks and releases: they are opened at the close, in a bundle"]
+    if summary.custom_mechanism:
+        lines.append("noise and releases: the mechanism is a custom one")
+    elif summary.releases < summary.questions:
+        lines.append(
+            f"{format_count(summary.questions - summary.releases, 'release')}: the mechanism "
+            "needs the losses of examples, so labels and submissions"
+        )
+    if not summary.labels:
+        lines.append("the labels: they are not in the bundle")
+    if summary.labels and summary.custom_loss:
+        lines.append("risks: the loss is a custom one; give it with --loss to check them")
+    elif summary.risks < summary.questions:
+        lack = "submissions" if summary.labels else "labels" if summary.files else "both"
         lack = lack.replace("both", "labels and submissions")
-        left = format_count(found.questions - found.risks, "risk")
-        said.append(f"{left}: the {lack} are not in the bundle")
-    return [*said, *_about_board(found)] if found.board else said
+        left = format_count(summary.questions - summary.risks, "risk")
+        lines.append(f"{left}: the {lack} are not in the bundle")
+    return [*lines, *_describe_board_gaps(summary)] if summary.board else lines
 
 
-def _about_board(found: Found) -> list[str]:
-    said = []
-    if not found.standings:
-        said.append("the standings: the last entry does not commit to them")
-    if found.finals and not found.finals_again:
-        said.append("the final ranking, beyond that it is the one of the close")
-    elif found.finals:
-        said.append("which of its files each team selected for the final ranking")
-    elif not found.labels:
-        said.append("whether there should be a final ranking: the labels are not in the bundle")
-    said.append("when things were sent: deadlines and limits over time are the server's word")
-    return said
+def _describe_board_gaps(summary: CheckSummary) -> list[str]:
+    lines = []
+    if not summary.standings:
+        lines.append("the standings: the last entry does not commit to them")
+    if summary.finals and not summary.finals_again:
+        lines.append("the final ranking, except that it is the one of the closing entry")
+    elif summary.finals:
+        lines.append("which of its files each team selected for the final ranking")
+    elif not summary.labels:
+        lines.append("whether there should be a final ranking: the labels are not in the bundle")
+    lines.append(
+        "when submissions were sent: only the server knows about deadlines and limits per day"
+    )
+    return lines
 
 
-def _rewritten(found: Found) -> list[str]:
-    """Return how much of the history may be another than the one that was."""
-    last = found.entries - 1
-    if found.unchanged is None:
-        kept = "a head or a receipt from before"
-        return [f"whether all of it was written anew: {kept} would tell (--head, --receipt)"]
-    if found.unchanged == last:
+def _describe_rewrites(summary: CheckSummary) -> list[str]:
+    """Return which part of the history may have been rewritten."""
+    last = summary.entries - 1
+    if summary.unchanged is None:
+        saved = "a saved head or receipt"
+        return [f"whether everything was rewritten: only {saved} can show it (--head, --receipt)"]
+    if summary.unchanged == last:
         return []
     since = "the last entry was"
-    if found.unchanged + 1 < last:
-        since = f"entries {found.unchanged + 1:,} to {last:,} were"
-    return [f"whether {since} written anew: what was kept is older"]
+    if summary.unchanged + 1 < last:
+        since = f"entries {summary.unchanged + 1:,} to {last:,} were"
+    return [f"whether {since} rewritten: the saved head or receipt is older"]
 
 
 class RankedTeam(NamedTuple):
-    """A row of a ranking; baselines, and who was never told a number, have no rank."""
+    """A row of a ranking; baselines and teams without a number have no rank."""
 
     rank: int | None
     team: str
@@ -125,31 +129,31 @@ class RankedTeam(NamedTuple):
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """A ledger in which nothing differs.
+    """The result of a verification in which nothing was wrong.
 
     Parameters
     ----------
     of
-        What was looked at: a ``board``'s or a ``guard``'s bundle, or a ``ledger`` alone.
+        What was checked: the bundle of a ``board`` or a ``guard``, or a public ``ledger``.
     book, entries, head
         The chain's id, its length, and the hash of its last entry.
     questions
         How many questions were answered.
     releases, risks
-        How many releases and risks were recomputed, and are the same.
+        How many releases and risks were recomputed with the same result.
     closed
-        Whether it has ended.
+        Whether the ledger is closed.
     unchanged
-        The last entry that is known not to have been rewritten; None without a head or a receipt.
+        The last entry that is known to be unchanged; None without a saved head or receipt.
     commitment
         What the first entry commits to: labels, noise key and rules.
     standings, finals, disqualified
-        What teams were told and how they ended, as the close committed to it; None where that is
-        not in it. The ids of teams that are disqualified at the end of the ledger.
+        The rankings that the closing entry commits to, None if the bundle has none; the ids of
+        teams that are disqualified at the end of the ledger.
     receipts
-        For each receipt the number of its entry, and what that entry says.
+        For each receipt the number of its entry, and what that entry records.
     checked, unchecked
-        In sentences: what holds, and what could not be checked.
+        Sentences: what holds, and what could not be checked.
     """
 
     of: str
@@ -179,10 +183,10 @@ class VerificationResult:
 
     @property
     def ranking(self) -> list[RankedTeam]:
-        """The final ranking, or without one the standings, as everybody sees them in the end.
+        """The final ranking, or the standings if there is none, as the public sees them.
 
-        Who is disqualified is not shown, and takes no rank. The number is the final one as the
-        board shows it, in standings the loss that was released.
+        Disqualified teams are left out and take no rank. The number is the displayed final score;
+        in standings it is the released loss.
         """
         if self.finals is not None:
             rows = [
@@ -222,7 +226,7 @@ class VerificationResult:
             "commitment": self.commitment,
             "standings": self.standings,
             "finals": self.finals,
-            "ranking": [each._asdict() for each in self.ranking],
+            "ranking": [row._asdict() for row in self.ranking],
             "disqualified": sorted(self.disqualified),
             "receipts": list(self.receipts),
             "checked": list(self.checked),

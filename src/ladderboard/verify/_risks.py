@@ -1,4 +1,4 @@
-"""Risks again: labels and submissions, read and scored as they were."""
+"""Recompute risks: read labels and submissions from the bundle, and score them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ladderboard.errors import BrokenLedger, InvalidInput, InvalidState
 from ladderboard.files import Limits
 from ladderboard.holdout import ALIGNED, Scorer, Submission, sample_digest, table_of
 from ladderboard.ledger import Commitment, broken_entry, encode
-from ladderboard.verify._strict import has, same
+from ladderboard.verify._strict import has_exact_keys, same_encoding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
-    from ladderboard.verify._replay import Opened
+    from ladderboard.verify._replay import OpenedSecret
 
-_COLUMNS = 2**20
-_MOST = 2**34  # bytes and rows of a file, whatever the rules allow
+_MAX_COLUMNS = 2**20
+_MAX_FILE = 2**34  # bytes and rows of a file, whatever the rules allow
 _SAMPLE = {"ids", "labels", "weight", "split", "group", "kind"}
 
 
 @dataclass(frozen=True)
-class File:
+class SubmittedFile:
     """A submitted file, as a bundle holds it."""
 
     id: str
@@ -39,33 +39,33 @@ class File:
 
 
 @dataclass
-class Risks:
-    """The labels of every epoch, and who scores with them."""
+class RiskChecker:
+    """The labels of every epoch, and scorers for them."""
 
     loss: Loss | None
     is_board: bool
     tables: list[HoldoutTable] = field(default_factory=list)
     _first: bytes | None = None
-    _shown: list[str] = field(default_factory=list)
+    _commitments: list[str] = field(default_factory=list)
     _scorers: dict[tuple[int, str], Scorer] = field(default_factory=dict)
 
-    def add(self, held: dict[str, Any]) -> None:
-        """Take the labels of the next epoch."""
-        if not same(held["epoch"], len(self.tables)):
+    def add_labels(self, holdout: dict[str, Any]) -> None:
+        """Add the labels of the next epoch."""
+        if not same_encoding(holdout["epoch"], len(self.tables)):
             raise BrokenLedger("The labels in the bundle are not in the order of their epochs.")
-        sample = held["sample"]
-        if not has(sample, _SAMPLE):
-            raise BrokenLedger("There are labels in the bundle that are not as we write them.")
+        sample = holdout["sample"]
+        if not has_exact_keys(sample, _SAMPLE):
+            raise BrokenLedger("Labels in the bundle are malformed.")
         self._check_correction(sample)
-        shown = Commitment("holdout", sample_digest(sample), held["salt"])
-        self._shown.append(shown.hash.hex())
+        commitment = Commitment("holdout", sample_digest(sample), holdout["salt"])
+        self._commitments.append(commitment.hash.hex())
         try:
             self.tables.append(table_of(sample))
         except (LookupError, TypeError, ValueError):
-            raise BrokenLedger("There are labels in the bundle that cannot be read.") from None
+            raise BrokenLedger("Labels in the bundle cannot be read.") from None
 
     def _check_correction(self, sample: dict[str, Any]) -> None:
-        """Refuse labels that change anything but labels: rows that move would be asked about."""
+        """Refuse a correction that changes anything but labels, such as which rows are private."""
         shape = sample["labels"]["shape"]
         others = {name: sample[name] for name in _SAMPLE - {"labels"}}
         decided = encode([shape, others])
@@ -74,36 +74,38 @@ class Risks:
         elif self._first != decided:
             raise BrokenLedger("A correction in the bundle changes more than labels.")
 
-    def described(self, rules: dict[str, Any]) -> None:
-        """Refuse labels that are others than the first entry says they are."""
-        scorer = self.scorer(0) if self.tables else None
+    def check_description(self, rules: dict[str, Any]) -> None:
+        """Refuse labels that contradict what the first entry states about them."""
+        scorer = self.find_scorer(0) if self.tables else None
         if scorer is None:
             return
         table, grouping = self.tables[0], scorer.grouping
-        told = [rules[each] for each in ("n", "rows", "kind", "weighted")]
-        told.append(rules.get("zero_one", scorer.zero_one))
+        stated = [rules[name] for name in ("n", "rows", "kind", "weighted")]
+        stated.append(rules.get("zero_one", scorer.zero_one))
         weighted = grouping.weight is not None
-        found = [grouping.n, len(table), table.kind, weighted, scorer.zero_one]
-        if not same(told, found) or rules["worth"] != int(grouping.effective_n):
-            raise broken_entry(0, "what it says of the labels is not true of those in the bundle")
+        actual = [grouping.n, len(table), table.kind, weighted, scorer.zero_one]
+        if not same_encoding(stated, actual) or rules["worth"] != int(grouping.effective_n):
+            raise broken_entry(
+                0, "what it states about the labels is not true of those in the bundle"
+            )
 
     @property
     def has_private(self) -> bool:
-        """Whether some rows are kept for the final ranking."""
+        """Whether some rows are reserved for the final ranking."""
         split = self.tables[0].split
         return self.is_board and split is not None and bool(np.any(split == "private"))
 
-    def committed(self, number: int, epoch: int, holdout: str) -> None:
-        """Refuse labels that are not those that an entry commits to."""
+    def check_commitment(self, number: int, epoch: int, holdout: str) -> None:
+        """Refuse labels of an epoch that are not those that an entry commits to."""
         if not self.tables:
             return
         if epoch >= len(self.tables):
             raise broken_entry(number, "the labels that it commits to are not in the bundle")
-        if self._shown[epoch] != holdout:
+        if self._commitments[epoch] != holdout:
             raise broken_entry(number, "the labels in the bundle are not those that it commits to")
 
-    def scorer(self, epoch: int, split: str = "public") -> Scorer | None:
-        """Return who scores a split with the labels of an epoch; None where it has no rows."""
+    def find_scorer(self, epoch: int, split: str = "public") -> Scorer | None:
+        """Return the scorer of a split with the labels of an epoch; None if it has no rows."""
         if (epoch, split) not in self._scorers:
             table = self.tables[epoch]
             rows = None
@@ -115,19 +117,24 @@ class Risks:
         return self._scorers[epoch, split]
 
 
-def score(
-    number: int, scorer: Scorer, opened: Opened, file: File, *, largest: tuple[int, int]
+def rescore_file(
+    number: int,
+    scorer: Scorer,
+    opened: OpenedSecret,
+    file: SubmittedFile,
+    *,
+    max_file: tuple[int, int],
 ) -> tuple[Submission, NDArray[Any] | None]:
-    """Score a file again, and return it as read, and its losses."""
-    size, rows = (min(each, _MOST) for each in largest)
-    scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_COLUMNS))
+    """Score a file again; return the parsed submission and the loss of every example."""
+    size, rows = (min(limit, _MAX_FILE) for limit in max_file)
+    scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_MAX_COLUMNS))
     try:
         if file.format == ALIGNED:
             body = file.body if isinstance(file.body, bytes) else file.body.read_bytes()
             submission = Submission.unpack(body, training=opened.training)
         else:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
-    except (InvalidInput, InvalidState) as error:  # not a library that is missing
+    except (InvalidInput, InvalidState) as error:  # but not MissingDependency
         raise broken_entry(number, f"its file cannot be read ({error})") from None
     if submission.aligned.shape[:1] != (scorer.roster.n,):
         raise broken_entry(number, "its predictions are not for the rows of the holdout")
@@ -135,15 +142,15 @@ def score(
         raise broken_entry(number, "its file is not what was submitted")
     try:
         scored = scorer.score(submission)
-    except (IndexError, TypeError, ValueError):  # of predictions that no parser has checked
+    except (IndexError, TypeError, ValueError):  # predictions that no parser has checked
         raise broken_entry(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
         raise broken_entry(number, "its risk is not that of its file on the labels")
     return submission, scorer.by_group(scored)
 
 
-def sha256_of(body: bytes | Path) -> bytes:
-    """Return the hash of a body."""
+def sha256_digest(body: bytes | Path) -> bytes:
+    """Return the SHA-256 of a body in memory or in a file."""
     if isinstance(body, bytes):
         return hashlib.sha256(body).digest()
     with body.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Where a ledger comes from: a bundle with everything opened, or the public side alone."""
+"""Read the file to verify: a bundle with secrets opened, or a public ledger."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidState, StorageFailed
 from ladderboard.ledger import decode, encode
-from ladderboard.verify._risks import File, sha256_of
-from ladderboard.verify._strict import has, is_whole, same
+from ladderboard.verify._risks import SubmittedFile, sha256_digest
+from ladderboard.verify._strict import has_exact_keys, is_int, same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -31,14 +31,14 @@ _OPENED = _PAIR + b"B"  # an entry's bytes and its secret side
 _NOTHING = b"N"
 _HEAD = ("format", "of", "book", "entries", "head", "labels", "submissions")
 _FILE = ("id", "format", "size", "sha256", "selected")
-_SMALL = 2**24  # bytes of a submission that are held in memory
+_MAX_BODY_IN_MEMORY = 2**24  # bytes of a submission that are held in memory
 _LONGEST_LINE = 2**26
 
 
-class Records:
-    """Reads records; ``kind`` is that of the one at hand, None after the last.
+class BundleRecords:
+    """Reads records; ``kind`` is the kind of the current record, None after the last.
 
-    It stays at hand until ``next`` is called. The file is read and hashed in blocks.
+    ``advance`` goes to the next record. The file is read and hashed in blocks.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -46,177 +46,177 @@ class Records:
         start = file.read(len(START))
         if start != START:
             newer = start.startswith(_NAME)
-            said = "was written by a newer Ladderboard; install that one" if newer else "is none"
-            raise InvalidState(f"A bundle begins with {START[:-1].decode()!r}; this file {said}.")
+            reason = "was written by a newer Ladderboard; install that one" if newer else "does not"
+            raise InvalidState(f"A bundle begins with {START[:-1].decode()!r}; this file {reason}.")
         self._hash = hashlib.sha256(start)
         self._left = os.fstat(file.fileno()).st_size - len(START) - _HASH
-        # The record at hand is block[start:end]; its content begins at ``content``.
+        # The current record is block[start:end]; its content begins at ``content``.
         self._block, self._content, self._end = b"", 0, 0
         self._counts: Counter[str] = Counter()
         self.kind: str | None = None
-        self.next()
+        self.advance()
 
-    def next(self) -> None:
+    def advance(self) -> None:
         """Go to the next record."""
         start = self._end + _COUNT
         if start > len(self._block):
             if self._end == len(self._block) and not self._left:
                 self.kind = None
                 return
-            self._need(_COUNT)
+            self._fill(_COUNT)
             start = self._end + _COUNT
         length = int.from_bytes(self._block[self._end : start], "big")
         if start + length > len(self._block):
-            self._need(_COUNT + length)
+            self._fill(_COUNT + length)
             start = self._end + _COUNT
         self._end = start + length
         if self._block.startswith(_ENTRY, start):
             self.kind, self._content = "entry", start + len(_ENTRY)
         else:
-            self.kind, self._content = self._look(start)
+            self.kind, self._content = self._read_kind(start)
         self._counts[self.kind] += 1
 
-    def _need(self, count: int) -> None:
-        """Read until so many bytes are at hand after the last record."""
-        lacks = self._end + count - len(self._block)
-        if lacks > self._left:
-            raise BrokenLedger("The bundle is cut off, or something was put in or taken out.")
-        read = self._file.read(min(self._left, max(lacks, _BLOCK)))
-        if len(read) < lacks:
+    def _fill(self, count: int) -> None:
+        """Read until the block holds ``count`` bytes after the last record."""
+        missing = self._end + count - len(self._block)
+        if missing > self._left:
+            raise BrokenLedger("The bundle is cut off, or bytes were added or removed.")
+        read = self._file.read(min(self._left, max(missing, _BLOCK)))
+        if len(read) < missing:
             raise BrokenLedger("The bundle became shorter while it was read.")
         self._hash.update(read)
         self._left -= len(read)
         self._block, self._end = self._block[self._end :] + read, 0
 
-    def _look(self, start: int) -> tuple[str, int]:
+    def _read_kind(self, start: int) -> tuple[str, int]:
         """Return the kind of a record, and where its content begins."""
-        block, at = self._block, start + len(_PAIR) + 1
-        size = int.from_bytes(block[at : at + _COUNT], "big")
-        at, end = at + _COUNT, at + _COUNT + size
+        block, offset = self._block, start + len(_PAIR) + 1
+        size = int.from_bytes(block[offset : offset + _COUNT], "big")
+        offset, end = offset + _COUNT, offset + _COUNT + size
         if not block.startswith(_PAIR + b"S", start) or end > self._end or not size:
-            raise BrokenLedger("The bundle holds something that is no record.")
-        return block[at:end].decode("ascii", "replace"), end
+            raise BrokenLedger("The bundle holds bytes that are not a record.")
+        return block[offset:end].decode("ascii", "replace"), end
 
     def read(self) -> Any:
-        """Return the content of the record at hand, decoded, and go to the next."""
+        """Return the decoded content of the current record, and go to the next."""
         try:
             content = decode(self._block[self._content : self._end])
         except ValueError:
-            raise strange(self.kind) from None
-        self.next()
+            raise malformed_record(self.kind) from None
+        self.advance()
         return content
 
-    def entry(self) -> tuple[bytes, bytes | None]:
-        """Return the bytes of the entry at hand and its secret side, and go to the next."""
+    def read_entry(self) -> tuple[bytes, bytes | None]:
+        """Return the bytes of the current entry and its secret side, and go to the next."""
         block, end = self._block, self._end
-        at = self._content + len(_OPENED)
-        start = at + _COUNT
-        middle = start + int.from_bytes(block[at:start], "big")
+        offset = self._content + len(_OPENED)
+        start = offset + _COUNT
+        middle = start + int.from_bytes(block[offset:start], "big")
         if not block.startswith(_OPENED, self._content) or middle >= end:
-            raise strange("entry")
+            raise malformed_record("entry")
         form, secret = block[start:middle], block[middle:end]
-        self.next()
+        self.advance()
         return form, None if secret == _NOTHING else secret
 
-    def end(self) -> None:
-        """Read the record at hand as the last, and compare the hash at the end with all of it."""
+    def read_end(self) -> None:
+        """Read the current record as the last, and check the hash at the end of the file."""
         counts = {kind: count for kind, count in self._counts.items() if kind != "end"}
-        if not same(self.read(), counts):
-            raise BrokenLedger("The bundle does not hold as many records as it says.")
+        if not same_encoding(self.read(), counts):
+            raise BrokenLedger("The bundle does not hold as many records as it states.")
         if self.kind is not None:
-            raise strange(self.kind)
+            raise malformed_record(self.kind)
         if self._file.read() != self._hash.digest():
-            raise BrokenLedger("The bundle is damaged: it does not end with the hash of the rest.")
+            raise BrokenLedger("The bundle is damaged: its hash at the end is wrong.")
 
 
-def strange(kind: str | None) -> BrokenLedger:
-    """Return the refusal of a record that is not as we write it, or not where it belongs."""
+def malformed_record(kind: str | None) -> BrokenLedger:
+    """Return the error for a record that is malformed or in the wrong position."""
     if kind is None:
         return BrokenLedger("The bundle ends too early.")
     return BrokenLedger(
-        f"The bundle holds a record {kind!r:.20} that is not as we write it, or not in its place."
+        f"The bundle holds a record {kind!r:.20} that is malformed or in the wrong position."
     )
 
 
-Item = tuple[bytes, bytes | None, File | None]
-"""An entry, its opened secret side in canonical form, and the file that it was about."""
+LedgerItem = tuple[bytes, bytes | None, SubmittedFile | None]
+"""An entry, its encoded opened secret side, and the submitted file."""
 
 
-class Lines:
-    """The public side: an entry a line."""
+class PublicLedger:
+    """A public ledger: one entry per line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def items(self) -> Iterator[Item]:
-        """Return all entries."""
+    def iter_entries(self) -> Iterator[LedgerItem]:
+        """Yield all entries."""
         while line := self._file.readline(_LONGEST_LINE):
             if not line.endswith(b"\n"):
-                raise BrokenLedger("The ledger is cut off: its last line has no end.")
+                raise BrokenLedger("The ledger is cut off: its last line is incomplete.")
             yield line[:-1], None, None
 
 
-class Bundle:
+class BundleReader:
     """A bundle, read in the order of its records."""
 
     def __init__(self, file: BinaryIO, folder: Path) -> None:
-        self._records = Records(file)
+        self._records = BundleRecords(file)
         self._body = folder / "body"
-        self.head: dict[str, Any] = self._map("bundle", _HEAD)
-        if not _is_sound(self.head):
-            raise strange("bundle")
-        if self.head["format"] != 1 or self.head["of"] not in {"board", "guard"}:
+        self.header: dict[str, Any] = self._read_map("bundle", _HEAD)
+        if not _is_valid_header(self.header):
+            raise malformed_record("bundle")
+        if self.header["format"] != 1 or self.header["of"] not in {"board", "guard"}:
             raise InvalidState("The bundle was written by a newer Ladderboard; install that one.")
-        if self.head["of"] == "guard" and self.head["submissions"]:
-            raise strange("bundle")  # a guard keeps no file
-        self.key: dict[str, bytes] = self._map("key", ("key", "salt"))
+        if self.header["of"] == "guard" and self.header["submissions"]:
+            raise malformed_record("bundle")  # a guard stores no files
+        self.key: dict[str, bytes] = self._read_map("key", ("key", "salt"))
         self.standings: dict[str, Any] | None = None
         self.finals: str | None = None
 
-    def _map(self, kind: str, names: Collection[str]) -> Any:
-        """Return the record at hand: of this kind, a map of these names."""
+    def _read_map(self, kind: str, names: Collection[str]) -> Any:
+        """Return the current record, which must be a map of this kind with these keys."""
         if self._records.kind != kind:
-            raise strange(self._records.kind)
+            raise malformed_record(self._records.kind)
         content = self._records.read()
-        if not has(content, names):
-            raise strange(kind)
+        if not has_exact_keys(content, names):
+            raise malformed_record(kind)
         return content
 
-    def holdouts(self) -> Iterator[dict[str, Any]]:
-        """Return the labels of each epoch, where they are in it."""
+    def iter_holdouts(self) -> Iterator[dict[str, Any]]:
+        """Yield the labels of each epoch, if the bundle holds labels."""
         while self._records.kind == "holdout":
-            if not self.head["labels"]:
-                raise strange("holdout")
-            yield self._map("holdout", ("epoch", "salt", "sample"))
+            if not self.header["labels"]:
+                raise malformed_record("holdout")
+            yield self._read_map("holdout", ("epoch", "salt", "sample"))
         if self._records.kind not in {"entry", "end"}:
-            raise strange(self._records.kind)
+            raise malformed_record(self._records.kind)
 
-    def items(self) -> Iterator[Item]:
-        """Return all entries."""
+    def iter_entries(self) -> Iterator[LedgerItem]:
+        """Yield all entries."""
         records = self._records
         while records.kind == "entry":
-            form, secret = records.entry()
-            yield form, secret, self._file() if records.kind == "file" else None
+            form, secret = records.read_entry()
+            yield form, secret, self._read_file() if records.kind == "file" else None
 
-    def _file(self) -> File:
-        told = self._map("file", _FILE)
-        if not self.head["submissions"]:
-            raise strange("file")
-        body = self._gather()
+    def _read_file(self) -> SubmittedFile:
+        record = self._read_map("file", _FILE)
+        if not self.header["submissions"]:
+            raise malformed_record("file")
+        body = self._read_body()
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
-        if told["size"] != size or told["sha256"] != sha256_of(body):
-            raise BrokenLedger(f"The file of submission {told['id']!r:.40} is damaged.")
-        if type(told["selected"]) is not bool or type(told["id"]) is not str:
-            raise strange("file")
-        return File(told["id"], told["format"], told["selected"], body)
+        if record["size"] != size or record["sha256"] != sha256_digest(body):
+            raise BrokenLedger(f"The file of submission {record['id']!r:.40} is damaged.")
+        if type(record["selected"]) is not bool or type(record["id"]) is not str:
+            raise malformed_record("file")
+        return SubmittedFile(record["id"], record["format"], record["selected"], body)
 
-    def _gather(self) -> bytes | Path:
+    def _read_body(self) -> bytes | Path:
         """Return a small body as bytes, and the path of a large one."""
         parts: list[bytes] = []
-        held = 0
-        while self._records.kind == "part" and held <= _SMALL:
+        size = 0
+        while self._records.kind == "part" and size <= _MAX_BODY_IN_MEMORY:
             parts.append(self._records.read())
-            held += len(parts[-1])
+            size += len(parts[-1])
         if self._records.kind != "part":
             return b"".join(parts)
         with self._body.open("wb") as file:
@@ -225,42 +225,42 @@ class Bundle:
                 file.write(self._records.read())
         return self._body
 
-    def end(self) -> None:
-        """Read what comes after the entries, and see that nothing else does."""
+    def read_rankings(self) -> None:
+        """Read the standings and finals after the entries."""
         if self._records.kind == "standings":
-            self.standings = self._map("standings", ("salt", "content"))
+            self.standings = self._read_map("standings", ("salt", "content"))
         if self._records.kind == "finals":
             self.finals = self._records.read()
         if self._records.kind != "end":
-            raise strange(self._records.kind)
+            raise malformed_record(self._records.kind)
 
-    def whole(self) -> None:
-        """Refuse a bundle that is not whole."""
-        self._records.end()
+    def check_end(self) -> None:
+        """Refuse a bundle whose record counts or final hash are wrong."""
+        self._records.read_end()
 
 
-def _is_sound(head: dict[str, Any]) -> bool:
-    """Return whether what a bundle says of itself is of the types that we write."""
-    whole = is_whole(head["format"]) and is_whole(head["entries"])
-    return whole and type(head["book"]) is str and type(head["submissions"]) is bool
+def _is_valid_header(head: dict[str, Any]) -> bool:
+    """Return whether the fields of a bundle's header have the right types."""
+    counts = is_int(head["format"]) and is_int(head["entries"])
+    return counts and type(head["book"]) is str and type(head["submissions"]) is bool
 
 
 @contextmanager
-def open_source(path: Path) -> Iterator[Bundle | Lines]:
-    """Open a file: what it begins with tells what it is."""
+def open_source(path: Path) -> Iterator[BundleReader | PublicLedger]:
+    """Open a bundle or a public ledger, told apart by the first byte."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe has no size, and may never end
-            raise StorageFailed(f"{path} cannot be read: it is no regular file.")
+            raise StorageFailed(f"{path} cannot be read: it is not a regular file.")
         file = path.open("rb")
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
     with file, tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
         if file.peek(1)[:1] == b"{":
-            yield Lines(file)
+            yield PublicLedger(file)
         elif file.peek(1)[:1] == START[:1]:
-            yield Bundle(file, Path(folder))
+            yield BundleReader(file, Path(folder))
         else:
             raise InvalidState(
-                f"{path} is neither a bundle nor a ledger: a bundle is written at the close, a "
-                "ledger has an entry a line."
+                f"{path} is neither a bundle (written at the close) nor a public ledger (one entry "
+                "per line)."
             )

@@ -1,4 +1,4 @@
-"""Values that came from somebody: of their own type, and nothing beside what is documented."""
+"""Strict checks of untrusted values: exact types and exact keys."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-def same(one: Any, other: Any) -> bool:
-    """Return whether two values have one canonical form: to Python 1, 1.0 and True are equal.
+def same_encoding(first: Any, second: Any) -> bool:
+    """Return whether two values have the same encoding: in Python 1, 1.0 and True are equal.
 
-    >>> same({"a": 1}, {"a": 1}), same([1], [1.0]), same(0, False)
+    >>> same_encoding({"a": 1}, {"a": 1}), same_encoding([1], [1.0]), same_encoding(0, False)
     (True, False, False)
     """
-    return encode(one) == encode(other)
+    return encode(first) == encode(second)
 
 
-def is_whole(value: Any, *, at_least: int = 0) -> bool:
-    """Return whether a value is a whole number, and no truth value."""
+def is_int(value: Any, *, at_least: int = 0) -> bool:
+    """Return whether a value is an integer (and not a bool) of at least ``at_least``."""
     return type(value) is int and value >= at_least
 
 
-def tells_value(value: Any) -> bool:
-    """Return whether a value may stand for a release or a score: a finite number, or none.
+def is_release_value(value: Any) -> bool:
+    """Return whether a value can be a release or a score: None or a finite float.
 
-    >>> tells_value(None), tells_value(0.5), tells_value(1), tells_value(float("inf"))
-    (True, True, False, False)
+    >>> is_release_value(None), is_release_value(0.5), is_release_value(1)
+    (True, True, False)
     """
     return value is None or (type(value) is float and math.isfinite(value))
 
 
-def has(content: Any, names: Collection[str]) -> bool:
-    """Return whether a value is a map of these names, and of no other."""
+def has_exact_keys(content: Any, names: Collection[str]) -> bool:
+    """Return whether a value is a dict with exactly these keys."""
     return type(content) is dict and content.keys() == set(names)

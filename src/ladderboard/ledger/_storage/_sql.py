@@ -127,7 +127,7 @@ class SqlReadView(ReadView):
 
     def chain_states_at(self, entries: Sequence[int]) -> list[ChainState]:
         """Return where the book stood at several times, in order, in one statement."""
-        places = [self._first + each - 1 for each in entries if 0 < each <= _ENTRIES]
+        places = [self._first + entry - 1 for entry in entries if 0 < entry <= _ENTRIES]
         if not places:
             return []
         rows = self.query(_STOOD.format(", ".join("?" * len(places))), tuple(places))

@@ -473,7 +473,7 @@ class SqliteStorage(SqlStorage):
 
     def _copies(self, link: Connection, part: str = "") -> list[str]:
         begin = f"{self.path.name}.before-{part}-" if part else f"{self.path.name}.before-"
-        found = (each.name for each in self.path.parent.iterdir() if each.name.startswith(begin))
+        found = (path.name for path in self.path.parent.iterdir() if path.name.startswith(begin))
         return [each for each in found if each[len(begin) :].replace("-", "").isdigit()]
 
     def _tables(self, link: Connection) -> set[str]:
