@@ -267,7 +267,7 @@ def test_what_cannot_be_sent_or_started_is_told(monkeypatch):
 
     async def own(parsers, _):
         bad = Spec(what.roster, lb.loss(lambda labels, told: labels != told), Limits())
-        with pytest.raises(InvalidSetting, match="no name it can be imported by"):
+        with pytest.raises(InvalidSetting, match="imported by name"):
             await parsers.read("own", bad, Body(body))
         await parsers.read("a", what, Body(body))
 

@@ -123,7 +123,7 @@ class RequestMiddleware:
             raise RequestRefused(
                 403,
                 "wrong_host",
-                "This server does not go by this name; its keeper can name it with --url.",
+                "Unknown host name. The server's owner can add it with --url.",
             )
 
     def _is_known_host(self, host: str) -> bool:
@@ -173,7 +173,7 @@ class _Exchange:
         self.slot: RequestSlot | None = None
         headers = Headers(scope=scope)
         sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-        # Who asked first whether to send sends nothing after a refusal.
+        # A client that sent "Expect: 100-continue" sends no body after a refusal.
         self._left = sends and "expect" not in headers
 
     async def receive(self) -> Message:

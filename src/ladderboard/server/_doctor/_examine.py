@@ -86,7 +86,7 @@ def _check_database(address: str, path: Path | None, found: Found) -> DatabaseCh
     if address.startswith("postgres"):
         return check_postgres(address, found["serve.workers"] * found["serve.threads"])
     scheme = address.partition("://")[0]
-    said = f"It is at {scheme}://..., which nobody here can open."
+    said = f"Unsupported database URL: {scheme}://..."
     return DatabaseCheck(
         [problem("database", said, "Give a file, or postgresql+psycopg://user@host/name")]
     )
