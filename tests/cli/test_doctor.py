@@ -181,7 +181,7 @@ def test_an_entry_of_tomorrow_tells_of_a_clock(doctor, folder, tmp_path):
     with closing(open_boards(tmp_path / "late.db", create=True, world=world)) as boards:
         boards.create(read_folder(folder))
     state, said, do = doctor("--database", "late.db")["clock"][0]
-    assert (state, "newest entry" in said) == ("problem", True)
+    assert (state, "newest ledger entry" in said) == ("problem", True)
     assert "timedatectl" in do
 
 

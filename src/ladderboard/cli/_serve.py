@@ -34,7 +34,7 @@ from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards
-    from ladderboard.server import Found
+    from ladderboard.server import ResolvedSettings
 
 _MAX_BOARDS_SHOWN = 10
 _EXAMPLE_SCRIPT = Path("public", "example_submission.py")
@@ -136,7 +136,7 @@ def _settings_for_url(server: Any, url: str | None) -> Any:
     )
 
 
-def _serving_settings(found: "Found", by_url: Any) -> Any:
+def _serving_settings(found: "ResolvedSettings", by_url: Any) -> Any:
     from ladderboard.server import make_serving  # noqa: PLC0415 - the help first
 
     return make_serving(found, by_url)
@@ -217,7 +217,11 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
 
 
 def _echo_welcome(
-    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "Found"
+    boards: "Boards",
+    contents: "list[BoardFolder]",
+    url: str,
+    token: str | None,
+    found: "ResolvedSettings",
 ) -> None:
     way = DatabaseAccess(found["database"], found["key_file"], found.file)
     folders = {content.rules.slug: content for content in contents}

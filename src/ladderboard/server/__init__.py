@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ladderboard.server._app import make_app
     from ladderboard.server._config import CONFIG as CONFIG
     from ladderboard.server._config import VARIABLES as VARIABLES
-    from ladderboard.server._config import Found as Found
+    from ladderboard.server._config import ResolvedSettings as ResolvedSettings
     from ladderboard.server._config import Value as Value
     from ladderboard.server._config import Variable as Variable
     from ladderboard.server._config import find_settings
@@ -82,7 +82,7 @@ __all__ = [
 _HOMES = {
     "BoardProtocol": "_process",
     "CONFIG": "_config",
-    "Found": "_config",
+    "ResolvedSettings": "_config",
     "GuardApp": "_guard",
     "Listener": "_process",
     "ServerLog": "_log",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ladderboard.server._config import Found
+    from ladderboard.server._config import ResolvedSettings
 
 
 _FAILURES, _REGISTRATIONS, _INVALID = Rate(30, 10.0), Rate(10, 60.0), Rate(30, 20.0)
@@ -179,7 +179,7 @@ def _check_proxies(listed: str) -> None:
             )
 
 
-def make_serving(found: Found, by_url: Settings) -> Serving:
+def make_serving(found: ResolvedSettings, by_url: Settings) -> Serving:
     """Return where and how boards are served; ``by_url`` holds what follows from ``url``."""
     same = {name: found[f"serve.{name}"] for name in _SAME}
     rates: dict[str, Any] = {name: Rate(*found[f"serve.{name}"]) for name in _RATES}

@@ -13,13 +13,13 @@ from ladderboard.server._config._definitions import (
     unknown_variables,
     without_password,
 )
-from ladderboard.server._config._sources import Found, Value, find_settings
+from ladderboard.server._config._sources import ResolvedSettings, Value, find_settings
 
 __all__ = [
     "CONFIG",
     "SETTINGS",
     "VARIABLES",
-    "Found",
+    "ResolvedSettings",
     "Value",
     "Variable",
     "find_settings",

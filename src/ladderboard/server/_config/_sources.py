@@ -138,7 +138,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedSettings:
     """What was found: all settings, and the file that was read, if one was."""
 
     file: Path | None
@@ -170,7 +170,7 @@ def find_settings(
     *,
     only: Collection[str] = SETTINGS,
     environment: Mapping[str, str] | None = None,
-) -> Found:
+) -> ResolvedSettings:
     """Return what a server is set to, or refuse what cannot be understood.
 
     Parameters
@@ -204,7 +204,7 @@ def find_settings(
             values[name] = Value(setting, setting.default, "default")
     if _TOKEN in values and _TOKEN_FILE in values:
         _choose_token(values)
-    return Found(file, values)
+    return ResolvedSettings(file, values)
 
 
 def _parse_option(setting: Setting, given: Any) -> Any:

@@ -30,7 +30,7 @@ from ladderboard.server._doctor._machine import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ladderboard.server._config import Found
+    from ladderboard.server._config import ResolvedSettings
 
 _ABOUT = "settings"
 
@@ -54,7 +54,7 @@ def check_installation(
     yield from check_descriptors()
 
 
-def _check_storage(found: Found) -> Iterator[Finding]:
+def _check_storage(found: ResolvedSettings) -> Iterator[Finding]:
     """Look at database, key file, disks and clock."""
     address: str = found["database"]
     file = sqlite_path(address)
@@ -80,7 +80,7 @@ def _cannot_inspect(about: str, error: OSError) -> Finding:
     return problem(about, said, "Run this as the user who serves.")
 
 
-def _check_database(address: str, path: Path | None, found: Found) -> DatabaseCheck:
+def _check_database(address: str, path: Path | None, found: ResolvedSettings) -> DatabaseCheck:
     if path is not None:
         return DatabaseCheck(*check_file(path))
     if address.startswith("postgres"):
@@ -92,7 +92,7 @@ def _check_database(address: str, path: Path | None, found: Found) -> DatabaseCh
     )
 
 
-def _check_disks(found: Found, path: Path | None) -> Iterator[Finding]:
+def _check_disks(found: ResolvedSettings, path: Path | None) -> Iterator[Finding]:
     if path is not None:
         yield check_disk("disk of the database", path.parent, database_size(path))
     for name in ("spool", "trials"):
@@ -109,7 +109,7 @@ def _check_disks(found: Found, path: Path | None) -> Iterator[Finding]:
 
 def check_settings(
     config: Path | None, given: Mapping[str, Any]
-) -> tuple[list[Finding], Found | None]:
+) -> tuple[list[Finding], ResolvedSettings | None]:
     """Read the settings; None where they cannot be understood."""
     said = [note(_ABOUT, each) for each in unknown_variables(os.environ)]
     try:
@@ -131,7 +131,7 @@ def check_settings(
     ], found
 
 
-def _check_workers(found: Found) -> list[Finding]:
+def _check_workers(found: ResolvedSettings) -> list[Finding]:
     """Look at what each may be alone, but not with the other."""
     if found["serve.workers"] == 1 or sqlite_path(found["database"]) is None:
         return []
@@ -139,7 +139,7 @@ def _check_workers(found: Found) -> list[Finding]:
     return [problem(_ABOUT, said, "Set it to 1, or serve from PostgreSQL.")]
 
 
-def _check_token_file(found: Found) -> list[Finding]:
+def _check_token_file(found: ResolvedSettings) -> list[Finding]:
     token: Path | None = found["serve.metrics_token_file"]
     if token is None or other_readers(token) != "anybody":
         return []
