@@ -97,7 +97,7 @@ _decode_flat = json.JSONDecoder(parse_constant=_not_json).raw_decode
 def parse_strict_json(text: str) -> dict[str, Any]:
     """Return a JSON object that fills a text from end to end, in which no name comes twice.
 
-    >>> read_json('{"a":1}')
+    >>> parse_strict_json('{"a":1}')
     {'a': 1}
     """
     fields, end = _decode_flat(text)

@@ -45,7 +45,7 @@ def encode(value: Any) -> bytes:
 class MapEncoder:
     """A map whose keys are known beforehand: the same form, written faster.
 
-    >>> Record("b", "a").encode({"a": 1, "b": None}) == encode({"a": 1, "b": None})
+    >>> MapEncoder("b", "a").encode({"a": 1, "b": None}) == encode({"a": 1, "b": None})
     True
     """
 
