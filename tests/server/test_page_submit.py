@@ -197,7 +197,7 @@ def test_a_window_and_a_budget_that_are_used_up(empty_server):
         refused = team.send(make_predictions(40))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "3000")
         told = part(refused.text, "alert")
-        assert "the next is at 2027-01-15 09:00 UTC. Nothing was counted." in told
+        assert "The next is at 2027-01-15 09:00 UTC. Nothing was counted." in told
         live_server.clock.now += 3000
         said = part(team.send(make_predictions(40)).text, "status")
         assert "no questions left: your team has asked all its 3." in said
@@ -342,7 +342,7 @@ def test_selecting_for_the_finals(empty_server):
         assert 'name="submission"' not in page
         refused = team.post("selections", submission=[ids[0]])
         assert refused.status_code == 409
-        assert "selections are locked" in part(refused.text, "alert")
+        assert "Selections cannot change" in part(refused.text, "alert")
 
 
 def test_only_a_team_selects(live_server, browser):

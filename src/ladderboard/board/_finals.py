@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -13,6 +12,7 @@ from ladderboard.board._access import check_permission
 from ladderboard.board._folder import split_mask
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
+from ladderboard.board._store import absolute_path
 from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
 from ladderboard.board._tables import (
     ENDED_STATUSES,
@@ -339,7 +339,7 @@ def write_board_bundle(
     submissions
         Include the submitted predictions.
     """
-    path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
+    path = absolute_path(to)
     with board.reading() as view:
         row = read_board(view)
         if not view.chain_state().closed:

@@ -64,7 +64,7 @@ class SubmissionStore(ABC):
     """Stores submitted files by ids of hex digits."""
 
     @abstractmethod
-    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
+    def prepare(self, file_id: str, body: bytes | Path) -> PreparedFile:
         """Prepare a file before the transaction of its row begins."""
 
     @abstractmethod
@@ -84,7 +84,12 @@ class SubmissionStore(ABC):
         """
 
 
-def check_id(id: str) -> str:  # noqa: A002 - what it is
+def absolute_path(path: Path | str) -> Path:
+    """Return an absolute path without ``..``; links are not followed."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
+def check_id(file_id: str) -> str:
     """Return an id that is safe as part of a path, or refuse it.
 
     >>> check_id("../../etc/passwd")
@@ -92,9 +97,9 @@ def check_id(id: str) -> str:  # noqa: A002 - what it is
     ...
     ladderboard.errors.InvalidSetting: An id must be 8 to 128 hex digits; got '../../etc/passwd'.
     """
-    if not isinstance(id, str) or not _ID.fullmatch(id):
-        raise InvalidSetting(f"An id must be 8 to 128 hex digits; got {id!r:.80}.")
-    return id
+    if not isinstance(file_id, str) or not _ID.fullmatch(file_id):
+        raise InvalidSetting(f"An id must be 8 to 128 hex digits; got {file_id!r:.80}.")
+    return file_id
 
 
 class DatabaseStore(SubmissionStore):
@@ -109,14 +114,14 @@ class DatabaseStore(SubmissionStore):
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
+    def prepare(self, file_id: str, body: bytes | Path) -> PreparedFile:
         """Hold a file in memory; it is written in the transaction."""
         if isinstance(body, Path):
             try:
                 body = body.read_bytes()
             except OSError as error:
                 raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
-        return _FileInMemory(check_id(id), body)
+        return _FileInMemory(check_id(file_id), body)
 
     def get(self, location: str) -> BinaryIO:
         """Read a file."""
@@ -144,8 +149,8 @@ class DatabaseStore(SubmissionStore):
 class _FileInMemory(PreparedFile):
     """A prepared file in memory."""
 
-    def __init__(self, id: str, body: bytes) -> None:  # noqa: A002 - what it is
-        self.location = id
+    def __init__(self, file_id: str, body: bytes) -> None:
+        self.location = file_id
         self._body = body
 
     def commit(self, view: SqlView) -> None:
@@ -182,7 +187,7 @@ class FolderStore(SubmissionStore):
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+        self.path = absolute_path(path)
         self._incoming = self.path / _INCOMING
         self._sync_calls = GroupedFolderSync()
         self._made_folders: set[Path] = set()
@@ -190,11 +195,11 @@ class FolderStore(SubmissionStore):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._make_folder(self._incoming)
 
-    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
+    def prepare(self, file_id: str, body: bytes | Path) -> PreparedFile:
         """Store a file; it is durable when this returns."""
-        location = f"{check_id(id)[:2]}/{id[2:4]}/{id}"
+        location = f"{check_id(file_id)[:2]}/{file_id[2:4]}/{file_id}"
         target = self.path / location
-        draft = self._incoming / f"{id}-{secrets.token_hex(8)}"
+        draft = self._incoming / f"{file_id}-{secrets.token_hex(8)}"
         try:
             with _report_disk_errors():
                 _write_durably(draft, body)
@@ -325,10 +330,10 @@ class MixedStore(SubmissionStore):
     def __init__(self, storage: Storage, path: Path | str) -> None:
         self._small, self._large = DatabaseStore(storage), FolderStore(path)
 
-    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
+    def prepare(self, file_id: str, body: bytes | Path) -> PreparedFile:
         """Prepare a file before the transaction of its row begins."""
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
-        return (self._small if size <= _MAX_DATABASE_BYTES else self._large).prepare(id, body)
+        return (self._small if size <= _MAX_DATABASE_BYTES else self._large).prepare(file_id, body)
 
     def get(self, location: str) -> BinaryIO:
         """Open a stored file; only places in the folder have slashes."""

@@ -19,7 +19,7 @@ from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
 from ladderboard.board._boards import Boards, is_shared, open_postgres_schema
-from ladderboard.board._store import DatabaseStore, MixedStore
+from ladderboard.board._store import DatabaseStore, MixedStore, absolute_path
 from ladderboard.board._tables import SERVER_BOOK
 from ladderboard.errors import (
     BrokenDump,
@@ -129,7 +129,7 @@ def check_backup_folder(boards: Boards, folder: Path | str, without: tuple[str, 
 
     The folder may be missing if its parent exists.
     """
-    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
+    folder = absolute_path(folder)
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
             raise InvalidSetting(f"{folder} is not a folder. Name a folder for backups.")
@@ -451,7 +451,7 @@ def write_manifest(backup: Backup) -> None:
 
 def find_backup(folder: Path | str) -> Backup:
     """Return the backup in a folder, or the newest one inside the folder."""
-    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
+    folder = absolute_path(folder)
     if not folder.is_dir():
         raise InvalidSetting(f"There is no folder {folder}.")
     if (folder / MANIFEST).is_file():

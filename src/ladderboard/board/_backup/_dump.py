@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+from ladderboard.board._store import absolute_path
 from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
@@ -127,7 +127,7 @@ def dump_board(
     """
     key = _encryption_key(passphrase, public_key)
     board = boards.open(slug)
-    path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
+    path = absolute_path(to)
     sealed = False
     try:
         with write_vault(path, key) as vault:  # refuses a bad name before the board is sealed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from ladderboard.board._backup._dump import (
     status_when_moved,
 )
 from ladderboard.board._rules import Rules
+from ladderboard.board._store import absolute_path
 from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
@@ -105,7 +105,7 @@ def _open_dump(
     source: Path | str, passphrase: str | None, secret_key: str | SecretKey | None
 ) -> Iterator[tuple[DumpHeader, RecordReader]]:
     key = _decryption_key(passphrase, secret_key)
-    path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
+    path = absolute_path(source)
     with read_vault(path, key) as vault, _refuse_malformed():
         records = RecordReader(vault)
         yield _parse_header(records.read_record("dump")), records
