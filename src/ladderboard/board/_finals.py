@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard._formatting import format_time
@@ -29,6 +28,7 @@ from ladderboard.ledger import Commitment, ScoredQuestion, decode, digest, encod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard.board._backup._dump import (
@@ -49,6 +48,7 @@ from ladderboard.ledger import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ladderboard.board._boards import Boards
     from ladderboard.ledger import ChainState, Encryption, SqlWriteView
