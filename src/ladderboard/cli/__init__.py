@@ -1,7 +1,7 @@
-"""Verbs on the command line, no logic.
+"""The command line: commands and their output, no logic of their own.
 
-``main`` is the program ``ladderboard``, and ``python -m ladderboard`` is the same. What cannot be
-done is one line on stderr and exit code 2.
+``main`` is the program ``ladderboard``, and ``python -m ladderboard`` is the same. A refusal is one
+line on stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ __all__ = ["main"]
 _EXTRAS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team", "backup"), "server"),
-    **dict.fromkeys(("settings", "doctor"), "client"),  # the least: they look at what there is
+    **dict.fromkeys(
+        ("settings", "doctor"), "client"
+    ),  # they need little, and show what is installed
     **dict.fromkeys(
         ("login", "submit", "submissions", "leaderboard", "ledger", "verify"), "client"
     ),
     "mcp": "mcp",
 }
-"""Verbs with exit codes of their own, and the extras that they come with."""
+"""Commands with exit codes of their own, and the extra that installs each."""
 _ARENA_COMMANDS = {"plan", "calibrate", "attack", "experiment"}
 
 
@@ -31,21 +33,20 @@ def main() -> None:
     words = sys.argv[1:]
     first = words[0] if words else ""
     if first == "guard":
-        # A guard asked from a shell lives for a third of a second. Much of that would go to looking
-        # for garbage among modules that are being loaded.
+        # `guard ask` runs for a third of a second; garbage collection while modules are imported
+        # would take much of it.
         gc.set_threshold(100_000)
     try:
         from ladderboard.cli._app import app  # noqa: PLC0415 - typer is optional
-        from ladderboard.cli._output import exit_with_error  # noqa: PLC0415 - not before it is known
+        from ladderboard.cli._output import exit_with_error  # noqa: PLC0415 - same
     except ImportError as error:
-        # The least that there is shows what there is.
         extra = _EXTRAS.get(first, "arena" if first in _ARENA_COMMANDS else "client")
-        needed = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'"
-        needed += f", in a clone '.[{extra}]'."
-        print(f"ladderboard: {needed}", file=sys.stderr)  # noqa: T201
+        message = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'"
+        message += f", in a clone '.[{extra}]'."
+        print(f"ladderboard: {message}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     if first in _EXTRAS:
-        from ladderboard.cli._run import run_command  # noqa: PLC0415 - only for its verbs
+        from ladderboard.cli._run import run_command  # noqa: PLC0415 - only for these commands
 
         run_command(app, words)
     try:
@@ -53,6 +54,6 @@ def main() -> None:
     except LadderboardError as error:
         exit_with_error(error)
     except BrokenPipeError:
-        # Whoever read us has gone, as `| head` does. Nothing is left to be said.
+        # The reader of stdout has gone, as with `| head`.
         sys.stderr.close()
         sys.exit(1)

@@ -15,52 +15,53 @@ _TYPE = re.compile(r" <[^>]*>")
 
 
 class PlainCommand(TyperCommand):
-    """A command that shows its arguments by their names alone.
+    """A command whose help shows arguments by their names alone.
 
-    Versions of the library differ in what else they show, so that is taken off what comes out.
+    Versions of Typer differ in what else they show, so the rest is removed from their output.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the usage line; braces would read as a choice."""
+        """Return the parts of the usage line, without braces, which would read as a choice."""
         return [_BRACES.sub(r"\1\2", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options down; a type is shown where nothing better is known."""
-        found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        """Write the lists of arguments and options; an option without a metavar shows its type."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is None:
                 continue
-            name, said = record
+            name, text = record
             if param.param_type_name == "argument":
-                found["Arguments"].append((_TYPE.sub("", name), said))
+                sections["Arguments"].append((_TYPE.sub("", name), text))
             else:
-                found["Options"].append((name.replace("<int range>", "<int>"), said))
-        for title, records in found.items():
+                sections["Options"].append((name.replace("<int range>", "<int>"), text))
+        for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
 
 class LazyGroup(TyperGroup):
-    """A group whose verbs are looked up by name, so that one verb does not pay for the others.
+    """A group that imports a command's module only when the command is used.
 
-    ``homes`` says where each is: a module of this room and, in it, a function or a ``Typer``.
-    ``short`` says what a verb does, in the list of all, where its first sentence is too long.
+    ``import_paths`` maps a command to ``module:name``: a module of this package and, in it, a
+    function or a ``Typer``. ``short_helps`` replaces the first sentence of a command's help in the
+    list of commands where that sentence is too long.
     """
 
     import_paths: ClassVar[dict[str, str]] = {}
     short_helps: ClassVar[dict[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the verbs in the order of their homes."""
+        """Return the names of the commands, in the order of ``import_paths``."""
         return list(self.import_paths)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb, loaded; None where there is none of that name."""
+        """Import a command and return it; None if the name is unknown."""
         if cmd_name not in self.import_paths:
-            for home in self.import_paths:  # what a mistyped verb may have meant is looked for here
-                self.get_command(ctx, home)
+            for name in self.import_paths:  # Typer suggests similar names from ``commands``
+                self.get_command(ctx, name)
             return None
         if cmd_name not in self.commands:
             command = _build_command(cmd_name, self.import_paths[cmd_name])
@@ -69,19 +70,19 @@ class LazyGroup(TyperGroup):
         return self.commands[cmd_name]
 
 
-def load_command(home: str) -> Any:
-    """Return what is at home in a module of this room."""
-    module, _, name = home.partition(":")
+def load_command(import_path: str) -> Any:
+    """Import a module of this package and return the name in it, from ``module:name``."""
+    module, _, name = import_path.partition(":")
     return getattr(import_module(f"ladderboard.cli.{module}"), name)
 
 
-def _build_command(verb: str, home: str) -> Any:
-    found = load_command(home)
-    if isinstance(found, typer.Typer):
-        return get_command(found)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(verb, cls=PlainCommand)(found)
-    return get_command(alone)
+def _build_command(name: str, import_path: str) -> Any:
+    loaded = load_command(import_path)
+    if isinstance(loaded, typer.Typer):
+        return get_command(loaded)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=PlainCommand)(loaded)
+    return get_command(single)
 
 
 class _RootGroup(LazyGroup):
@@ -110,15 +111,15 @@ class _RootGroup(LazyGroup):
         "calibrate": "Find the best settings of the Shaky Ladder.",
         "guard": "Keep labels behind a budget, in one file.",
         "serve": "Serve boards over HTTP.",
-        "backup": "Back up all boards, try it out, restore it.",
-        "settings": "List what a server is set to, and by whom.",
-        "doctor": "Look whether all that a server needs is well.",
-        "login": "Keep the token of a board.",
+        "backup": "Back up all boards; check and restore backups.",
+        "settings": "List a server's settings and their sources.",
+        "doctor": "Check the installation.",
+        "login": "Save the token for a board.",
         "submit": "Submit predictions to a board.",
         "leaderboard": "Show or download the standings of a board.",
         "ledger": "Fetch the public ledger of a board.",
-        "mcp": "Give an agent tools to ask a guard or a board.",
-        "verify": "Check a board or a guard from what it opened.",
+        "mcp": "Serve a guard or a board to an agent over MCP.",
+        "verify": "Verify a closed board or guard from its bundle.",
         "attack": "Simulate an attack.",
         "experiment": "Run an experiment: tables and figures.",
     }
@@ -134,8 +135,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ladderboard {__version__}")
         raise typer.Exit
 

@@ -3,11 +3,11 @@
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from ladderboard._formatting import format_count, printable
+from ladderboard._formatting import format_count, format_size, printable
 from ladderboard.cli._app import LazyGroup
 from ladderboard.cli._database import (
     DATABASE_VARIABLE,
@@ -30,20 +30,22 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from ladderboard.board import BackedUpBoard, Backup, BackupCheck, BackupGap
 
-_HELP = """Back up all boards of a database while they are in use, try a backup out, restore it.
+_HELP = """Back up all boards of a database while they are in use; check and restore backups.
 
-Exit codes: 0 done; 1 the check found something wrong; 2 what was given cannot be used; 4 the
-database, a disk or a backup is not in order.
+Exit codes: 0 done; 1 the check found a problem; 2 invalid arguments; 4 the database, a disk or a
+backup is damaged or cannot be used.
 """
-_CLOCK_TOLERANCE = 3600.0  # seconds by which clocks may differ
-_STATUS_SUFFIX = {"restored": ", and waits"}
+_CLOCK_TOLERANCE = 3600.0  # seconds that the clocks of two machines may differ by
+_STATUS_SUFFIX = {"restored": ", and paused"}
 _Folder = Annotated[
     Path,
-    typer.Argument(metavar="FOLDER", help="A backup, or a folder of them: the newest is taken."),
+    typer.Argument(
+        metavar="FOLDER", help="A backup, or a folder of backups, whose newest is used."
+    ),
 ]
 _SecretKey = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="The secret key whose public key it was made to."),
+    typer.Option(metavar="PATH", help="The secret key of the public key it was encrypted to."),
 ]
 
 
@@ -54,9 +56,9 @@ class _BackupGroup(LazyGroup):
         "restore": "_backup:restore",
     }
     short_helps: ClassVar[dict[str, str]] = {
-        "create": "Write all boards into a new folder.",
-        "check": "Restore a backup to see that it can be.",
-        "restore": "Put all boards into an empty database.",
+        "create": "Write all boards to a new folder.",
+        "check": "Test a backup by restoring it.",
+        "restore": "Restore all boards to an empty database.",
     }
 
 
@@ -80,7 +82,7 @@ def create(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="Where backups are, made if it is not there; a folder is made in it.",
+            help="The folder of backups, created if needed; each backup is a new folder in it.",
         ),
     ],
     *,
@@ -91,20 +93,20 @@ def create(
         typer.Option(
             parser=parse_integer,
             metavar="N",
-            help="Remove all backups here but the newest N, afterwards.",
+            help="Afterwards, remove all backups here but the newest N.",
         ),
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="BOARD", help="Leave a board out; may be given again."),
+        typer.Option(metavar="BOARD", help="Leave this board out; may be given several times."),
     ] = None,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write all boards into a new folder, one encrypted file each.
+    """Write all boards to a new folder, one encrypted file each.
 
-    The server may run meanwhile. The folder appears when all of it is on the disk.
+    The server may run meanwhile. The folder appears once it is complete on the disk.
     """
     from ladderboard.board import back_up, check_backup_folder, prune_backups  # noqa: PLC0415
 
@@ -113,27 +115,34 @@ def create(
     if keep is not None and keep < 1:
         raise InvalidSetting(f"--keep must be at least 1; got {keep}.")
 
-    def tell(kept: "BackedUpBoard") -> None:
+    def report(written: "BackedUpBoard") -> None:
         if not as_json:
-            size = _size(kept.bytes)
-            echo(f"{kept.board}: {kept.entries:,} entries, {size}, head {kept.head}.")
+            size = format_size(written.bytes)
+            echo(f"{written.board}: {written.entries:,} entries, {size}, head {written.head}.")
 
     with open_database(database, key_file) as boards:
         left_out = tuple(without or ())
-        check_backup_folder(boards, folder, left_out)  # before somebody types a passphrase
-        words = read_passphrase(passphrase_file, new=True) if to is None else None
-        made = back_up(boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell)
-    gone = [] if keep is None else prune_backups(made, keep)
+        check_backup_folder(boards, folder, left_out)  # before prompting for a passphrase
+        passphrase = read_passphrase(passphrase_file, new=True) if to is None else None
+        backup = back_up(
+            boards, folder, passphrase=passphrase, public_key=to, without=left_out, tell=report
+        )
+    removed = [] if keep is None else prune_backups(backup, keep)
     if as_json:
-        boards_said = [board._asdict() for board in made.boards]
-        removed = [str(each) for each in gone]
-        said: dict[str, Any] = {"folder": str(made.path), "time": made.time, "boards": boards_said}
-        echo_json({**said, "without": list(made.without), "removed": removed})
+        echo_json(
+            {
+                "folder": str(backup.path),
+                "time": backup.time,
+                "boards": [board._asdict() for board in backup.boards],
+                "without": list(backup.without),
+                "removed": [str(path) for path in removed],
+            }
+        )
         return
-    size = _size(sum(board.bytes for board in made.boards))
-    echo(f"{printable(made.path)} holds {format_count(len(made.boards), 'board')}, {size}.")
-    for each in gone:
-        echo(f"{printable(each)} was removed.")
+    size = format_size(sum(board.bytes for board in backup.boards))
+    echo(f"{printable(backup.path)} holds {format_count(len(backup.boards), 'board')}, {size}.")
+    for path in removed:
+        echo(f"Removed {printable(path)}.")
 
 
 def check(
@@ -146,15 +155,15 @@ def check(
         typer.Option(
             parser=parse_integer,
             metavar="HOURS",
-            help="Fail if the backup is older than so many hours.",
+            help="Fail if the backup is older than this.",
         ),
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Restore into a schema of its own of this PostgreSQL database, which is removed "
-            "again; a temporary file if left out.",
+            help="Restore to a temporary schema of this PostgreSQL database; to a temporary "
+            "file if left out.",
         ),
     ] = None,
     database: Annotated[
@@ -162,14 +171,14 @@ def check(
         typer.Option(
             metavar="URL",
             envvar=DATABASE_VARIABLE,
-            help="The database in use, which is only read: tells what the backup lacks.",
+            help="The database in use, to compare with; it is only read.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore every board of a backup where nobody asks, and recompute every release.
+    """Test a backup: restore every board to a temporary database and recompute every release.
 
-    What was restored is removed again, and nothing else is touched.
+    The temporary database is removed afterwards; nothing else is changed.
     """
     from ladderboard.board import (  # noqa: PLC0415
         check_backup,
@@ -177,58 +186,66 @@ def check(
         find_backup,
     )
 
-    backup, words, key = _find_backup_and_key(folder, secret_key, passphrase_file, find_backup)
+    backup = find_backup(folder)
+    passphrase, key = _read_secret(secret_key, passphrase_file)
     hours = max(time.time() - backup.time, 0) / 3600
-    ahead = backup.time > time.time() + _CLOCK_TOLERANCE  # it would be the newest for ever
-    late = ahead or (within is not None and hours > within)
+    in_future = backup.time > time.time() + _CLOCK_TOLERANCE  # it would stay the newest for ever
+    late = in_future or (within is not None and hours > within)
     if not as_json:
-        said = f"made {_format_age(hours)} by ladderboard {backup.ladderboard}"
-        echo(f"{printable(backup.path)}, {said}:")
+        origin = f"made {_format_age(hours)} by ladderboard {backup.ladderboard}"
+        echo(f"{printable(backup.path)}, {origin}:")
 
-    def tell(each: "BackupCheck") -> None:
+    def report(check: "BackupCheck") -> None:
         if as_json:
             return
-        asked = format_count(each.questions or 0, "question")
-        good = f"restored and recomputed, {asked}."
-        echo(f"  {each.board}: {each.wrong or good}")
+        questions = format_count(check.questions or 0, "question")
+        echo(f"  {check.board}: {check.wrong or f'restored and recomputed, {questions}.'}")
 
-    found = check_backup(backup, passphrase=words, secret_key=key, scratch=scratch, tell=tell)
-    lacks = None
+    checks = check_backup(
+        backup, passphrase=passphrase, secret_key=key, scratch=scratch, tell=report
+    )
+    changes = None
     if database is not None:
         with closing(open_public_storage(database)) as storage:
-            lacks = compare_with_database(backup, storage, found)
-    good = not late and not any(each.wrong for each in found)
-    good = good and (lacks is None or not lacks.strange)
+            changes = compare_with_database(backup, storage, checks)
+    good = not late and not any(check.wrong for check in checks)
+    good = good and (changes is None or not changes.strange)
     if as_json:
-        told = [each._asdict() for each in found]
-        lacking = None if lacks is None else lacks._asdict()
-        head = {"folder": str(backup.path), "time": backup.time, "good": good, "late": late}
-        echo_json({**head, "boards": told, "compare_with_database": lacking})
+        echo_json(
+            {
+                "folder": str(backup.path),
+                "time": backup.time,
+                "good": good,
+                "late": late,
+                "boards": [check._asdict() for check in checks],
+                "since": None if changes is None else changes._asdict(),
+            }
+        )
     else:
-        _echo_changes_since(backup, lacks)
-        if ahead:
-            echo("It was made in the future: a clock was wrong, here or there. Make another one.")
+        _echo_changes_since(backup, changes)
+        if in_future:
+            echo("Its time lies in the future: a clock was wrong. Make another backup.")
         elif late:
-            echo(f"It is older than {within:,} hours: were backups made since?")
-        echo("This backup can be restored." if good else "Something is wrong with this backup.")
+            echo(f"It is older than {within:,} hours. Check that backups are still made.")
+        echo("This backup can be restored." if good else "This backup has problems.")
     if not good:
         raise typer.Exit(1)
 
 
-def _echo_changes_since(backup: "Backup", lacks: "BackupGap | None") -> None:
+def _echo_changes_since(backup: "Backup", changes: "BackupGap | None") -> None:
     if backup.without:
         echo(f"Left out on purpose: {', '.join(backup.without)}.")
-    if lacks is None:
+    if changes is None:
         return
-    for board, count in lacks.entries.items():
-        asked = lacks.questions.get(board, 0)
+    for board, count in changes.entries.items():
+        questions = changes.questions.get(board, 0)
         if count:
-            echo(f"Since then {board} has {count:,} entries more, {asked:,} of them questions.")
-    for board in lacks.strange:
-        echo(f"{board} in the database in use is not the board of the backup, or not there.")
-    for board in lacks.lacking:
+            echo(f"Since then {board} has {count:,} more entries, {questions:,} of them questions.")
+    for board in changes.strange:
+        echo(f"{board} is missing in the database in use, or is another board there.")
+    for board in changes.lacking:
         if board not in backup.without:
-            echo(f"{board} was made since, and is not in the backup.")
+            echo(f"{board} was created since, and is not in the backup.")
 
 
 def restore(
@@ -240,62 +257,52 @@ def restore(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put all boards of a backup into a database, which is made if it is not there.
+    """Restore all boards of a backup to a database, which is created if needed.
 
-    It must hold no other boards. Each board waits until somebody says how many questions may have
-    been answered since the backup was made.
+    The database must hold no other boards. Each board stays paused until board resume --charge N
+    says how many questions may have been answered since the backup.
     """
     from ladderboard.board import (  # noqa: PLC0415
         find_backup,
         restore_backup,
     )
 
-    backup, words, key = _find_backup_and_key(folder, secret_key, passphrase_file, find_backup)
-    told = []
+    backup = find_backup(folder)
+    passphrase, key = _read_secret(secret_key, passphrase_file)
+    restored = []
     with open_database(database, key_file, create=True) as boards:
 
-        def tell(slug: str, new: bool) -> None:
+        def report(slug: str, new: bool) -> None:
             board = boards.open(slug)
             status, head = board.row().status, board.book.head().hash.hex()
-            told.append({"board": slug, "new": new, "status": status, "head": head})
+            restored.append({"board": slug, "new": new, "status": status, "head": head})
             if not as_json:
-                here = "is restored" if new else "was here already and stays as it is"
-                echo(f"{slug} {here}{_STATUS_SUFFIX.get(status, f', {status}')}; head {head}.")
+                outcome = "is restored" if new else "exists already and stays as it is"
+                echo(f"{slug} {outcome}{_STATUS_SUFFIX.get(status, f', {status}')}; head {head}.")
 
-        restore_backup(boards, backup, passphrase=words, secret_key=key, tell=tell)
+        restore_backup(boards, backup, passphrase=passphrase, secret_key=key, tell=report)
     if as_json:
-        echo_json({"folder": str(backup.path), "time": backup.time, "boards": told})
+        echo_json({"folder": str(backup.path), "time": backup.time, "boards": restored})
         return
-    waiting = [each["board"] for each in told if each["status"] == "restored"]
+    waiting = [row["board"] for row in restored if row["status"] == "restored"]
     if waiting:
         echo(
-            "Say of each how many questions may have been answered since, too many rather than too",
-            "few; they are taken off the budget:",
+            "Resume each with the number of questions that may have been answered since, too many",
+            "rather than too few; they are taken off the budget:",
             *(f"  ladderboard board resume {slug} --charge N" for slug in waiting),
         )
 
 
-def _find_backup_and_key(
-    folder: Path, secret_key: Path | None, file: Path | None, find: Any
-) -> tuple["Backup", str | None, str | None]:
+def _read_secret(secret_key: Path | None, file: Path | None) -> tuple[str | None, str | None]:
+    """Return the passphrase and the secret key, one of which is None."""
     if secret_key is not None and file is not None:
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")
-    backup = find(folder)
     if secret_key is not None:
-        return backup, None, str(secret_key)
-    return backup, read_passphrase(file), None
+        return None, str(secret_key)
+    return read_passphrase(file), None
 
 
 def _format_age(hours: float) -> str:
     if hours < 1:
         return "less than an hour ago"
     return f"{hours:,.0f} hours ago" if hours < 72 else f"{hours / 24:,.0f} days ago"
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes for people; a dump has some ten thousand at least.
-
-    >>> _size(65_552), _size(3_200_000_000)
-    ('0.1 MB', '3,200.0 MB')
-    """
-    return f"{count / 1e6:,.1f} MB"

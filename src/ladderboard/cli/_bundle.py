@@ -1,4 +1,4 @@
-"""What the verbs that open a bundle have in common: where it goes, and what is said about it."""
+"""Shared by the commands that write a bundle: its path, confirmation, and what it holds."""
 
 import sys
 from pathlib import Path
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 SECRETS_OPENED = "the noise key, every risk and every draw"
 _OPTIONAL_PARTS = {
     "labels": (
-        "The labels stay hidden; --labels puts them in, and then nobody else can use them.",
-        "The labels will be in it, so nobody else can use them.",
+        "The labels stay hidden; --labels would publish them, and end their use elsewhere.",
+        "The labels will be in it, so no other board can use them.",
     ),
     "submissions": (
-        "What teams submitted stays here; --submissions puts it in.",
-        "What teams submitted will be in it.",
+        "Submissions stay hidden; --submissions would publish them.",
+        "Submissions will be in it.",
     ),
 }
 
 
 def require_bundle_path(path: Path) -> None:
-    """Refuse a name under which no bundle can be made, before anything is closed."""
+    """Raise if no bundle can be written to this path; called before anything is closed."""
     require_new_file(path)
     if not path.parent.is_dir():
         raise InvalidSetting(
@@ -36,49 +36,51 @@ def require_bundle_path(path: Path) -> None:
         )
 
 
-def confirm_closing(name: str, end: str | None, path: Path | None, **inside: bool) -> None:
-    """Ask somebody at a terminal whether an end is meant; refuse where nobody is.
+def confirm_closing(name: str, consequence: str | None, path: Path | None, **parts: bool) -> None:
+    """Ask for confirmation at a terminal; raise without one.
 
-    ``end`` is None where that was before: what is opened now was not opened then.
+    ``consequence`` is what closing means; None if it is closed already, and only ``parts`` are
+    opened that were not opened then.
     """
-    opened = " and ".join(f"the {what}" for what, there in inside.items() if there)
-    doing = f"Opening {opened} of {name}" if end is None else f"Closing {name}"
+    opened = " and ".join(f"the {part}" for part, included in parts.items() if included)
+    closes = consequence is not None
+    action = f"Closing {name}" if closes else f"Opening {opened} of {name}"
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
-            f"{doing} cannot be undone, and nobody is here to ask; give --yes if it is meant. "
-            "Nothing was changed."
+            f"{action} cannot be undone, and stdin is not a terminal to confirm it; give --yes to "
+            "go ahead. Nothing was changed."
         )
-    told = f"{doing} cannot be undone{'' if end is None else f': {end}'}."
+    warning = f"{action} cannot be undone{f': {consequence}' if closes else ''}."
     if path is not None:
-        more = " ".join(_OPTIONAL_PARTS[what][there] for what, there in inside.items())
-        told += (
+        details = " ".join(_OPTIONAL_PARTS[part][included] for part, included in parts.items())
+        warning += (
             f" {path} will hold {SECRETS_OPENED}. These reveal much about the labels, so the "
-            f"holdout cannot be used again. {more}"
+            f"holdout cannot be used again. {details}"
         )
-    typer.echo("\n".join(wrap_lines(told)), err=True)
-    what = "close" if end is not None else "open"
-    typer.echo(f"Type {printable(name)} to {what} it: ", nl=False, err=True)
+    typer.echo("\n".join(wrap_lines(warning)), err=True)
+    verb = "close" if closes else "open"
+    typer.echo(f"Type {printable(name)} to {verb} it: ", nl=False, err=True)
     try:
         typed = input()
     except EOFError:
         typed = ""
     if typed.strip() != name:
-        other = "That is another name" if typed.strip() else "No name was typed"
-        raise InvalidSetting(f"{other}; nothing was changed.")
+        reason = "That is another name" if typed.strip() else "No name was typed"
+        raise InvalidSetting(f"{reason}; nothing was changed.")
 
 
-def describe_bundle(path: Path, head: "ChainHead", **inside: bool) -> dict[str, Any]:
-    """Return what a machine is told about a bundle."""
-    return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **inside}
+def describe_bundle(path: Path, head: "ChainHead", **parts: bool) -> dict[str, Any]:
+    """Return the JSON description of a bundle."""
+    return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **parts}
 
 
-def echo_bundle(path: Path, head: "ChainHead", **inside: bool) -> None:
-    """Tell what is in a bundle, and how anybody can check it."""
-    more = "".join(f", the {what}" for what, there in inside.items() if there)
-    missing = " and ".join(f"no {what}" for what, there in inside.items() if not there)
-    inside_it = f"{SECRETS_OPENED}{more}{f'; {missing}' * bool(missing)}"
+def echo_bundle(path: Path, head: "ChainHead", **parts: bool) -> None:
+    """Print what is in a bundle, and how to verify it."""
+    included = "".join(f", the {part}" for part, there in parts.items() if there)
+    missing = " and ".join(f"no {part}" for part, there in parts.items() if not there)
+    content = f"{SECRETS_OPENED}{included}{f'; {missing}' * bool(missing)}"
     echo(
-        *wrap_lines(f"{path} holds {head.entries:,} entries, {inside_it}.", indent="  ", first=""),
-        "Whoever gets it can check every release:",
+        *wrap_lines(f"{path} holds {head.entries:,} entries, {content}.", indent="  ", first=""),
+        "Everyone who has it can verify every release:",
         f"  ladderboard verify {path} --head {head.hash.hex()}",
     )

@@ -1,6 +1,6 @@
-"""Commands on a database of boards: shared options, opening, boards and teams.
+"""Commands on a database of boards: shared options, opening it, finding boards and teams.
 
-Whoever can open the database is the organiser: there is nobody who could keep them from it.
+Every user who can open the database acts as the organiser.
 """
 
 import sqlite3
@@ -25,30 +25,30 @@ _SELECT_SLUGS = "SELECT slug FROM board ORDER BY book"
 
 
 def complete_board_names(ctx: Any, incomplete: str) -> list[str]:
-    """Return the boards in the database that was named, if it is a file; it is only looked at."""
+    """Complete the names of the boards in a SQLite database, without writing to it."""
     database = str(ctx.params.get("database") or "").removeprefix("sqlite:///")
     if "://" in database or not Path(database).is_file():
         return []
-    # Nothing is made or brought to a newer format while somebody types: who looks at a file that
-    # nobody has open would leave a log beside it, which might be another's then.
-    beside = all(Path(database + each).exists() for each in ("-wal", "-shm"))
-    how = "mode=ro" if beside else "mode=ro&immutable=1"
-    address = f"file:{quote(str(Path(database).absolute()))}?{how}"
+    # Completion must not create or migrate anything. Opening a file that no process has open would
+    # create a log beside it, unless it is opened as immutable.
+    in_use = all(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-shm"))
+    mode = "mode=ro" if in_use else "mode=ro&immutable=1"
+    address = f"file:{quote(str(Path(database).absolute()))}?{mode}"
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=0.1)) as opened:
-            found = [each for (each,) in opened.execute(_SELECT_SLUGS)]
+        with closing(sqlite3.connect(address, uri=True, timeout=0.1)) as connection:
+            slugs = [slug for (slug,) in connection.execute(_SELECT_SLUGS)]
     except sqlite3.Error:
         return []
-    return [each for each in found if each.startswith(incomplete)]
+    return [slug for slug in slugs if slug.startswith(incomplete)]
 
 
 def _resolve_setting(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Return what was typed, or else what the environment or the settings file says."""
+    """Return the option's value from the command line, the environment or the settings file."""
     name = str(param.name)
     source = context.get_parameter_source(name)
     if context.resilient_parsing or (source is not None and source.name == "COMMANDLINE"):
         return value
-    from ladderboard.server import find_settings  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import find_settings  # noqa: PLC0415 - keeps --help fast
 
     return find_settings(context.params.get("config"), only=(name,))[name]
 
@@ -57,8 +57,8 @@ Config = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        is_eager=True,  # others look into it
-        help="The settings file; the one that LADDERBOARD_CONFIG names if left out.",
+        is_eager=True,  # other options are looked up in it
+        help="The settings file; LADDERBOARD_CONFIG if left out.",
     ),
 ]
 Database = Annotated[
@@ -76,7 +76,7 @@ KeyFile = Annotated[
         metavar="PATH",
         envvar="LADDERBOARD_KEY_FILE",
         callback=_resolve_setting,
-        help="The key file, where the secret side is encrypted.",
+        help="The key file, if the secret side is encrypted.",
     ),
 ]
 Slug = Annotated[
@@ -96,9 +96,9 @@ Folder = Annotated[
 def open_database(
     database: str, key_file: Path | None = None, *, create: bool = False
 ) -> "Iterator[Boards]":
-    """Open the boards of a database, and let go of them at the end."""
+    """Open the boards of a database, and close them at the end."""
     try:
-        from ladderboard.board import open_boards  # noqa: PLC0415 - the help first
+        from ladderboard.board import open_boards  # noqa: PLC0415 - keeps --help fast
     except ImportError as error:
         raise MissingDependency(
             f"Boards need {error.name}: pip install 'ladderboard[server]'."
@@ -112,8 +112,8 @@ def open_database(
 
 
 def open_public_storage(database: str) -> "SqlStorage":
-    """Open a database to look at what is public in it; no key file is needed for that."""
-    from ladderboard.board import open_storage  # noqa: PLC0415 - the help first
+    """Open a database to read its public side, which needs no key file."""
+    from ladderboard.board import open_storage  # noqa: PLC0415 - keeps --help fast
 
     file = _database_file(database)
     if file is not None:
@@ -122,7 +122,7 @@ def open_public_storage(database: str) -> "SqlStorage":
 
 
 def _database_file(database: str) -> Path | None:
-    """Return the file that a database is; None if it is elsewhere."""
+    """Return the file of a SQLite database; None for PostgreSQL."""
     if database.startswith("sqlite:///"):
         return Path(database.removeprefix("sqlite:///"))
     if "://" not in database:
@@ -137,79 +137,80 @@ def _check_database_file(file: Path, *, create: bool) -> None:
         return
     if not create:
         raise InvalidSetting(
-            f"There is no database {file}. One is made with: ladderboard board create DIR, or "
-            f"ladderboard serve DIR. Another one is named with --database or {DATABASE_VARIABLE}."
+            f"There is no database {file}. Create one with: ladderboard board create DIR, or "
+            f"ladderboard serve DIR. Choose another with --database or {DATABASE_VARIABLE}."
         )
     if not file.parent.is_dir():
         raise InvalidSetting(f"There is no directory {file.parent} for the database.")
 
 
 def require_existing_key_file(database: str, key_file: Path | None, *, create: bool) -> None:
-    """Refuse a key file that is not there, where it would be made and fit nothing."""
+    """Raise if an existing database is opened with a key file that does not exist."""
     file = _database_file(database)
-    there = not create or (file is not None and file.exists())
-    if key_file is not None and there and not key_file.exists():
+    exists = not create or (file is not None and file.exists())
+    if key_file is not None and exists and not key_file.exists():
         raise InvalidSetting(
-            f"There is no key file {key_file}; give the one that the database was made with."
+            f"There is no key file {key_file}; give the one that the database was created with."
         )
 
 
 def organiser() -> "Caller":
-    """Return who we are."""
-    from ladderboard.board import Caller, Role  # noqa: PLC0415 - the help must not wait
+    """Return the caller that every command acts as."""
+    from ladderboard.board import Caller, Role  # noqa: PLC0415 - keeps --help fast
 
     return Caller(Role.ORGANISER)
 
 
 def open_board(boards: "Boards", slug: str) -> "Board":
-    """Return a board; where there is none of that name, say which there are."""
+    """Return a board; the error for an unknown name lists the existing boards."""
     try:
         return boards.open(slug)
     except NotFound:
-        there = boards.list()
-        known = f"there is {', '.join(there)}" if there else "there is none yet"
-        raise NotFound(f"There is no board {slug!r:.80} in this database; {known}.") from None
+        existing = ", ".join(boards.list()) or "none yet"
+        raise NotFound(
+            f"There is no board {slug!r:.80} in this database. Boards: {existing}."
+        ) from None
 
 
 def list_teams(board: "Board") -> list[dict[str, Any]]:
-    """Return all teams of a board, with baselines and those that are not shown."""
-    view, found, after = board.as_seen_by(organiser()), [], 0
+    """Return all teams of a board, with baselines and disqualified teams."""
+    view, teams, after = board.as_seen_by(organiser()), [], 0
     while page := view.teams(limit=1000, after=after):
-        found += page
+        teams += page
         after = page[-1]["number"]
-    return found
+    return teams
 
 
 def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[str, Any]:
-    """Return the team with this id, or else with this name."""
-    from ladderboard.board import comparable_name  # noqa: PLC0415 - the help must not wait
+    """Return the team with this id, or else the one with this name."""
+    from ladderboard.board import comparable_name  # noqa: PLC0415 - keeps --help fast
 
-    every = list_teams(board)
-    # Ids first: who takes another team's id for a name must not be taken for it.
-    found = [each for each in every if each["id"] == team]
-    found += [each for each in every if comparable_name(each["name"]) == comparable_name(team)]
-    if not found:
+    teams = list_teams(board)
+    # Ids first: a team named like another team's id must not be mistaken for it.
+    matches = [row for row in teams if row["id"] == team]
+    matches += [row for row in teams if comparable_name(row["name"]) == comparable_name(team)]
+    if not matches:
         raise NotFound(
             f"There is no team {team!r:.80} on {board.slug}; "
-            f"ladderboard team list {board.slug} tells which there are."
+            f"ladderboard team list {board.slug} lists them."
         )
-    if with_token and found[0]["kind"] == "baseline":
-        raise InvalidSetting(f"{found[0]['name']!r:.80} is a baseline, which has no token.")
-    return found[0]
+    if with_token and matches[0]["kind"] == "baseline":
+        raise InvalidSetting(f"{matches[0]['name']!r:.80} is a baseline; baselines have no token.")
+    return matches[0]
 
 
 def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
-    """Return what was made, for its organiser."""
+    """Return lines that describe a new board to its organiser."""
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
-    asked = f" ({rules.asked_baselines} for baselines)" if rules.asked_baselines else ""
-    made = (
-        f"{rules.slug} is made: {public:,} public rows and {private:,} private ones; "
-        f"{rules.questions:,} questions{asked} for at most {rules.teams:,} teams."
+    baselines = f" ({rules.asked_baselines} for baselines)" if rules.asked_baselines else ""
+    summary = (
+        f"{rules.slug} is created: {public:,} public and {private:,} private rows; "
+        f"{rules.questions:,} questions{baselines} for at most {rules.teams:,} teams."
     )
     hidden = "Labels" if rules.takes == "predictions" else "Ids"
     return [
-        *wrap_lines(made, indent="  ", first=""),
+        *wrap_lines(summary, indent="  ", first=""),
         f"{hidden}, noise key and rules are committed to:",
         f"  {board.book.opening['commitment']}",
     ]

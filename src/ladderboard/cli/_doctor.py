@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard._formatting import format_count
 from ladderboard.cli._database import Config
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_err, echo_json, echo_table, wrap_lines
@@ -15,30 +16,29 @@ if TYPE_CHECKING:
 
 
 def settings(*, config: Config = None, as_json: AsJson = False) -> None:
-    """List every setting of a server: its value, where that comes from, and what it means.
+    """List every setting of a server: its value, where the value comes from, and what it means.
 
-    The command line counts before the environment, that before the settings file, and that before
-    the default. Below are the variables that are for others than a server. Passwords and tokens
-    are never shown.
+    The command line takes precedence over the environment, the environment over the settings file,
+    and the file over the default. Environment variables for other commands are listed below.
+    Passwords and tokens are never shown.
     """
     from ladderboard.server import VARIABLES, find_settings, unknown_variables  # noqa: PLC0415
 
-    found = find_settings(config)
-    values = list(found.values.values())
+    resolved = find_settings(config)
+    values = list(resolved.values.values())
     unknown = unknown_variables(os.environ)
     if as_json:
         echo_json(
             {
-                "file": None if found.file is None else str(found.file),
+                "file": None if resolved.file is None else str(resolved.file),
                 "settings": [_describe_setting(value) for value in values],
                 "variables": [_describe_variable(variable) for variable in VARIABLES],
                 "unknown": unknown,
             }
         )
         return
-    echo(
-        f"Settings file: {found.file or 'none; --config FILE or LADDERBOARD_CONFIG names one'}", ""
-    )
+    no_file = "none; --config FILE or LADDERBOARD_CONFIG names one"
+    echo(f"Settings file: {resolved.file or no_file}", "")
     rows: list[tuple[object, ...]]
     rows = [
         (value.setting.name, _format_setting(value), value.source, value.setting.meaning)
@@ -51,34 +51,39 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     echo_err(*unknown)
 
 
-def _describe_setting(each: "Value") -> dict[str, Any]:
-    setting = each.setting
+def _describe_setting(value: "Value") -> dict[str, Any]:
+    setting = value.setting
     return {
         "name": setting.name,
         "variable": setting.variable,
         "option": setting.option,
-        "value": each.shown,
-        "hidden": each.hidden,
-        "from": each.source,
+        "value": value.shown,
+        "hidden": value.hidden,
+        "from": value.source,
         "default": setting.shown(setting.default),
         "meaning": setting.meaning,
     }
 
 
-def _describe_variable(each: "Variable") -> dict[str, Any]:
-    given = os.environ.get(each.name)
-    shown = None if each.secret or not given else _hide_password(given)
-    return {"name": each.name, "set": bool(given), "value": shown, "meaning": each.meaning}
+def _describe_variable(variable: "Variable") -> dict[str, Any]:
+    text = os.environ.get(variable.name)
+    shown = None if variable.secret or not text else _hide_password(text)
+    return {
+        "name": variable.name,
+        "set": bool(text),
+        "value": shown,
+        "meaning": variable.meaning,
+    }
 
 
-def _format_setting(each: "Value") -> str | None:
-    if each.hidden and each.shown is None:
+def _format_setting(value: "Value") -> str | None:
+    if value.hidden and value.shown is None:
         return "set, not shown"
-    return _format_value(each.shown) or None
+    return _format_value(value.shown) or None
 
 
 def _format_value(value: Any) -> str:
-    """Return a value as it is written in the file, without the quotes; none as nothing."""
+    """Return a value as written in the settings file, without quotes; nothing for None."""
     if isinstance(value, list):
         return ", ".join(map(_format_value, value))
     if isinstance(value, bool):
@@ -88,14 +93,15 @@ def _format_value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _format_variable(each: "Variable") -> str | None:
-    if not os.environ.get(each.name):
+def _format_variable(variable: "Variable") -> str | None:
+    text = os.environ.get(variable.name)
+    if not text:
         return None
-    return "set, not shown" if each.secret else _hide_password(os.environ[each.name])
+    return "set, not shown" if variable.secret else _hide_password(text)
 
 
 def _hide_password(value: str) -> str:
-    from ladderboard.server import without_password  # noqa: PLC0415 - the help first
+    from ladderboard.server import without_password  # noqa: PLC0415 - keeps --help fast
 
     return without_password(value)
 
@@ -105,37 +111,39 @@ def doctor(
     config: Config = None,
     database: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The database; as the settings have it if left out."),
+        typer.Option(metavar="URL", help="The database; the one of the settings if left out."),
     ] = None,
     key_file: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The key file; as the settings have it if left out."),
+        typer.Option(metavar="PATH", help="The key file; the one of the settings if left out."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at everything that a server needs, and say what to do.
+    """Check the installation: everything that a server needs, with what to do about problems.
 
     Versions and extras, settings, database, key file, disks, clock, port and limits: one line each,
-    ok, note or problem. It changes nothing, makes no database and brings none up to date, and may
-    run beside a server. The exit code is 1 if there is a problem.
+    ok, note or problem. Nothing is changed: no database is created or migrated. It can run beside a
+    server. The exit code is 1 if there is a problem.
     """
     from ladderboard.server import check_installation  # noqa: PLC0415 - same
 
-    found = []
-    for each in check_installation(config, database=database, key_file=key_file):
-        found.append(each)
-        if not as_json:  # one after another: a database that does not answer takes its time
-            first, indent = f"{each.state:<8} ", " " * 9
-            echo(*wrap_lines(f"{each.about}: {each.said}", indent=indent, first=first))
-            echo(*([] if each.do is None else wrap_lines(each.do, indent=indent)))
-    problems, notes = (sum(each.state == state for each in found) for state in ("problem", "note"))
+    checks = []
+    for check in check_installation(config, database=database, key_file=key_file):
+        checks.append(check)
+        if not as_json:  # print each at once: a database that does not answer takes its time
+            first, indent = f"{check.state:<8} ", " " * 9
+            echo(*wrap_lines(f"{check.about}: {check.said}", indent=indent, first=first))
+            echo(*([] if check.do is None else wrap_lines(check.do, indent=indent)))
+    problems, notes = (
+        sum(check.state == state for check in checks) for state in ("problem", "note")
+    )
     if as_json:
-        echo_json({"ok": not problems, "checks": [each._asdict() for each in found]})
+        echo_json({"ok": not problems, "checks": [check._asdict() for check in checks]})
     else:
-        echo("", f"{_counted(problems, 'problem')}, {_counted(notes, 'note').lower()}.")
+        echo("", f"{_count(problems, 'problem')}, {_count(notes, 'note').lower()}.")
     if problems:
         raise typer.Exit(1)
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number or 'No'} {word}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return format_count(number, noun) if number else f"No {noun}s"

@@ -51,7 +51,7 @@ def _add_experiment(name: str, short: str, sentence: str) -> None:
         seed: Seed = 0,
         repetitions: Repetitions = None,
     ) -> None:
-        from ladderboard import arena  # noqa: PLC0415 - the help must not wait
+        from ladderboard import arena  # noqa: PLC0415 - keeps --help fast
 
         _run_experiment(
             getattr(arena, f"{name}_experiment"),
@@ -129,7 +129,7 @@ def arena(
     repetitions: Repetitions = None,
 ) -> None:
     """Let every analyst play against every mechanism, and compare."""
-    from ladderboard.arena import arena_experiment  # noqa: PLC0415 - the help must not wait
+    from ladderboard.arena import arena_experiment  # noqa: PLC0415 - keeps --help fast
 
     _run_experiment(
         arena_experiment,
@@ -209,7 +209,7 @@ def majority(
     It asks about k random models and submits the vote of those that did well. It has learned
     nothing, so an error below 0.5 is what the holdout gave away.
     """
-    import numpy as np  # noqa: PLC0415 - the help must not wait for it
+    import numpy as np  # noqa: PLC0415 - keeps --help fast
 
     from ladderboard.arena import majority_attack, majority_attack_moments  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ def mcp(
 
     Exit codes: 0 the host has hung up; 2 what was given cannot be used.
     """
-    from ladderboard.adapters.mcp import open_desk, serve  # noqa: PLC0415 - the help must not wait
+    from ladderboard.adapters.mcp import open_desk, serve  # noqa: PLC0415 - keeps --help fast
 
     desk = open_desk(target, folder=folder, ladder=ladder)
     if sys.stdin is None:

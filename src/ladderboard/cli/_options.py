@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, and how they are read.
 
-A passphrase comes from a file, the environment or a prompt, never from the command line: that is
-seen by everybody on the machine, and kept in a shell's history.
+A passphrase comes from a file, the environment or a prompt, never from the command line, which
+every user of the machine can see and which shells save in their history.
 """
 
 import os
@@ -22,33 +22,37 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="One of csv, tsv, parquet, arrow, jsonl, npy; found out if left out.",
+        help="csv, tsv, parquet, arrow, jsonl or npy; detected if left out.",
     ),
 ]
 
 
-def predictions_source(predictions: str, verb: str) -> Any:
-    """Return what to read: a path, or the pipe; ``verb`` is what stands behind one."""
+def predictions_source(predictions: str, example: str) -> Any:
+    """Return where to read predictions: a path, or stdin for ``-``.
+
+    ``example`` is the command of the hint for a missing pipe.
+    """
     if predictions != "-":
         return Path(predictions)
     if sys.stdin is None or sys.stdin.isatty():
         raise InvalidSetting(
-            f"With - predictions come through a pipe, as in: python predict.py | ladderboard {verb}"
+            "With - predictions are read from a pipe, as in: python predict.py | ladderboard "
+            f"{example}"
         )
     return sys.stdin.buffer
 
 
 def require_new_file(path: Path) -> None:
-    """Refuse a name for a new file that is taken, or beside which another file left something."""
+    """Raise if a new file's name is taken, or if SQLite files of another one are beside it."""
     if os.path.lexists(path):
-        raise InvalidSetting(f"{path} is there already; choose another name. Nothing was changed.")
-    for end in ("-wal", "-shm", "-journal"):  # SQLite would read them into the new file
-        if os.path.lexists(f"{path}{end}"):
-            raise InvalidSetting(f"{path}{end} is left from another file; move it away first.")
+        raise InvalidSetting(f"{path} exists already; choose another name. Nothing was changed.")
+    for suffix in ("-wal", "-shm", "-journal"):  # SQLite would read them into the new file
+        if os.path.lexists(f"{path}{suffix}"):
+            raise InvalidSetting(f"{path}{suffix} belongs to another file; move it away first.")
 
 
 def parse_integer(text: str) -> int:
-    """Read a whole number, also written as 1e4, 10_000 or, as plans print it, 10,000.
+    """Read an integer, also written as 1e4, 10_000 or, as plans print it, 10,000.
 
     >>> parse_integer("1e4"), parse_integer("10_000"), parse_integer("10,000")
     (10000, 10000, 10000)
@@ -60,16 +64,16 @@ def parse_integer(text: str) -> int:
     if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
         return int(text.replace(",", ""))
     try:
-        read = float(text.replace("_", ""))
-        if read.is_integer():
-            return int(read)
+        number = float(text.replace("_", ""))
+        if number.is_integer():
+            return int(number)
     except ValueError:
         pass
-    raise typer.BadParameter(f"A whole number is wanted, as in 1000 or 1e3; got {text!r}.")
+    raise typer.BadParameter(f"Expected a whole number, as in 1000 or 1e3; got {text!r}.")
 
 
 def parse_integers(text: str | None) -> list[int] | None:
-    """Read whole numbers with commas between.
+    """Read integers separated by commas; None stays None.
 
     >>> parse_integers("1000,1e4")
     [1000, 10000]
@@ -77,30 +81,30 @@ def parse_integers(text: str | None) -> list[int] | None:
     return None if text is None else [parse_integer(part) for part in text.split(",")]
 
 
-PASSPHRASE_VARIABLE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - where it is found
+PASSPHRASE_VARIABLE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - the variable's name
 _MAX_PASSPHRASE_BYTES = 4096
 
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="A file with the passphrase on its first line; LADDERBOARD_PASSPHRASE, or a question, "
-        "if left out.",
+        help="A file with the passphrase on its first line; LADDERBOARD_PASSPHRASE, or a "
+        "prompt, if left out.",
     ),
 ]
 
-PublicKey = Annotated[  # in place of one
+PublicKey = Annotated[  # instead of a passphrase
     str | None,
     typer.Option(
-        metavar="KEY", help="Encrypt to a public key, or one in a file; see board keygen."
+        metavar="KEY", help="Encrypt to this public key, or the one in this file; see board keygen."
     ),
 ]
 
 
 def read_passphrase(file: Path | None = None, *, new: bool = False) -> str:
-    """Return the first line of a file, what the environment says, or what a person types.
+    """Return the passphrase from a file's first line, the environment or a prompt.
 
-    A ``new`` one is asked for twice.
+    A ``new`` one is prompted for twice.
     """
     if file is not None:
         return _read_passphrase_file(file)
@@ -108,8 +112,8 @@ def read_passphrase(file: Path | None = None, *, new: bool = False) -> str:
         return os.environ[PASSPHRASE_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
-            "A passphrase is needed, and nobody is here to type it: put it into a file and name "
-            f"that with --passphrase-file, or into {PASSPHRASE_VARIABLE}."
+            "A passphrase is needed, and stdin is not a terminal: write it to a file and name "
+            f"that with --passphrase-file, or set {PASSPHRASE_VARIABLE}."
         )
     typed: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
     return typed
@@ -118,16 +122,19 @@ def read_passphrase(file: Path | None = None, *, new: bool = False) -> str:
 def _read_passphrase_file(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            held = opened.read(_MAX_PASSPHRASE_BYTES + 1)
+            content = opened.read(_MAX_PASSPHRASE_BYTES + 1)
     except OSError as error:
         raise InvalidSetting(f"{file} cannot be read: {error.strerror}.") from None
     try:
-        words = held.partition(b"\n")[0].removesuffix(b"\r").decode()
+        passphrase = content.partition(b"\n")[0].removesuffix(b"\r").decode()
     except ValueError:
-        words = ""
-    if not words or len(held) > _MAX_PASSPHRASE_BYTES:
-        raise InvalidSetting(f"{file} must hold a passphrase on its first line, and be short.")
-    return words
+        passphrase = ""
+    if not passphrase or len(content) > _MAX_PASSPHRASE_BYTES:
+        raise InvalidSetting(
+            f"{file} must hold a passphrase on its first line, and at most "
+            f"{_MAX_PASSPHRASE_BYTES:,} bytes."
+        )
+    return passphrase
 
 
 InspectLog = Annotated[
@@ -156,14 +163,14 @@ MetricOfLog = Annotated[
 def read_scores(
     inspect: Path | None, lm_eval: Path | None, metric: str | None = None
 ) -> "Scores | None":
-    """Return the scores of the log that was named, None where none was."""
+    """Return the scores from the log given by an option; None without one."""
     if inspect is not None and lm_eval is not None:
         raise InvalidSetting("Give one log, with --inspect or with --lm-eval.")
     name, comma, which = (metric or "").partition(",")
     if metric is not None and not (name and bool(which) is bool(comma)):
         raise InvalidSetting(f"--metric is a name, or two as in acc,none; got {metric!r:.80}.")
     if inspect is not None:
-        from ladderboard.adapters.inspect import read_log  # noqa: PLC0415 - only where wanted
+        from ladderboard.adapters.inspect import read_log  # noqa: PLC0415 - only if needed
 
         return read_log(inspect, metric=name or None, reducer=which or None)
     if lm_eval is not None:
@@ -171,5 +178,5 @@ def read_scores(
 
         return read_samples(lm_eval, metric=name or "acc", filter=which or None)
     if metric is not None:
-        raise InvalidSetting("--metric is of a log; name one with --inspect or --lm-eval.")
+        raise InvalidSetting("--metric needs a log; give one with --inspect or --lm-eval.")
     return None

@@ -19,9 +19,9 @@ from ladderboard._formatting import printable
 from ladderboard.errors import BrokenLedger, InvalidInput, LadderboardError, Problem
 
 _MAX_WIDTH, _MIN_WIDTH = 100, 24  # characters in a line
-_TIME_SUFFIX = "(UTC)"  # how the heads of times end
+_TIME_SUFFIX = "(UTC)"  # how the headers of columns of times end
 _COLUMN_GAP = 2  # characters between columns
-_MIN_CUT_WIDTH = 12  # characters for the column that is cut
+_MIN_CUT_WIDTH = 12  # characters, at least, for the column that is shortened
 
 # Codes under --json are a contract: a class that was renamed keeps its code.
 _JSON_CODES = {
@@ -35,10 +35,10 @@ _JSON_CODES = {
 
 
 def echo(*lines: str) -> None:
-    """Print lines, with whatever a terminal might obey escaped: some words come from elsewhere.
+    """Print lines on stdout, with control characters escaped: some of the text is not ours.
 
-    Whoever reads us may have gone, as ``| head`` does; then nothing is left to say. What was done
-    stays done, and the exit code still tells it.
+    A reader that has gone, as with ``| head``, is not an error: the exit code still reports what
+    was done.
     """
     try:
         for line in lines:
@@ -49,17 +49,17 @@ def echo(*lines: str) -> None:
 
 
 def echo_err(*lines: str) -> None:
-    """Print lines on stderr, where stdout holds one thing alone, for a shell to take."""
+    """Print lines on stderr, so that stdout holds only what a shell may want to capture."""
     for line in lines:
         print(printable(line), file=sys.stderr)  # noqa: T201
 
 
-def echo_secret(what: str, secret: str) -> None:
-    """Print something that is told once, alone on stdout; what it is goes to stderr."""
+def echo_secret(label: str, secret: str) -> None:
+    """Print a secret alone on stdout, and what it is on stderr."""
     if sys.stdout.isatty():
-        echo_err(f"{what}, which is not shown again:")
+        echo_err(f"{label}, which is not shown again:")
     else:
-        echo_err(f"{what} went to standard output and is not shown again.")
+        echo_err(f"{label} went to standard output and is not shown again.")
     echo(secret)
 
 
@@ -69,15 +69,15 @@ def echo_json(content: dict[str, Any]) -> None:
 
 
 def echo_json_error(
-    code: str, message: str, problems: tuple[Problem, ...] = (), **more: Any
+    code: str, message: str, problems: tuple[Problem, ...] = (), **fields: Any
 ) -> None:
-    """Tell a machine what was refused and why."""
-    listed = [{**vars(problem), "ids": list(problem.ids)} for problem in problems]
-    echo_json({"error": {"code": code, "message": message, "problems": listed, **more}})
+    """Print an error as one JSON object."""
+    items = [{**vars(problem), "ids": list(problem.ids)} for problem in problems]
+    echo_json({"error": {"code": code, "message": message, "problems": items, **fields}})
 
 
 def exit_with_error(error: LadderboardError, code: int = 2, *, as_json: bool = False) -> NoReturn:
-    """Say what was refused and why, and exit: to a person on stderr, one line for each problem."""
+    """Print an error and exit: on stderr, one line for each problem, or as JSON on stdout."""
     problems = error.problems if isinstance(error, InvalidInput) else ()
     if as_json:
         # Subclasses outside errors.py have the code of the exported class above them.
@@ -85,8 +85,8 @@ def exit_with_error(error: LadderboardError, code: int = 2, *, as_json: bool = F
             base for base in type(error).__mro__ if base.__module__ == errors.__name__
         ).__name__
         name = _JSON_CODES.get(exported) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exported).lower()
-        more = {"entry": error.entry} if isinstance(error, BrokenLedger) else {}
-        echo_json_error(name, str(error), problems, **more)
+        fields = {"entry": error.entry} if isinstance(error, BrokenLedger) else {}
+        echo_json_error(name, str(error), problems, **fields)
     else:
         lines = str(error).splitlines() if len(problems) > 1 else [" ".join(str(error).split())]
         print("ladderboard:", "\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201
@@ -94,12 +94,12 @@ def exit_with_error(error: LadderboardError, code: int = 2, *, as_json: bool = F
 
 
 def terminal_width() -> int:
-    """Return how wide to write: the terminal, within reason; 80 in a pipe."""
+    """Return the width to write in: the terminal's, between 24 and 100; 80 in a pipe."""
     return min(max(shutil.get_terminal_size().columns, _MIN_WIDTH), _MAX_WIDTH)
 
 
 def wrap_lines(text: str, *, indent: str = "", first: str | None = None) -> list[str]:
-    """Return a sentence in lines that fit; nothing is broken that has no spaces."""
+    """Return a text in lines that fit the terminal; words are never broken."""
     return textwrap.wrap(
         printable(text),
         terminal_width(),
@@ -110,13 +110,13 @@ def wrap_lines(text: str, *, indent: str = "", first: str | None = None) -> list
     )
 
 
-def format_minute(moment: str | None) -> str | None:
-    """Return a time as a table shows it, in UTC and to the minute.
+def format_minute(time: str | None) -> str | None:
+    """Return an ISO 8601 time for a table, to the minute.
 
     >>> format_minute("2027-01-31T23:59:59Z")
     '2027-01-31 23:59'
     """
-    return None if moment is None else f"{moment[:10]} {moment[11:16]}"
+    return None if time is None else f"{time[:10]} {time[11:16]}"
 
 
 def echo_table(
@@ -126,48 +126,48 @@ def echo_table(
     right: tuple[str, ...] = (),
     cut: str = "",
 ) -> None:
-    """Print rows under a head; the columns named in ``right`` end together, as numbers do.
+    """Print a table with a header; the columns named in ``right`` are aligned to the right.
 
-    On a terminal the column ``cut`` gets what room the others leave it. Cells may come from
-    anybody: what a terminal would obey is escaped.
+    On a terminal the column ``cut`` is shortened to the width that the others leave. Control
+    characters in cells are escaped.
     """
     head = tuple(map(printable, head))
-    cells = [tuple("-" if each is None else printable(each) for each in row) for row in rows]
-    numbers = {at for at, name in enumerate(head) if name in right}
+    cells = [tuple("-" if cell is None else printable(cell) for cell in row) for row in rows]
+    right_columns = {index for index, name in enumerate(head) if name in right}
     if sys.stdout.isatty():
-        _draw_table(head, cells, numbers, cut)
+        _draw_table(head, cells, right_columns, cut)
         return
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in (head, *cells):
-        told = [
-            each.rjust(width) if at in numbers else each.ljust(width)
-            for at, (each, width) in enumerate(zip(row, widths, strict=True))
+        padded = [
+            cell.rjust(width) if index in right_columns else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        echo("  ".join(told).rstrip())
+        echo("  ".join(padded).rstrip())
 
 
 def _draw_table(
-    head: tuple[str, ...], rows: list[tuple[str, ...]], numbers: set[int], cut: str
+    head: tuple[str, ...], rows: list[tuple[str, ...]], right_columns: set[int], cut: str
 ) -> None:
-    from rich import cells  # noqa: PLC0415 - only where there is a terminal
-    from rich.box import SIMPLE  # noqa: PLC0415 - only where there is a terminal
+    from rich import cells  # noqa: PLC0415 - only for a terminal
+    from rich.box import SIMPLE  # noqa: PLC0415 - only for a terminal
     from rich.console import Console  # noqa: PLC0415 - same
     from rich.table import Table  # noqa: PLC0415 - same
 
     console = Console(highlight=False, markup=False)
     widths = [max(map(cells.cell_len, column)) for column in zip(head, *rows, strict=True)]
     others = sum(width for name, width in zip(head, widths, strict=True) if name != cut)
-    room = max(console.width - others - _COLUMN_GAP * len(head), _MIN_CUT_WIDTH)
+    cut_width = max(console.width - others - _COLUMN_GAP * len(head), _MIN_CUT_WIDTH)
     table = Table(box=SIMPLE, pad_edge=False)
-    for at, name in enumerate(head):
-        # What is copied or compared stays in one piece, and so do times.
-        whole = at == 0 or at in numbers or name.endswith(_TIME_SUFFIX)
+    for index, name in enumerate(head):
+        # Names to copy, numbers and times stay on one line.
+        one_line = index == 0 or index in right_columns or name.endswith(_TIME_SUFFIX)
         table.add_column(
             name,
-            justify="right" if at in numbers else "left",
-            no_wrap=whole or name == cut,
+            justify="right" if index in right_columns else "left",
+            no_wrap=one_line or name == cut,
             overflow="ellipsis" if name == cut else "fold",
-            max_width=room if name == cut else None,
+            max_width=cut_width if name == cut else None,
         )
     for row in rows:
         table.add_row(*row)
@@ -175,15 +175,15 @@ def _draw_table(
 
 
 def format_csv(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    """Return rows under a head, as spreadsheets read them; text from outside stays text there."""
-    from ladderboard.files import plain_cell  # noqa: PLC0415 - the help must not wait
+    """Return a table as CSV; cells that a spreadsheet would run as a formula are escaped."""
+    from ladderboard.files import plain_cell  # noqa: PLC0415 - keeps --help fast
 
     out = io.StringIO(newline="")
     write = csv.writer(out, lineterminator="\n")
     write.writerow(head)
     for row in rows:
         write.writerow(
-            [plain_cell(each) if isinstance(each, str) else _format_cell(each) for each in row]
+            [plain_cell(cell) if isinstance(cell, str) else _format_cell(cell) for cell in row]
         )
     return out.getvalue()
 
@@ -194,26 +194,26 @@ def _format_cell(value: object) -> object:
 
 @contextmanager
 def verification_progress(*, quiet: bool) -> Iterator[Callable[[int, int | None], object] | None]:
-    """Give what hears how many entries of how many were checked; None where nobody watches."""
+    """Yield a callback for (checked, total) entries, or None when stderr is not a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+    from rich.console import Console  # noqa: PLC0415 - only for a terminal
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
     columns = (TextColumn("Checking"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
 def upload_progress(*, quiet: bool) -> Iterator[Callable[[int, int], object] | None]:
-    """Give what hears how many bytes of how many were sent; None where nobody watches."""
+    """Yield a callback for (sent, total) bytes, or None when stderr is not a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+    from rich.console import Console  # noqa: PLC0415 - only for a terminal
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
@@ -221,33 +221,33 @@ def upload_progress(*, quiet: bool) -> Iterator[Callable[[int, int], object] | N
         task = bar.add_task("Sending", total=None)
 
         def show(sent: int, total: int) -> None:
-            said = "Sending" if sent < total else "Waiting for the answer"
-            bar.update(task, completed=sent, total=total, description=said, refresh=sent == total)
+            label = "Sending" if sent < total else "Waiting for the answer"
+            bar.update(task, completed=sent, total=total, description=label, refresh=sent == total)
 
         yield show
 
 
 def program_command() -> str:
-    """Return how to call this very program from a shell in this directory."""
+    """Return how to start this program from a shell in the current directory."""
     started = Path(sys.argv[0])
     if started.stem != "ladderboard" or not started.exists():
         return f"{python_command()} -m ladderboard"
-    found = shutil.which("ladderboard")
-    if found is not None and Path(found).resolve() == started.resolve():
+    on_path = shutil.which("ladderboard")
+    if on_path is not None and Path(on_path).resolve() == started.resolve():
         return "ladderboard"
     return shlex.quote(str(relative_to_cwd(started)))
 
 
 def python_command() -> str:
-    """Return the interpreter that has what we have."""
-    here = Path(sys.executable)
-    found = shutil.which("python")
-    # Not resolved: an environment's interpreter is a link to one that has nothing installed.
-    return "python" if found == str(here) else shlex.quote(str(relative_to_cwd(here)))
+    """Return how to start this interpreter, with the packages installed for it, from a shell."""
+    executable = Path(sys.executable)
+    on_path = shutil.which("python")
+    # Not resolved: a virtual environment's interpreter is a link to one without its packages.
+    return "python" if on_path == str(executable) else shlex.quote(str(relative_to_cwd(executable)))
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """Return a path from here, if it lies below."""
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
-    here = Path.cwd()
-    return whole.relative_to(here) if whole.is_relative_to(here) else whole
+    """Return a path relative to the current directory if it lies below it, else an absolute one."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - without following links
+    cwd = Path.cwd()
+    return absolute.relative_to(cwd) if absolute.is_relative_to(cwd) else absolute

@@ -42,7 +42,7 @@ def plan(
     The answer can be promised before the data, whatever is asked. Below it stands what other ways
     to answer would cost.
     """
-    from ladderboard.bounds import plan as find  # noqa: PLC0415 - the help must not wait for it
+    from ladderboard.bounds import plan as find  # noqa: PLC0415 - keeps --help fast
 
     given = {"--n": n, "--questions": questions, "--error": error}
     names = [name for name, value in given.items() if value is not None]
@@ -53,7 +53,7 @@ def plan(
         )
     found = find(n, questions, error, beta)
     if plot is not None:
-        from ladderboard.arena import plan_figure  # noqa: PLC0415 - only where it is wanted
+        from ladderboard.arena import plan_figure  # noqa: PLC0415 - only if needed
 
         plan_figure(found, plot)
     if as_json:
@@ -66,7 +66,7 @@ def plan(
 
 def _print_table(sentence: str, table: list[tuple[str, ...]]) -> None:
     """Print for a person: the last column wraps within itself."""
-    from rich.box import SIMPLE  # noqa: PLC0415 - only where there is a terminal
+    from rich.box import SIMPLE  # noqa: PLC0415 - only for a terminal
     from rich.console import Console  # noqa: PLC0415 - same
     from rich.table import Table  # noqa: PLC0415 - same
 
@@ -129,7 +129,7 @@ def calibrate(
     bias is chosen; the runners-up show what was traded. ShakyLadder.calibrated has a table of
     results for most sizes.
     """
-    from ladderboard import arena  # noqa: PLC0415 - the help must not wait
+    from ladderboard import arena  # noqa: PLC0415 - keeps --help fast
 
     sizes = [parse_integers(each) or [] for each in (n, questions, teams)]
     if out is not None:

@@ -1,7 +1,7 @@
-"""Running a command: exit codes, refusals for machines, and fast parsing of plain command lines.
+"""Running a command: exit codes, errors as JSON, and fast parsing of simple command lines.
 
-Typer checks values with pydantic, whose import takes longer than a question. A line in which
-nothing is unusual is read here; of any other nothing is returned, and Typer says what it thinks.
+Typer checks values with pydantic, whose import takes longer than `guard ask` itself. Command lines
+without anything unusual are parsed here; all others are left to Typer and its messages.
 """
 
 import gc
@@ -39,8 +39,8 @@ from ladderboard.errors import (
 )
 
 _REFUSED, _STORAGE, _INTERNAL_ERROR, _INTERRUPTED = 2, 4, 70, 130  # 70: as sysexits.h has it
-# The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
-# file that is there is the file's.
+# The first match counts. A wrong key file is a mistake on the command line (2); other faults of an
+# existing file are storage errors (4).
 _EXIT_CODES: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ((WrongKey,), 2),
     ((BudgetSpent, NotOpen, SessionClosed, RateLimited), 3),
@@ -57,16 +57,16 @@ _EXIT_CODES: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
         _STORAGE,
     ),
 )
-# What Typer raises for a line that it cannot read; it has had several homes.
+# Raised by Typer for an invalid command line; where it can be imported from depends on the version.
 _ClickException: Any = next(
-    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 _PARSERS: dict[Any, Callable[[str], Any]] = {str: str, Path: Path, float: float}
 
 
 def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
-    """Run a verb and exit; under ``--json`` whatever comes of it is one JSON object."""
-    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+    """Run a command and exit; with ``--json`` the outcome is one JSON object, errors included."""
+    for stream in (sys.stdout, sys.stderr):  # file names may hold undecodable bytes
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     end = words.index("--") if "--" in words else len(words)
     as_json = "--json" in words[:end]
@@ -87,19 +87,19 @@ def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
             code = _STORAGE
             exit_with_error(full, code, as_json=as_json and error.filename is not None)
         else:
-            # Not 1, which is Python's own: it would say that a model is no better.
+            # Not 1, Python's default: for `guard ask` it means that the model did not improve.
             code = _INTERNAL_ERROR
-            told = traceback.format_exc().splitlines()
-            print("\n".join(map(printable, told)), file=sys.stderr)  # noqa: T201
+            lines = traceback.format_exc().splitlines()
+            print("\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201
             if as_json:
                 echo_json_error("fault", f"This should not happen: {type(error).__name__}.")
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
-        gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
+        gc.freeze()  # skip the collection at exit: it takes a fifth of the run
     sys.exit(code)
 
 
 def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
-    """Run a worker of a server, if this is one, and exit; all that it says goes to the log."""
+    """If this process is a server's worker, run it and exit; its output goes to the log."""
     from ladderboard.server import (  # noqa: PLC0415
         is_worker,
         worker_log,
@@ -111,16 +111,16 @@ def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code of a verb that ended so."""
+    """Return the exit code of a command that raised this."""
     if not isinstance(error, LadderboardError):
         return _INTERNAL_ERROR
     return next((code for kinds, code in _EXIT_CODES if isinstance(error, kinds)), _REFUSED)
 
 
 def _disk_error(error: OSError) -> LadderboardError | None:
-    """Return what to say of a disk that is full or may only be read; None if it is neither.
+    """Return the error for a disk that is full or read-only; None for any other error.
 
-    It may be that of standard output, which has no name, and where nothing more can be said.
+    A full disk may be that of standard output; then nothing more is written to it.
     """
     failed = storage_error(error, f"{error.filename or 'Standard output'} cannot be written")
     if type(failed) is StorageFailed:
@@ -128,91 +128,95 @@ def _disk_error(error: OSError) -> LadderboardError | None:
     if error.filename is not None:
         return failed
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return type(failed)(f"{failed} What was done stays done; the same again costs nothing.")
+    return type(failed)(f"{failed} Nothing is lost; repeating the command costs no question.")
 
 
 def _run_parsed(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
-    verb = find_simple_command(words[1:2]) if words[0] == "guard" else None
-    given = None if verb is None else parse_simple_arguments(verb, words[2:])
-    if verb is None or given is None:
+    command = find_simple_command(words[1:2]) if words[0] == "guard" else None
+    arguments = None if command is None else parse_simple_arguments(command, words[2:])
+    if command is None or arguments is None:
         return app(words, prog_name="ladderboard", standalone_mode=not as_json) or 0
     try:
-        verb(**given)
+        command(**arguments)
     except typer.Exit as done:
         return done.exit_code
     return 0
 
 
-def parse_simple_arguments(verb: Callable[..., None], words: list[str]) -> dict[str, Any] | None:
-    """Return the arguments with which to call a verb; None where Typer must look at the line.
+def parse_simple_arguments(command: Callable[..., None], words: list[str]) -> dict[str, Any] | None:
+    """Return the arguments to call a command with; None if Typer has to parse the line.
 
     >>> from typing import Annotated
     >>> import typer
-    >>> def verb(
+    >>> def command(
     ...     file: Annotated[Path, typer.Argument()],
     ...     *,
     ...     training: Annotated[float | None, typer.Option()] = None,
     ...     as_json: Annotated[bool, typer.Option("--json")] = False,
     ... ) -> None: ...
-    >>> parse_simple_arguments(verb, ["a.db", "--training=0.5", "--json"])
+    >>> parse_simple_arguments(command, ["a.db", "--training=0.5", "--json"])
     {'file': PosixPath('a.db'), 'training': 0.5, 'as_json': True}
-    >>> parse_simple_arguments(verb, ["a.db", "--trainig", "0.5"]), parse_simple_arguments(verb, [])
-    (None, None)
+    >>> parse_simple_arguments(command, ["a.db", "--trainig", "0.5"]) is None
+    True
+    >>> parse_simple_arguments(command, []) is None
+    True
     """
     try:
-        return _parse_arguments(verb, words)
+        return _parse_arguments(command, words)
     except InvalidSetting:
         raise
-    except Exception:  # noqa: BLE001 - whatever it is, Typer will say it better
+    except Exception:  # noqa: BLE001 - Typer has the better message
         return None
 
 
 class _Parameters(NamedTuple):
-    """What a verb takes: by place, by option, and what it cannot do without."""
+    """The parameters of a command: positional, options, and the names of required ones."""
 
-    places: list[tuple[str, Callable[[str], Any]]]
+    positional: list[tuple[str, Callable[[str], Any]]]
     options: dict[str, tuple[str, Callable[[str], Any]]]
-    needed: set[str]
+    required: set[str]
 
 
-def _inspect_parameters(verb: Callable[..., None]) -> _Parameters:
-    wanted = _Parameters([], {}, set())
-    for name, parameter in inspect.signature(verb).parameters.items():
+def _inspect_parameters(command: Callable[..., None]) -> _Parameters:
+    parameters = _Parameters([], {}, set())
+    for name, parameter in inspect.signature(command).parameters.items():
         kind, info = get_args(parameter.annotation)
-        reads = (name, _value_parser(kind, info))
+        entry = (name, _value_parser(kind, info))
         if parameter.default is parameter.empty:
-            wanted.needed.add(name)
+            parameters.required.add(name)
         if isinstance(info, ArgumentInfo):
-            wanted.places.append(reads)
+            parameters.positional.append(entry)
         else:
-            # In an annotation the first name that an option is given stands where defaults do.
-            given = [each for each in (info.default, *(info.param_decls or ())) if each is not ...]
-            wanted.options.update(dict.fromkeys(given or [f"--{name.replace('_', '-')}"], reads))
-    return wanted
+            # Inside Annotated the first name of an option is in ``default``.
+            names = [word for word in (info.default, *(info.param_decls or ())) if word is not ...]
+            parameters.options.update(
+                dict.fromkeys(names or [f"--{name.replace('_', '-')}"], entry)
+            )
+    return parameters
 
 
-def _parse_arguments(verb: Callable[..., None], words: list[str]) -> dict[str, Any]:
-    places, options, needed = _inspect_parameters(verb)
-    found: dict[str, Any] = {}
+def _parse_arguments(command: Callable[..., None], words: list[str]) -> dict[str, Any]:
+    positional, options, required = _inspect_parameters(command)
+    arguments: dict[str, Any] = {}
     rest = iter(words)
     for word in rest:
         if word == "-" or not word.startswith("-"):
-            name, reader = places.pop(0)
-            found[name] = reader(word)
+            name, parse = positional.pop(0)
+            arguments[name] = parse(word)
             continue
         option, equals, value = word.partition("=")
-        name, reader = options[option]
-        if name in found or (reader is _parse_flag and equals):
+        name, parse = options[option]
+        if name in arguments or (parse is _parse_flag and equals):
             raise ValueError(word)
-        if not equals and reader is not _parse_flag:
+        if not equals and parse is not _parse_flag:
             value = next(rest)
             if value.startswith("--"):
-                # Typer would take it for the value, and a gate, say, would silently be none.
-                raise InvalidSetting(f"{option} needs a value, and {value} is an option.")
-        found[name] = reader(value)
-    if not needed <= set(found):
+                # Typer would take it for the value, and --fail-unless-improved, say, would be lost.
+                raise InvalidSetting(f"{option} needs a value; {value} is an option.")
+        arguments[name] = parse(value)
+    if not required <= set(arguments):
         raise LookupError
-    return found
+    return arguments
 
 
 def _value_parser(kind: Any, info: ArgumentInfo | OptionInfo) -> Callable[[str], Any]:
@@ -220,8 +224,8 @@ def _value_parser(kind: Any, info: ArgumentInfo | OptionInfo) -> Callable[[str],
         return info.parser
     if kind is bool:
         return _parse_flag
-    (plain,) = [get_arg for get_arg in get_args(kind) or (kind,) if get_arg is not NoneType]
-    return _PARSERS[plain]
+    (type_,) = [arg for arg in get_args(kind) or (kind,) if arg is not NoneType]
+    return _PARSERS[type_]
 
 
 def _parse_flag(_: str) -> bool:

@@ -137,20 +137,20 @@ def _settings_for_url(server: Any, url: str | None) -> Any:
 
 
 def _serving_settings(found: "ResolvedSettings", by_url: Any) -> Any:
-    from ladderboard.server import make_serving  # noqa: PLC0415 - the help first
+    from ladderboard.server import make_serving  # noqa: PLC0415 - keeps --help fast
 
     return make_serving(found, by_url)
 
 
 def _server_log(to: TextIO | None) -> Any:
-    from ladderboard.server import ServerLog, machine_time  # noqa: PLC0415 - the help first
+    from ladderboard.server import ServerLog, machine_time  # noqa: PLC0415 - keeps --help fast
 
     return ServerLog(to, machine_time)
 
 
 def _warn_about_unknown_variables(to: TextIO | None) -> None:
     """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
-    from ladderboard.server import unknown_variables  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import unknown_variables  # noqa: PLC0415 - keeps --help fast
 
     for said in unknown_variables(os.environ):
         if sys.stderr.isatty():
@@ -161,7 +161,7 @@ def _warn_about_unknown_variables(to: TextIO | None) -> None:
 
 def _check_port_free(how: Any) -> None:
     """Refuse a port that is taken before anything is made, which could not be served."""
-    from ladderboard.server import check_port_free  # noqa: PLC0415 - the help first
+    from ladderboard.server import check_port_free  # noqa: PLC0415 - keeps --help fast
 
     check_port_free(how.host, how.port)
 
@@ -179,7 +179,7 @@ def _import_server() -> Any:
 
 def _read_folders(folders: list[Path]) -> "list[BoardFolder]":
     """Return what is in all folders, before anything is made of one."""
-    from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import read_folder  # noqa: PLC0415 - keeps --help fast
 
     contents = [read_folder(folder) for folder in folders]
     slugs = [content.rules.slug for content in contents]
@@ -217,11 +217,7 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
 
 
 def _echo_welcome(
-    boards: "Boards",
-    contents: "list[BoardFolder]",
-    url: str,
-    token: str | None,
-    found: "ResolvedSettings",
+    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "ResolvedSettings"
 ) -> None:
     way = DatabaseAccess(found["database"], found["key_file"], found.file)
     folders = {content.rules.slug: content for content in contents}
@@ -271,7 +267,7 @@ def format_welcome(
 
 def organiser_token_command(way: DatabaseAccess) -> str:
     """Return what to type for another organiser's token."""
-    from ladderboard.server import CONFIG  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import CONFIG  # noqa: PLC0415 - keeps --help fast
 
     exports, key, _ = _shell_setup(way)
     before = [export.replace(f"export {DATABASE_VARIABLE}=", "--database ") for export in exports]
@@ -285,7 +281,7 @@ def _shell_setup(way: DatabaseAccess) -> tuple[list[str], str, bool]:
 
     A password is not shown: whoever gave it must give it again.
     """
-    from ladderboard.server import CONFIG, find_settings, has_password  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import CONFIG, find_settings, has_password  # noqa: PLC0415 - keeps --help fast
 
     database, key_file, config = way
     names = ("database", "key_file")
@@ -302,7 +298,7 @@ def _shell_setup(way: DatabaseAccess) -> tuple[list[str], str, bool]:
 
 def format_farewell(database: str) -> str:
     """Return what to say at the end."""
-    from ladderboard.server import has_password  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import has_password  # noqa: PLC0415 - keeps --help fast
 
     where = "the database" if has_password(database) else database
     return f"Stopped; everything is kept in {where}."
@@ -353,7 +349,7 @@ def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
 
 def _unused_team_name(board: "Board") -> str | None:
     """Return a name that no team has yet; None if all places are taken."""
-    from ladderboard.board import comparable_name  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import comparable_name  # noqa: PLC0415 - keeps --help fast
 
     every = list_teams(board)
     taken = {comparable_name(each["name"]) for each in every}

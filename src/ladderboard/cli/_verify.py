@@ -1,4 +1,4 @@
-"""``ladderboard verify``: recompute a bundle, or find one's own answer in a ledger."""
+"""``ladderboard verify``: recompute a bundle, and find a receipt's entry in a ledger."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ def verify(
     bundle: Annotated[
         Path | None,
         typer.Argument(
-            metavar="BUNDLE", help="What was opened at the close; or a ledger, an entry a line."
+            metavar="BUNDLE", help="The bundle written at the close; or a public ledger."
         ),
     ] = None,
     *,
@@ -33,23 +33,23 @@ def verify(
     ] = None,
     head: Annotated[
         list[str] | None,
-        typer.Option(metavar="HASH", help="A head kept from before; may be given several times."),
+        typer.Option(metavar="HASH", help="A head noted earlier; may be given several times."),
     ] = None,
     commitment: Annotated[
         str | None,
-        typer.Option(metavar="HASH", help="The commitment that was announced at the start."),
+        typer.Option(metavar="HASH", help="The commitment published at the start."),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="RECEIPT",
-            help="A receipt, or the file in which submit keeps them; may be given several times.",
+            help="A receipt, or the file of receipts that submit writes; may be repeated.",
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:NAME", help="The loss, where it is the owner's own and you trust it."
+            metavar="MODULE:NAME", help="The code of a custom loss; it is run, so trust it first."
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
@@ -57,68 +57,67 @@ def verify(
 ) -> None:
     """Recompute everything in a bundle: the chain, the noise, every release.
 
-    Where labels and submissions are in it, every risk and the final ranking too. No database is
-    needed, and nothing that the bundle names is run. A head or a receipt kept from before excludes
-    that the whole history was written anew. The first entry that differs is named.
+    With labels and submissions in it, every risk and the final ranking too. No database is needed,
+    and no code that the bundle names is run. A head or a receipt from before proves that the
+    history was not rewritten as a whole. The first entry that differs is named.
 
-    Exit codes: 0 nothing differs; 2 the command cannot be used; 4 something differs, or a file
-    cannot be read.
+    Exit codes: 0 nothing differs; 2 invalid arguments; 4 something differs, or a file cannot be
+    read.
     """
-    from ladderboard.verify import read_receipts, verify_bundle  # noqa: PLC0415 - the help must not wait
+    from ladderboard.verify import read_receipts, verify_bundle  # noqa: PLC0415 - keeps --help fast
 
     if (bundle is None) == (ledger is None):
         raise InvalidSetting(
-            "Name one file to check: a bundle, or a ledger (--ledger); as in: ladderboard verify "
+            "Name one file to verify: a bundle, or a ledger (--ledger); as in: ladderboard verify "
             "digits.bundle --head HASH"
         )
     path = bundle or ledger or Path()
-    receipts = [read_receipt for file in receipt or () for read_receipt in read_receipts(file)]
-    with verification_progress(quiet=quiet or as_json) as watch:
-        found = verify_bundle(
+    receipts = [opening for file in receipt or () for opening in read_receipts(file)]
+    with verification_progress(quiet=quiet or as_json) as on_progress:
+        result = verify_bundle(
             path,
             heads=head or (),
             receipts=receipts,
             commitment=commitment,
             loss=_load_loss(loss),
-            on_progress=watch,
+            on_progress=on_progress,
         )
     if as_json:
-        echo_json({"file": str(path), **found.describe()})
+        echo_json({"file": str(path), **result.describe()})
     else:
-        _echo_result(found)
+        _echo_result(result)
 
 
-def _load_loss(named: str | None) -> "Loss | None":
-    if named is None:
+def _load_loss(name: str | None) -> "Loss | None":
+    if name is None:
         return None
-    from ladderboard.losses import loss  # noqa: PLC0415 - only where it is wanted
+    from ladderboard.losses import loss  # noqa: PLC0415 - only if needed
 
-    return loss(named)
+    return loss(name)
 
 
-def _echo_result(found: "VerificationResult") -> None:
-
-    echo(str(found))
-    for receipt in found.receipts:
-        echo(*wrap_lines(_describe_receipt(receipt), indent="  "))
+def _echo_result(result: "VerificationResult") -> None:
+    echo(str(result))
+    for entry in result.receipts:
+        echo(*wrap_lines(_describe_receipt(entry), indent="  "))
     for title, sentences in (
-        ("What holds:", found.checked),
-        ("What could not be checked:", found.unchecked),
+        ("Verified:", result.checked),
+        ("Not verified:", result.unchecked),
     ):
         if sentences:
             echo(title)
         for sentence in sentences:
             echo(*wrap_lines(sentence, indent="    ", first="  - "))
-    _echo_ranking(found)
-    echo(f"commitment {found.commitment}", f"head       {found.head}")
+    _echo_ranking(result)
+    echo(f"commitment {result.commitment}", f"head       {result.head}")
 
 
-def _echo_ranking(found: "VerificationResult") -> None:
-    """Print who came where, for everybody to compare with what they were shown."""
-    rows = found.ranking
+def _echo_ranking(result: "VerificationResult") -> None:
+    """Print the ranking, to compare with the one on the board's page."""
+    rows = result.ranking
     if not rows:
         return
-    final = found.finals is not None
+    final = result.finals is not None
     echo("The final ranking:" if final else "The standings:")
     echo_table(
         ("rank", "team", "score" if final else "loss"),
@@ -129,11 +128,11 @@ def _echo_ranking(found: "VerificationResult") -> None:
         right=("rank", "score", "loss"),
     )
     if len(rows) > _MAX_ROWS:
-        echo(f"These are the first {_MAX_ROWS}; --json has all.")
+        echo(f"These are the first {_MAX_ROWS}; --json lists all.")
 
 
 def _describe_receipt(entry: dict[str, Any]) -> str:
-    """Return what an entry says, in a sentence; the numbers are losses."""
+    """Return the entry that a receipt opens as a sentence; its numbers are losses."""
     when = datetime.fromtimestamp(entry["time"], UTC)
     value = "" if entry["value"] is None else f", the best loss was {entry['value']:g} after it"
     verdict = "it improved" if entry["improved"] else "it did not improve"

@@ -128,7 +128,7 @@ def _changes_from_options(settings: list[str]) -> dict[str, Any]:
 
 def _parse_value(path: str, text: str) -> Any:
     """Return what a value means in board.yaml."""
-    from ladderboard.board import read_yaml  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import read_yaml  # noqa: PLC0415 - keeps --help fast
 
     wrong: list[str] = []
     value, _ = read_yaml(text, lambda _, sentence, __: wrong.append(sentence))

@@ -129,7 +129,7 @@ def _close_board(
     if not yes and (not before or any(inside.values())):
         confirm_closing(found.slug, None if before else _CONSEQUENCES, path, **inside)
     if not before:
-        from ladderboard.server import sandbox  # noqa: PLC0415 - the help must not wait
+        from ladderboard.server import sandbox  # noqa: PLC0415 - keeps --help fast
 
         found.closer.close(organiser(), sandbox=sandbox)
     # As everybody sees it: who is disqualified takes no rank.
@@ -146,7 +146,7 @@ def _echo_closed(found: "Board", final: dict[str, Any] | None, *, before: bool) 
 
 def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "ChainHead":
     """Write the bundle of a board that is closed by now."""
-    from ladderboard.board import write_board_bundle  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import write_board_bundle  # noqa: PLC0415 - keeps --help fast
 
     try:
         return write_board_bundle(found, path, **inside)

@@ -152,7 +152,7 @@ def check(folder: Folder, *, as_json: AsJson = False) -> None:
     what to think about. It takes some seconds and changes nothing. The exit code is 1 where
     something must be mended.
     """
-    from ladderboard.board import check_board  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import check_board  # noqa: PLC0415 - keeps --help fast
 
     report = check_board(folder)
     if as_json:
@@ -175,7 +175,7 @@ def create(
     The database is made if it is not there. From then on the labels, the noise key and the rules
     are committed to. What may change after that, board amend changes.
     """
-    from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import read_folder  # noqa: PLC0415 - keeps --help fast
 
     content = read_folder(folder)
     slug = content.rules.slug

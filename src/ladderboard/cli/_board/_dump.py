@@ -42,7 +42,7 @@ def dump(
     Without --move the dump is a copy: where it is restored it stays paused until somebody says how
     many questions may have been answered since.
     """
-    from ladderboard.board import dump_board  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import dump_board  # noqa: PLC0415 - keeps --help fast
 
     if to is not None and passphrase_file is not None:
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
@@ -79,7 +79,7 @@ def restore(
     The database is made if it is not there. Everything is checked first; where something is wrong
     the database stays as it was.
     """
-    from ladderboard.board import restore_board  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import restore_board  # noqa: PLC0415 - keeps --help fast
 
     if secret_key is not None and passphrase_file is not None:
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")

@@ -95,7 +95,7 @@ def show(
 
 def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float | None) -> str:
     """Say what is promised about the best model, in the metric that the standings are in."""
-    from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - the help first
+    from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - keeps --help fast
 
     if bound.theorem == NO_THEOREM:
         return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"

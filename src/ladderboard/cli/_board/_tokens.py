@@ -44,7 +44,7 @@ def token(
     For when the first was lost, or for a second organiser. The token is alone on stdout, so that a
     shell can take it.
     """
-    from ladderboard.board import Role  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import Role  # noqa: PLC0415 - keeps --help fast
 
     role = Role.EVALUATOR if evaluator else Role.ORGANISER
     if end_others and (board is not None or evaluator):

@@ -62,7 +62,7 @@ def ledger(
 
 def _fetch_entries(client: "Client", slug: str) -> "Iterator[Entry]":
     """Yield the entries of a board, page by page, while they are as they should be."""
-    from ladderboard.ledger import iter_checked_entries  # noqa: PLC0415 - the help must not wait
+    from ladderboard.ledger import iter_checked_entries  # noqa: PLC0415 - keeps --help fast
 
     told, count = client.board(slug).head, 0
     for entry, _ in iter_checked_entries(client.ledger(slug)):
@@ -110,7 +110,7 @@ def _write_entries(entries: "Iterator[Entry]", out: Path) -> "ChainHead":
 
 
 def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "ChainHead":
-    from ladderboard.ledger import ChainHead  # noqa: PLC0415 - the help must not wait
+    from ladderboard.ledger import ChainHead  # noqa: PLC0415 - keeps --help fast
 
     head = ChainHead(0, bytes(32))
     for entry in entries:

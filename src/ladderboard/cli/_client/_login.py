@@ -65,7 +65,7 @@ def login(
         if not names:
             told = f"Nothing of {slug or 'any board'} at {server} was kept."
     else:
-        from ladderboard.client import Client, find_access  # noqa: PLC0415 - the help must not wait
+        from ladderboard.client import Client, find_access  # noqa: PLC0415 - keeps --help fast
 
         find_access(server, "", insecure=insecure).check_encrypted()  # before anybody types a token
         with (
@@ -114,7 +114,7 @@ def _require_same_board(named: str, board: str | None) -> str:
 
 def _suggest_scheme(url: str) -> str:
     """Return what to say of an address that has no beginning."""
-    from ladderboard.client import parse_address  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import parse_address  # noqa: PLC0415 - keeps --help fast
 
     said = "An address begins with http:// or https://"
     try:
@@ -168,13 +168,13 @@ def _check_token(client: "Client", slug: str) -> str | None:
 
 def _boards_with_tokens(server: str, slug: str | None) -> list[str]:
     """Return the boards of a server that tokens are kept for."""
-    from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import read_config  # noqa: PLC0415 - keeps --help fast
 
     return [each for each in read_config().tokens.get(server, {}) if slug in {None, each}]
 
 
 def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
-    from ladderboard.client import Config, change_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import Config, change_config  # noqa: PLC0415 - keeps --help fast
 
     def add_token(config: Config) -> Config:
         config = config.with_token(server, slug, token)
@@ -184,12 +184,12 @@ def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
 
 
 def _forget_tokens(server: str, slug: str | None) -> bool:
-    from ladderboard.client import change_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import change_config  # noqa: PLC0415 - keeps --help fast
 
     return change_config(lambda config: config.without_token(server, slug))[0]
 
 
 def _board_argument(server: str, slug: str) -> str:
-    from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import read_config  # noqa: PLC0415 - keeps --help fast
 
     return slug if read_config().default == server else f"{server}/boards/{slug}"

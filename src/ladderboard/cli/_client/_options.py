@@ -19,7 +19,7 @@ _MAX_NAMES = 10
 
 def _complete_board_names(incomplete: str) -> list[str]:
     """Return the boards that tokens are kept for, for a shell to complete."""
-    from ladderboard.client import read_config  # noqa: PLC0415 - only while somebody types
+    from ladderboard.client import read_config  # noqa: PLC0415 - only for shell completion
     from ladderboard.errors import LadderboardError  # noqa: PLC0415 - same
 
     try:
@@ -69,7 +69,7 @@ def open_client(
 
     Where there is no board of that name, those that there are are named.
     """
-    from ladderboard.client import Client, split_board  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import Client, split_board  # noqa: PLC0415 - keeps --help fast
 
     named, slug = split_board(board)
     if named is not None and url is not None:
@@ -123,7 +123,7 @@ def _explain_spent_budget(client: "Client", slug: str) -> Iterator[None]:
 @contextmanager
 def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
     """Name the boards that a server has, if the one that was meant is not among them."""
-    from ladderboard.client import Client  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import Client  # noqa: PLC0415 - keeps --help fast
 
     try:
         yield

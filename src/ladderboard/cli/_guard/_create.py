@@ -130,7 +130,7 @@ def create(
     Nothing can be changed later: what decides the answers is committed to in the ledger's first
     entry. How many labels and questions go together: ladderboard plan.
     """
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
     _require_new_guard(file)
     scores = read_scores(inspect, lm_eval, metric)
@@ -213,7 +213,7 @@ def _choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None")
 def _read_examples(
     labels: Path | None, scores: "Scores | None", kind: str | None, *, labelled: bool
 ) -> "HoldoutTable":
-    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - the help must not wait
+    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - keeps --help fast
 
     if not labelled and kind is not None:
         raise InvalidSetting("Where there are scores there are no labels; leave --kind out.")
@@ -300,7 +300,7 @@ def _parse_range(text: str) -> tuple[float, float]:
 
 def _make_loss(name: str, params: dict[str, Any]) -> Any:
     """Make a loss; what is wrong is said in the words of the command line."""
-    from ladderboard.losses import loss  # noqa: PLC0415 - the help must not wait
+    from ladderboard.losses import loss  # noqa: PLC0415 - keeps --help fast
 
     try:
         return loss(name, **params)
@@ -349,7 +349,7 @@ _MECHANISM_HINT = """Settings go in JSON: --mechanism '{"mechanism": "ladder", "
 
 def _initial_certificate(guard: "Holdout") -> "Certificate":
     """Return what can be promised before the data: the worst over all that may be seen."""
-    from ladderboard.bounds import certificate  # noqa: PLC0415 - the help must not wait
+    from ladderboard.bounds import certificate  # noqa: PLC0415 - keeps --help fast
 
     rules, meter = guard.meter.rules, guard.meter
     ladders = rules["ladders"]
@@ -369,7 +369,7 @@ def _initial_certificate(guard: "Holdout") -> "Certificate":
 def _describe_for_json(
     file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
 ) -> dict[str, Any]:
-    from ladderboard.holdout import unseen  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import unseen  # noqa: PLC0415 - keeps --help fast
 
     opening = guard.status().opening
     return {

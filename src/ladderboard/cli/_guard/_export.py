@@ -70,7 +70,7 @@ def export(
 
 
 def _export_entries(file: str, out: Path, *, as_json: bool) -> None:
-    from ladderboard.holdout import export_entries  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import export_entries  # noqa: PLC0415 - keeps --help fast
 
     head = export_entries(file, out)
     found = {"file": file, "out": str(out), "entries": head.entries, "head": head.hash.hex()}
@@ -132,7 +132,7 @@ def backup(
     The copy holds all secrets of the file, or is encrypted as it is. It has no mark: whoever goes
     on with it must say how many questions may have been answered since, with guard restore.
     """
-    from ladderboard.ledger import SqliteStorage  # noqa: PLC0415 - the help must not wait
+    from ladderboard.ledger import SqliteStorage  # noqa: PLC0415 - keeps --help fast
 
     require_guard_file(file)
     require_new_file(to)
@@ -176,7 +176,7 @@ def restore(
     The questions charged are taken off the budget, and the ledger says so. Charge too many rather
     than too few: what was answered and is not counted is not in the certificate.
     """
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
     if copy is None or is_url(file) or Path(file).exists():
         require_guard_file(file)

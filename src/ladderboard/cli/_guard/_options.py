@@ -43,7 +43,7 @@ def open_guard(file: str, key_file: Path | None = None) -> "Iterator[Holdout | A
 
 
 def _open(file: str, key_file: Path | None) -> "Holdout | Any":
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
     if is_url(file):
         if key_file is not None:

@@ -73,7 +73,7 @@ def serve(
 
     File and key stay under the user who runs this; whoever asks needs neither. Ctrl-C ends it.
     """
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait for it
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
     try:
         from ladderboard import server  # noqa: PLC0415 - an extra
