@@ -19,27 +19,26 @@ experiment_app = typer.Typer(
 
 Out = Annotated[
     Path,
-    typer.Option(
-        help="The directory to write to; results kept there by an interrupted run are used."
-    ),
+    typer.Option(help="The directory to write to; an interrupted run is continued there."),
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(help="The address of a Dask scheduler, tcp://HOST:PORT, to work there."),
+    typer.Option(help="Run on the Dask scheduler at this address, tcp://HOST:PORT."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(help="How many processes work here; as many as there are cores if left out."),
+    typer.Option(help="The number of processes; as many as cores if left out."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, in seconds.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.")]
 Repetitions = Annotated[
-    int | None, typer.Option(help="How often each cell is repeated; the usual number if left out.")
+    int | None,
+    typer.Option(help="Repetitions of each cell; the experiment's usual number if left out."),
 ]
 
 
 def _add_experiment(name: str, short: str, sentence: str) -> None:
-    """Add an experiment that has the common options and no others."""
+    """Add the command of an experiment that has the common options only."""
 
     @experiment_app.command(name, help=sentence, short_help=short)
     def _run(
@@ -82,7 +81,7 @@ _add_experiment(
 _add_experiment(
     "faithful",
     "See which mechanisms are faithful.",
-    "Run the majority attack through the reduction, and see who is faithful.",
+    "Run the majority attack through the reduction, to see which mechanisms are faithful.",
 )
 _add_experiment(
     "play",
@@ -100,7 +99,7 @@ def arena(
         typer.Option(
             metavar="NAME",
             help="A mechanism by name, or module:name for one of your own, or LABEL=module:name; "
-            "may be given several times. All that are known by name if left out.",
+            "may be given several times. All registered ones if left out.",
         ),
     ] = None,
     analyst: Annotated[
@@ -108,19 +107,19 @@ def arena(
         typer.Option(
             metavar="NAME",
             help="An analyst by name, or module:name for one of your own, or LABEL=module:name; "
-            "may be given several times. All that are known by name if left out.",
+            "may be given several times. All registered ones if left out.",
         ),
     ] = None,
     n: Annotated[
         str | None,
         typer.Option(
             metavar="N[,N...]",
-            help="Examples in the holdout, several with commas between; goes with --k.",
+            help="Examples in the holdout, or several numbers separated by commas; needs --k.",
         ),
     ] = None,
     k: Annotated[
         str | None,
-        typer.Option(metavar="K[,K...]", help="Questions, several with commas between."),
+        typer.Option(metavar="K[,K...]", help="Questions, or several numbers separated by commas."),
     ] = None,
     cluster: Cluster = None,
     workers: Workers = None,
@@ -154,13 +153,13 @@ def _run_experiment(experiment: Callable[..., list[Path]], out: Path, **settings
 
 @contextmanager
 def _explain_interruption(out: Path) -> Iterator[None]:
-    """Say how to go on after Ctrl-C."""
+    """Explain after Ctrl-C how to continue."""
     try:
         yield
     except KeyboardInterrupt:
         typer.echo(
-            f"ladderboard: Stopped; what is finished is kept in {out}, "
-            "and the same command goes on from there.",
+            f"ladderboard: Stopped. Finished results are in {out}; the same command continues "
+            "from there.",
             err=True,
         )
         raise typer.Exit(130) from None
@@ -192,8 +191,8 @@ def majority(
     sigma: Annotated[
         float,
         typer.Option(
-            help="The standard deviation of the noise on every answer, on the correlation "
-            "1 - 2 risk as in the paper; on the risk it is half as much."
+            help="The standard deviation of the noise on every answer, in the paper's scale, the "
+            "correlation 1 - 2 risk; on the risk it is half as much."
         ),
     ] = 0.0,
     repetitions: Annotated[
@@ -206,8 +205,8 @@ def majority(
 ) -> None:
     """Simulate the majority attack of the paper.
 
-    It asks about k random models and submits the vote of those that did well. It has learned
-    nothing, so an error below 0.5 is what the holdout gave away.
+    It asks about k random models and submits the majority vote of the better ones. It has learned
+    nothing, so any error below 0.5 is overfitting to the holdout.
     """
     import numpy as np  # noqa: PLC0415 - keeps --help fast
 
@@ -218,7 +217,7 @@ def majority(
     mean = float(errors.mean())
     std = float(np.std(errors, ddof=1)) if len(errors) > 1 else None
     if as_json:
-        found = {
+        result = {
             "n": n,
             "k": k,
             "sigma": sigma,
@@ -230,7 +229,7 @@ def majority(
             "exact_std": float(exact_std),
             "errors": errors.tolist(),
         }
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(result))
         return
     times = "repetition" if repetitions == 1 else "repetitions"
     spread = "-" if std is None else f"{std:.5f}"

@@ -17,8 +17,8 @@ def mcp(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="Where a guard is served, as http://127.0.0.1:8765 or unix:/path; or a board's "
-            "page, as https://HOST/boards/NAME.",
+            help="A served guard, as http://127.0.0.1:8765 or unix:/path; or a board's page, as "
+            "https://HOST/boards/NAME.",
         ),
     ],
     *,
@@ -26,30 +26,30 @@ def mcp(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Let the agent name files of predictions in this folder; none if left out.",
+            help="Let the agent submit files of predictions from this folder; none if left out.",
         ),
     ] = None,
     ladder: Annotated[
         str,
-        typer.Option(metavar="NAME", help="On a guard: ask on a ladder of this name."),
+        typer.Option(metavar="NAME", help="For a guard: ask on the ladder with this name."),
     ] = "",
 ) -> None:
-    """Give an agent tools to ask a guard or a board, over the Model Context Protocol.
+    """Serve a guard or a board to an agent, as tools of the Model Context Protocol.
 
-    An agent's host runs this and speaks with it on stdin and stdout; it ends when they do. The
-    token is read from LADDERBOARD_TOKEN, and is never told.
+    The agent's host starts this and talks to it on stdin and stdout; it ends when they are closed.
+    The token is read from LADDERBOARD_TOKEN, and is never shown to the agent.
 
-    Exit codes: 0 the host has hung up; 2 what was given cannot be used.
+    Exit codes: 0 the host closed the connection; 2 invalid arguments.
     """
     from ladderboard.adapters.mcp import open_desk, serve  # noqa: PLC0415 - keeps --help fast
 
     desk = open_desk(target, folder=folder, ladder=ladder)
     if sys.stdin is None:
-        raise InvalidSetting("An agent's host speaks with this on stdin, which is closed.")
+        raise InvalidSetting("stdin is closed; an agent's host talks to this command on stdin.")
     if sys.stdin.isatty():
-        echo_err("This speaks with an agent's host, not with people; Ctrl-C ends it.")
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread, which would not end
+        echo_err("This command is for an agent's host, not for people; Ctrl-C ends it.")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread reads stdin, and would not end
     serve(desk)
-    # A thread may still wait for an answer that nobody is left to hear.
+    # A thread may still wait for an answer that has no reader left.
     sys.stderr.flush()
     os._exit(0)

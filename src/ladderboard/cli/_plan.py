@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,11 +23,9 @@ def plan(
         int | None, typer.Option(parser=parse_integer, help="How many questions are allowed.")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="The leaderboard error that may be, below 0.5.")
+        float | None, typer.Option(help="The largest leaderboard error allowed, below 0.5.")
     ] = None,
-    beta: Annotated[
-        float, typer.Option(help="The probability with which the promise may fail.")
-    ] = 0.05,
+    beta: Annotated[float, typer.Option(help="The probability that the bound may fail.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
     plot: Annotated[
         Path | None,
@@ -39,63 +37,64 @@ def plan(
 ) -> None:
     """Plan a holdout: give two of n, questions and error, get the third.
 
-    The answer can be promised before the data, whatever is asked. Below it stands what other ways
-    to answer would cost.
+    The result holds before any data are seen, whatever is asked. Other ways to answer are compared
+    below it.
     """
-    from ladderboard.bounds import plan as find  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.bounds import plan as make_plan  # noqa: PLC0415 - keeps --help fast
 
-    given = {"--n": n, "--questions": questions, "--error": error}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) != 2:  # in the words of the command line
+    options = {"--n": n, "--questions": questions, "--error": error}
+    names = [name for name, value in options.items() if value is not None]
+    if len(names) != 2:
         raise InvalidSetting(
             "A plan needs two of --n, --questions and --error, and finds the third; got "
             f"{', '.join(names) or 'none'}. Try --n 10000 --questions 1000."
         )
-    found = find(n, questions, error, beta)
+    result = make_plan(n, questions, error, beta)
     if plot is not None:
         from ladderboard.arena import plan_figure  # noqa: PLC0415 - only if needed
 
-        plan_figure(found, plot)
+        plan_figure(result, plot)
     if as_json:
-        typer.echo(json.dumps(found.describe(), allow_nan=False))
+        typer.echo(json.dumps(result.describe(), allow_nan=False))
     elif sys.stdout.isatty():
-        _print_table(f"{found.sentence}\n{found.default}", found.table())
+        _print_table(f"{result.sentence}\n{result.default}", result.table())
     else:
-        typer.echo(str(found))
+        typer.echo(str(result))
 
 
 def _print_table(sentence: str, table: list[tuple[str, ...]]) -> None:
-    """Print for a person: the last column wraps within itself."""
+    """Print a sentence and a table on a terminal; the last column wraps."""
     from rich.box import SIMPLE  # noqa: PLC0415 - only for a terminal
     from rich.console import Console  # noqa: PLC0415 - same
     from rich.table import Table  # noqa: PLC0415 - same
 
     head, *rows = table
-    shown = Table(box=SIMPLE, pad_edge=False)
-    for at, name in enumerate(head):
-        shown.add_column(name, justify="right" if at == 1 else "left", no_wrap=at < len(head) - 1)
+    grid = Table(box=SIMPLE, pad_edge=False)
+    for index, name in enumerate(head):
+        align: Literal["left", "right"] = "right" if index == 1 else "left"
+        grid.add_column(name, justify=align, no_wrap=index < len(head) - 1)
     for row in rows:
-        shown.add_row(*row)
+        grid.add_row(*row)
     console = Console(highlight=False, markup=False)
     console.print(sentence)
-    console.print(shown)
+    console.print(grid)
 
 
 def calibrate(
     *,
     n: Annotated[
         str,
-        typer.Option(metavar="N", help="Examples in the holdout; with --out several: 1e3,1e4."),
+        typer.Option(metavar="N", help="Examples in the holdout; several with --out: 1e3,1e4."),
     ],
     questions: Annotated[
         str,
-        typer.Option(metavar="K", help="Questions in all, over all teams; with --out several."),
+        typer.Option(metavar="K", help="Questions of all teams together; several with --out."),
     ],
     teams: Annotated[
         str,
         typer.Option(
             metavar="M",
-            help="Teams with a ladder each; 1 is one ladder for all.",
+            help="Teams, each with its own ladder; 1 is one ladder for all.",
         ),
     ] = "1",
     most: Annotated[
@@ -104,34 +103,34 @@ def calibrate(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same settings.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Look at few settings and games, in seconds.")
+        bool, typer.Option("--quick", help="Try few settings in few games, in seconds.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the table of all these sizes to a directory instead."),
+        typer.Option(help="Write a table for all these sizes to this directory instead."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="How many processes work on a table; as many as cores if left out."),
+        typer.Option(help="The number of processes for a table; as many as cores if left out."),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="The address of a Dask scheduler, tcp://HOST:PORT, to work there."),
+        typer.Option(help="Run on the Dask scheduler at this address, tcp://HOST:PORT."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with every runner-up, for machines.")
     ] = False,
 ) -> None:
-    """Find the settings of the Shaky Ladder that serve a size best.
+    """Find the best settings of the Shaky Ladder for a size.
 
-    Settings are played against attackers and honest analysts. Among those whose worst mean
-    leaderboard error is within 20% of the least found, the one that leaves the attacker the least
-    bias is chosen; the runners-up show what was traded. ShakyLadder.calibrated has a table of
-    results for most sizes.
+    Settings are tried against attackers and honest analysts. Among those whose worst mean
+    leaderboard error is within 20% of the smallest one found, the settings with the least bias
+    under attack are chosen; the runners-up show the trade-off. ShakyLadder.calibrated has a table
+    of results for most sizes.
     """
     from ladderboard import arena  # noqa: PLC0415 - keeps --help fast
 
-    sizes = [parse_integers(each) or [] for each in (n, questions, teams)]
+    sizes = [parse_integers(text) or [] for text in (n, questions, teams)]
     if out is not None:
         if most is not None or as_json:
             raise typer.BadParameter("--most and --json are for one size, without --out.")
@@ -150,7 +149,7 @@ def calibrate(
         return
     if any(len(size) != 1 for size in sizes) or workers is not None or cluster is not None:
         raise typer.BadParameter("Several sizes, --workers and --cluster go with --out DIR.")
-    found = arena.calibrate(
+    result = arena.calibrate(
         sizes[0][0],
         sizes[1][0],
         sizes[2][0],
@@ -159,38 +158,38 @@ def calibrate(
         quick=quick,
         progress=not as_json,
     )
-    typer.echo(json.dumps(found.describe()) if as_json else _format_calibration(found))
+    typer.echo(json.dumps(result.describe()) if as_json else _format_calibration(result))
 
 
-def _format_calibration(found: "Calibration") -> str:
-    n, questions, teams = found.size
-    each = "one ladder for all" if teams == 1 else f"{teams:,} teams with a ladder each"
-    made = found.mechanism
-    noises = f"compare noise {made.compare_noise:g}, release noise {made.release_noise:g}"
-    near = (1 + found.margin) * found.least.error
+def _format_calibration(result: "Calibration") -> str:
+    n, questions, teams = result.size
+    ladders = "one ladder for all" if teams == 1 else f"{teams:,} teams with a ladder each"
+    shaky = result.mechanism
+    noises = f"compare noise {shaky.compare_noise:g}, release noise {shaky.release_noise:g}"
+    limit = (1 + result.margin) * result.least.error
     rows = [
         ["step", "compare", "release", "grid", "", "error", "of", "bias"],
         *(
             [
                 *(f"{setting:g}" for setting in trial.candidate),
-                "*" if trial.error <= near else "",
+                "*" if trial.error <= limit else "",
                 f"{trial.error:.2f} ± {trial.error_se:.2f}",
                 trial.worst,
                 f"{trial.bias:.2f} ± {trial.bias_se:.2f}",
             ]
-            for trial in found.finalists
+            for trial in result.finalists
         ),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    games = f"{found.chosen.repetitions} games each, seed {found.seed}"
+    games = f"{result.chosen.repetitions} games each, seed {result.seed}"
     return "\n".join(
         [
-            f"Shaky Ladder for n = {n:,}, {questions:,} questions, {each}:",
-            f"  step {made.step:g}, {noises}, grid {made.grid:g}, standing noise 0",
+            f"Shaky Ladder for n = {n:,}, {questions:,} questions, {ladders}:",
+            f"  step {shaky.step:g}, {noises}, grid {shaky.grid:g}, standing noise 0",
             "",
-            "In units of 1/sqrt(n), the grid as it is; the chosen settings come first.",
-            f"* is a worst error within {found.margin:.0%} of the least. {games}; ± is a standard",
-            "error. The games in which the settings were found were others.",
+            "In units of 1/sqrt(n), except the grid; the chosen settings come first.",
+            f"* marks a worst error within {result.margin:.0%} of the smallest. {games}; ± is a",
+            "standard error. The settings were found in other games than these.",
             "",
             *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
         ]

@@ -1,4 +1,4 @@
-"""``ladderboard serve``: boards over HTTP, and what it prints at the start."""
+"""``ladderboard serve``: boards over HTTP, and the welcome with the next steps."""
 
 import os
 import shlex
@@ -43,7 +43,7 @@ _EXAMPLE_SCRIPT = Path("public", "example_submission.py")
 def serve(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DIR", help="Folders of boards; those that are new are made."),
+        typer.Argument(metavar="DIR", help="Folders of boards; new boards are created."),
     ] = None,
     *,
     config: Config = None,
@@ -60,66 +60,75 @@ def serve(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many processes answer, 1 if left out; several need PostgreSQL."
+            min=1, help="The number of worker processes, 1 if left out; more need PostgreSQL."
         ),
     ] = None,
     key_file: KeyFile = None,
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="What people type to come here, where a name leads to the server."
+            metavar="URL", help="The public address of the server, if it is reached by a host name."
         ),
     ] = None,
     proxy: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The address of a reverse proxy that is believed who asks, and whether by TLS; "
-            "several with commas between.",
+            help="Reverse proxies whose X-Forwarded-* headers are trusted: addresses separated by "
+            "commas.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the boards of a database, and those of new folders, over HTTP.
 
-    The database is made if it is not there. A folder whose board is in it must be what the board
-    was made from; board amend changes a board. Ctrl-C stops it, and nothing is lost. Whatever is
-    left out is as the environment or the settings file has it; ladderboard settings tells.
+    The database is created if needed. The folder of an existing board must be the one that the
+    board was created from; board amend changes a board. Ctrl-C stops the server, and nothing is
+    lost. Options that are left out come from the environment or the settings file; see ladderboard
+    settings.
     """
     server = _import_server()
     typed = {"host": host, "port": port, "workers": workers, "url": url, "proxy": proxy}
     given: dict[str, Any] = {"database": database, "key_file": key_file}
     given |= {f"serve.{name}": value for name, value in typed.items()}
-    found = server.find_settings(config, given)
-    how = _serving_settings(found, _settings_for_url(server, found["serve.url"]))
-    if server.serve_as_worker(how):
+    settings = server.find_settings(config, given)
+    serving = _serving_settings(settings, _settings_for_url(server, settings["serve.url"]))
+    if server.serve_as_worker(serving):
         return
-    _warn_about_unknown_variables(how.settings.log)
+    _warn_about_unknown_variables(serving.settings.log)
     contents = _read_folders(folders or [])
-    _check_port_free(how)
+    _check_port_free(serving)
     with open_database(database, key_file, create=True) as boards:
-        for content in contents:
-            _create_or_compare(boards, content, quiet=as_json)
+        for folder in contents:
+            _create_or_compare(boards, folder, quiet=as_json)
 
-        begun = False
+        listening = False
 
-        def told(address: str, token: str | None) -> None:
-            """Say where it is, as soon as it listens."""
-            nonlocal begun
-            begun = True
-            public = how.settings.url or address
+        def report(address: str, token: str | None) -> None:
+            """Print the address as soon as the server listens."""
+            nonlocal listening
+            listening = True
+            public = serving.settings.url or address
             if as_json:
-                said = {"url": public, "listening": address, "boards": boards.list()}
-                echo_json({**said, "token": token})
+                echo_json(
+                    {
+                        "url": public,
+                        "listening": address,
+                        "boards": boards.list(),
+                        "token": token,
+                    }
+                )
             else:
-                _echo_welcome(boards, contents, public, token, found)
+                _echo_welcome(boards, contents, public, token, settings)
 
         try:
-            server.serve(how, boards=boards, told=told, command=server.own_command())
+            server.serve(serving, boards=boards, told=report, command=server.own_command())
         except Exception as error:
-            if not begun or as_json or sys.stderr.isatty():
+            if not listening or as_json or sys.stderr.isatty():
                 raise
-            _server_log(how.settings.log).error(error)  # from here on every line there is JSON
+            _server_log(serving.settings.log).error(
+                error
+            )  # once it listens, every line on stderr is JSON
             raise typer.Exit(exit_code(error)) from None
     if not as_json:
         echo("", format_farewell(database))
@@ -136,10 +145,10 @@ def _settings_for_url(server: Any, url: str | None) -> Any:
     )
 
 
-def _serving_settings(found: "ResolvedSettings", by_url: Any) -> Any:
+def _serving_settings(settings: "ResolvedSettings", by_url: Any) -> Any:
     from ladderboard.server import make_serving  # noqa: PLC0415 - keeps --help fast
 
-    return make_serving(found, by_url)
+    return make_serving(settings, by_url)
 
 
 def _server_log(to: TextIO | None) -> Any:
@@ -149,7 +158,7 @@ def _server_log(to: TextIO | None) -> Any:
 
 
 def _warn_about_unknown_variables(to: TextIO | None) -> None:
-    """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
+    """Warn about unknown LADDERBOARD_* variables: on a terminal as text, otherwise in the log."""
     from ladderboard.server import unknown_variables  # noqa: PLC0415 - keeps --help fast
 
     for said in unknown_variables(os.environ):
@@ -159,11 +168,11 @@ def _warn_about_unknown_variables(to: TextIO | None) -> None:
             _server_log(to).write("warning", said=said)
 
 
-def _check_port_free(how: Any) -> None:
-    """Refuse a port that is taken before anything is made, which could not be served."""
+def _check_port_free(serving: Any) -> None:
+    """Raise if the port is taken, before a board is created that could not be served."""
     from ladderboard.server import check_port_free  # noqa: PLC0415 - keeps --help fast
 
-    check_port_free(how.host, how.port)
+    check_port_free(serving.host, serving.port)
 
 
 def _import_server() -> Any:
@@ -178,19 +187,21 @@ def _import_server() -> Any:
 
 
 def _read_folders(folders: list[Path]) -> "list[BoardFolder]":
-    """Return what is in all folders, before anything is made of one."""
+    """Read all folders, before a board is created from any of them."""
     from ladderboard.board import read_folder  # noqa: PLC0415 - keeps --help fast
 
     contents = [read_folder(folder) for folder in folders]
     slugs = [content.rules.slug for content in contents]
-    twice = next((slug for slug in slugs if slugs.count(slug) > 1), None)
-    if twice is not None:
-        raise InvalidSetting(f"Two of the folders are called {twice!r}; give one another slug.")
+    duplicate = next((slug for slug in slugs if slugs.count(slug) > 1), None)
+    if duplicate is not None:
+        raise InvalidSetting(
+            f"Two of the folders have the slug {duplicate!r}; give one another slug."
+        )
     return contents
 
 
 def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
-    """Make a board of a folder that is new; of one that is known, see that it is the same."""
+    """Create the board of a new folder; raise if an existing board differs from its folder."""
     from ladderboard.board import (  # noqa: PLC0415
         compare_with_folder,
         submit_baselines,
@@ -202,38 +213,38 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
         echo(*([] if quiet else [*describe_created(folder, board), ""]))
         return
     board = boards.open(slug)
-    found = compare_with_folder(board, folder)
-    if found and compare_with_folder(board, folder, first=True):
+    differences = compare_with_folder(board, folder)
+    if differences and compare_with_folder(board, folder, first=True):
         raise InvalidSetting(
-            f"The folder {folder.path} is not what the board {slug!r} is: "
-            f"{'; '.join(found.sentences)}. Nothing was changed. "
-            f"ladderboard board amend {slug} --rules {folder.path} changes what may change, with "
-            "--labels its labels; or give the folder another slug to make another board."
+            f"The folder {folder.path} differs from the board {slug!r}: "
+            f"{'; '.join(differences.sentences)}. Nothing was changed. To amend the board: "
+            f"ladderboard board amend {slug} --rules {folder.path}, or --labels for its labels. To "
+            "create another board, give the folder another slug."
         )
-    if found and not quiet:  # the board was amended, and the folder is as it was at the start
-        echo(f"{slug} was amended since it was made of this folder: {'; '.join(found.sentences)}.")
+    if differences and not quiet:  # the board was amended; the folder is unchanged
+        changes = "; ".join(differences.sentences)
+        echo(f"{slug} was amended after it was created from this folder: {changes}.")
     if board.row().status == "open":
-        submit_baselines(board, folder)  # a crash may have come between
+        submit_baselines(board, folder)  # in case of a crash between creation and baselines
 
 
 def _echo_welcome(
-    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "ResolvedSettings"
+    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, settings: "ResolvedSettings"
 ) -> None:
-    way = DatabaseAccess(found["database"], found["key_file"], found.file)
+    access = DatabaseAccess(settings["database"], settings["key_file"], settings.file)
     folders = {content.rules.slug: content for content in contents}
-    # Of many boards those that came with a folder, where there is something to submit, and some.
+    # Of many boards, those given as folders, which have something to submit, and a few more.
     slugs = dict.fromkeys([*folders, *boards.list_open_first(_MAX_BOARDS_SHOWN)])
-    some = [boards.open(slug) for slug in slugs]
-    more = len(boards.list()) - len(some)
-    echo(*format_welcome(url, some, more, token, organiser_token_command(way)))
-    ready = [each for each in some if each.row().status == "open"]
-    if ready:
-        board = ready[0]
-        echo(*format_next_steps(url, board, folders.get(board.slug), way))
+    listed = [boards.open(slug) for slug in slugs]
+    others = len(boards.list()) - len(listed)
+    echo(*format_welcome(url, listed, others, token, organiser_token_command(access)))
+    board = next((board for board in listed if board.row().status == "open"), None)
+    if board is not None:
+        echo(*format_next_steps(url, board, folders.get(board.slug), access))
 
 
 class DatabaseAccess(NamedTuple):
-    """What leads to a database: its address, its key file, and the settings file, if there is."""
+    """How to open a database: its URL, its key file and the settings file, if any."""
 
     database: str
     key_file: Path | None
@@ -241,15 +252,19 @@ class DatabaseAccess(NamedTuple):
 
 
 def format_welcome(
-    url: str, boards: "list[Board]", more: int, token: str | None, another: str
+    url: str, boards: "list[Board]", others: int, token: str | None, another: str
 ) -> list[str]:
-    """Return where the boards are, and how the organiser comes in; a new token is told."""
+    """Return lines with the addresses of boards and how the organiser signs in.
+
+    ``token`` is the first organiser's token of a new database; ``another`` is the command that
+    prints another one.
+    """
     lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
     lines += [_board_line(url, board.as_seen_by(organiser()).summary()) for board in boards]
-    lines += [f"  and {more} more: {program_command()} board list"] if more else []
+    lines += [f"  and {others} more: {program_command()} board list"] if others else []
     if not boards:
         lines += [
-            "There are no boards yet. One is made, while this runs or before, with:",
+            "There are no boards yet. Create one, also while this runs, with:",
             f"  {program_command()} board create DIR",
         ]
     if token is not None:
@@ -265,98 +280,95 @@ def format_welcome(
     return lines
 
 
-def organiser_token_command(way: DatabaseAccess) -> str:
-    """Return what to type for another organiser's token."""
+def organiser_token_command(access: DatabaseAccess) -> str:
+    """Return the command that prints another organiser's token."""
     from ladderboard.server import CONFIG  # noqa: PLC0415 - keeps --help fast
 
-    exports, key, _ = _shell_setup(way)
-    before = [export.replace(f"export {DATABASE_VARIABLE}=", "--database ") for export in exports]
-    first = "".join(f"{each.removeprefix('export ')} " for each in before if CONFIG in each)
-    rest = "".join(f" {each}" for each in before if CONFIG not in each)
-    return f"{first}{program_command()} board token{rest}{key}"
+    exports, key, _ = _shell_setup(access)
+    words = [export.replace(f"export {DATABASE_VARIABLE}=", "--database ") for export in exports]
+    variables = "".join(f"{word.removeprefix('export ')} " for word in words if CONFIG in word)
+    options = "".join(f" {word}" for word in words if CONFIG not in word)
+    return f"{variables}{program_command()} board token{options}{key}"
 
 
-def _shell_setup(way: DatabaseAccess) -> tuple[list[str], str, bool]:
-    """Return what to set, what to type behind a verb, and whether that leads to the database.
+def _shell_setup(access: DatabaseAccess) -> tuple[list[str], str, bool]:
+    """Return exports, options for a command, and whether these are enough to open the database.
 
-    A password is not shown: whoever gave it must give it again.
+    A password is not shown; it must be given again.
     """
     from ladderboard.server import CONFIG, find_settings, has_password  # noqa: PLC0415 - keeps --help fast
 
-    database, key_file, config = way
+    database, key_file, config = access
     names = ("database", "key_file")
-    known = find_settings(config, only=names, environment={})  # to whoever types nothing more
+    defaults = find_settings(config, only=names, environment={})
     exports = []
     if config is not None:
         exports.append(f"export {CONFIG}={shlex.quote(str(relative_to_cwd(config)))}")
-    shown = database == known["database"] or not has_password(database)
-    if database != known["database"] and shown:
+    shown = database == defaults["database"] or not has_password(database)
+    if database != defaults["database"] and shown:
         exports.append(f"export {DATABASE_VARIABLE}={shlex.quote(database)}")
-    same = key_file is None or key_file == known["key_file"]
+    same = key_file is None or key_file == defaults["key_file"]
     return exports, "" if same else f" --key-file {shlex.quote(str(key_file))}", shown
 
 
 def format_farewell(database: str) -> str:
-    """Return what to say at the end."""
+    """Return the last line printed."""
     from ladderboard.server import has_password  # noqa: PLC0415 - keeps --help fast
 
     where = "the database" if has_password(database) else database
-    return f"Stopped; everything is kept in {where}."
+    return f"Stopped. All data are in {where}."
 
 
 def _board_line(url: str, summary: dict[str, Any]) -> str:
-    left, said = summary["questions"] - summary["used"], summary["status"]
-    if said not in {"closed", "moved"}:  # which answer nothing more
-        said = f"{said}, {left:,} of {summary['questions']:,} questions left"
-    return f"  {summary['title']}: {url}/boards/{summary['slug']} ({said})"
+    left, status = summary["questions"] - summary["used"], summary["status"]
+    if status not in {"closed", "moved"}:
+        status = f"{status}, {left:,} of {summary['questions']:,} questions left"
+    return f"  {summary['title']}: {url}/boards/{summary['slug']} ({status})"
 
 
 def format_next_steps(
-    url: str, board: "Board", folder: "BoardFolder | None", way: DatabaseAccess
+    url: str, board: "Board", folder: "BoardFolder | None", access: DatabaseAccess
 ) -> list[str]:
-    """Return what to type into another terminal to take part in a board; it works as it stands."""
-    exports, key, whole = _shell_setup(way)
-    ready = "" if whole else f", with {DATABASE_VARIABLE} set to the same database"
+    """Return commands for another terminal that take part in a board; they work as printed."""
+    exports, key, complete = _shell_setup(access)
+    condition = "" if complete else f", with {DATABASE_VARIABLE} set to the same database"
     lines = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
     name = _unused_team_name(board)
     if name is not None:
         words = f"team add {board.slug} {shlex.quote(name)}{key}"
         lines += [f"LADDERBOARD_TOKEN=$({program_command()} {words})", "export LADDERBOARD_TOKEN"]
     else:
-        ready += ", with the token of a team as LADDERBOARD_TOKEN"
-    made, predictions = _example_predictions(folder)
-    # From this very machine nothing goes over a wire.
-    trusted = "" if parse_address(url).is_secure else " --insecure"
+        condition += ", with the token of a team as LADDERBOARD_TOKEN"
+    commands, predictions = _example_predictions(folder)
+    # On a loopback address the token is not sent over a network.
+    insecure = "" if parse_address(url).is_secure else " --insecure"
     lines += [
-        *made,
-        f"{program_command()} submit {url}/boards/{board.slug}{trusted} \\",
+        *commands,
+        f"{program_command()} submit {url}/boards/{board.slug}{insecure} \\",
         f"  -f {predictions}",
-        f"{program_command()} leaderboard {url}/boards/{board.slug}{trusted}",
+        f"{program_command()} leaderboard {url}/boards/{board.slug}{insecure}",
     ]
-    return ["", f"Next, in another terminal{ready}:", "", *(f"  {line}" for line in lines), ""]
+    return ["", f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
 
 
 def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
-    """Return how predictions are made, and where they are: by an example, or the sample."""
+    """Return commands that make predictions, and their file: from the example, or the sample."""
     if folder is not None and (folder.path / _EXAMPLE_SCRIPT).is_file():
-        place = relative_to_cwd(folder.path)
-        command = f"{python_command()} {shlex.quote(str(place / _EXAMPLE_SCRIPT))}"
-        return [command], shlex.quote(str(place / _EXAMPLE_SCRIPT.parent / "predictions.csv"))
+        path = relative_to_cwd(folder.path)
+        command = f"{python_command()} {shlex.quote(str(path / _EXAMPLE_SCRIPT))}"
+        return [command], shlex.quote(str(path / _EXAMPLE_SCRIPT.parent / "predictions.csv"))
     if folder is not None and folder.sample is not None and folder.sample.suffix == ".csv":
         return [], shlex.quote(str(relative_to_cwd(folder.sample)))
     return [], "predictions.csv"
 
 
 def _unused_team_name(board: "Board") -> str | None:
-    """Return a name that no team has yet; None if all places are taken."""
+    """Return a name that no team has; None if the board has no place left."""
     from ladderboard.board import comparable_name  # noqa: PLC0415 - keeps --help fast
 
-    every = list_teams(board)
-    taken = {comparable_name(each["name"]) for each in every}
-    if sum(each["kind"] == "team" for each in every) >= board.rules.teams:
+    teams = list_teams(board)
+    if sum(team["kind"] == "team" for team in teams) >= board.rules.teams:
         return None
-    return next(
-        each
-        for at in range(len(every) + 1)
-        if comparable_name(each := f"Team {at + 1}") not in taken
-    )
+    taken = {comparable_name(team["name"]) for team in teams}
+    names = (f"Team {number}" for number in range(1, len(teams) + 2))
+    return next(name for name in names if comparable_name(name) not in taken)

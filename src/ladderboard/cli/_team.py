@@ -29,10 +29,10 @@ from ladderboard.cli._output import (
 if TYPE_CHECKING:
     from ladderboard.board import TeamWithToken
 
-_HELP = """Let teams in, and give them tokens. TEAM is a team's id or its name.
+_HELP = """Add teams and manage their tokens. TEAM is a team's id or its name.
 
-A token or an invitation is printed once, alone on stdout, so that a shell can take it:
-TOKEN=$(ladderboard team add BOARD NAME). Only its hash is kept.
+A token or an invitation is printed once, alone on stdout, for a shell to capture:
+TOKEN=$(ladderboard team add BOARD NAME). Only its hash is stored.
 """
 
 _TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
@@ -49,8 +49,8 @@ class _TeamGroup(LazyGroup):
         "reinstate": "_team:reinstate",
     }
     short_helps: ClassVar[dict[str, str]] = {
-        "list": "List all teams, those not shown, too.",
-        "rotate-token": "Give a team another token.",
+        "list": "List all teams, hidden ones too.",
+        "rotate-token": "Replace a team's token.",
     }
 
 
@@ -71,20 +71,23 @@ def _team() -> None:
 
 def add(
     board: Slug,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the team shall be called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new team's name.")],
     *,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a team and print its token, once.
+    """Add a team and print its token, once.
 
-    The token is alone on stdout, so that a shell can take it; what is said about it is on stderr.
+    The token is alone on stdout, for a shell to capture; everything else is on stderr.
     """
     with open_database(database, key_file) as boards:
-        made = open_board(boards, board).teams.create(organiser(), name)
+        credentials = open_board(boards, board).teams.create(organiser(), name)
     _echo_new_token(
-        board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json
+        board,
+        credentials,
+        f"{credentials.name} is on {board} now, with id {credentials.id}.",
+        as_json=as_json,
     )
 
 
@@ -96,47 +99,55 @@ def rotate_token(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give a team another token, and end the one before.
+    """Replace a team's token; the old one ends.
 
-    Sessions that came by the old one end, too. The new token is alone on stdout, so that a shell
-    can take it.
+    Sessions started with the old token end, too. The new token is alone on stdout, for a shell to
+    capture.
     """
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        who = find_team(found, team, with_token=True)
-        made = found.teams.rotate_token(organiser(), who["id"])
+        opened = open_board(boards, board)
+        row = find_team(opened, team, with_token=True)
+        credentials = opened.teams.rotate_token(organiser(), row["id"])
     _echo_new_token(
-        board, made, f"The token that {made.name} had before has ended.", as_json=as_json
+        board, credentials, f"The old token of {credentials.name} has ended.", as_json=as_json
     )
 
 
-def _echo_new_token(board: str, made: "TeamWithToken", sentence: str, *, as_json: bool) -> None:
+def _echo_new_token(
+    board: str, credentials: "TeamWithToken", sentence: str, *, as_json: bool
+) -> None:
     if as_json:
-        echo_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
+        echo_json(
+            {
+                "board": board,
+                "id": credentials.id,
+                "name": credentials.name,
+                "token": credentials.token,
+            }
+        )
         return
     echo_err(sentence)
-    echo_secret("Its token", made.token)
+    echo_secret("Its token", credentials.token)
 
 
 def invite(
     board: Slug,
     *,
-    days: Annotated[float, typer.Option(help="For how many days it is good.")] = 7,
+    days: Annotated[float, typer.Option(help="For how many days it is valid.")] = 7,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print an invitation for one team.
+    """Print an invitation with which one team can register itself.
 
-    With it the team can register itself. The invitation is alone on stdout, so that a shell can
-    take it.
+    The invitation is alone on stdout, for a shell to capture.
     """
     with open_database(database, key_file) as boards:
         token = open_board(boards, board).teams.invite(organiser(), days=days)
     if as_json:
         echo_json({"board": board, "invitation": token, "days": days})
         return
-    echo_secret(f"An invitation to {board} for one team, good for {days:g} days", token)
+    echo_secret(f"An invitation to {board} for one team, valid for {days:g} days", token)
 
 
 def list_(
@@ -146,15 +157,15 @@ def list_(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List all teams, baselines and those that are not shown, too."""
+    """List all teams, with baselines and disqualified teams."""
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        teams, display = list_teams(found), found.rules.display
+        opened = open_board(boards, board)
+        teams, display = list_teams(opened), opened.rules.display
     if as_json:
         echo_json({"board": board, "teams": teams})
         return
     if not teams:
-        echo(f"{board} has no teams yet. One is made with: ladderboard team add {board} NAME")
+        echo(f"{board} has no teams yet. Add one with: ladderboard team add {board} NAME")
         return
     echo_table(
         ("id", "name", "status", "submissions", "last (UTC)", display.name),
@@ -186,10 +197,10 @@ def revoke(
     Its submissions stay; rotate-token gives it another token.
     """
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        who = find_team(found, team, with_token=True)
-        found.teams.revoke_team_tokens(organiser(), who["id"])
-    _echo_team(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
+        opened = open_board(boards, board)
+        row = find_team(opened, team, with_token=True)
+        opened.teams.revoke_team_tokens(organiser(), row["id"])
+    _echo_team(board, row, f"The token of {row['name']} has ended.", as_json=as_json)
 
 
 def disqualify(
@@ -200,9 +211,9 @@ def disqualify(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a team off what is shown. Its questions stay asked, and its ladder as it is."""
-    who = _set_disqualified(board, team, database, key_file, reinstate=False)
-    _echo_team(board, who, f"{who['name']} is no longer shown on {board}.", as_json=as_json)
+    """Hide a team from the standings. Its questions stay counted, and its ladder as it is."""
+    row = _set_disqualified(board, team, database, key_file, reinstate=False)
+    _echo_team(board, row, f"{row['name']} is no longer shown on {board}.", as_json=as_json)
 
 
 def reinstate(
@@ -213,23 +224,23 @@ def reinstate(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a team again that was disqualified."""
-    who = _set_disqualified(board, team, database, key_file, reinstate=True)
-    _echo_team(board, who, f"{who['name']} is shown on {board} again.", as_json=as_json)
+    """Show a disqualified team again."""
+    row = _set_disqualified(board, team, database, key_file, reinstate=True)
+    _echo_team(board, row, f"{row['name']} is shown on {board} again.", as_json=as_json)
 
 
 def _set_disqualified(
     board: str, team: str, database: str, key_file: Any, *, reinstate: bool
 ) -> dict[str, Any]:
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        who = find_team(found, team)
-        found.teams.disqualify(organiser(), who["id"], reinstate=reinstate)
-    return who
+        opened = open_board(boards, board)
+        row = find_team(opened, team)
+        opened.teams.disqualify(organiser(), row["id"], reinstate=reinstate)
+    return row
 
 
-def _echo_team(board: str, who: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+def _echo_team(board: str, row: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     if as_json:
-        echo_json({"board": board, "id": who["id"], "name": who["name"]})
+        echo_json({"board": board, "id": row["id"], "name": row["name"]})
     else:
         echo(sentence)
