@@ -1,4 +1,4 @@
-"""``ladderboard board``: boards in a database, by whoever can open it."""
+"""``ladderboard board``: create, run, close and move the boards of a database."""
 
 from typing import ClassVar
 
@@ -8,10 +8,11 @@ from ladderboard.cli._app import LazyGroup
 
 __all__ = ["app"]
 
-_HELP = """Make, run and move boards. Whoever can open the database is the organiser.
+_HELP = """Create, run and move boards. Every user who can open the database is the organiser.
 
-These verbs work while the server runs. Exit codes: 0 done; 1 a check found problems; 2 what was
-given cannot be used; 3 the board is closed or has moved; 4 the database or a file is not in order.
+These commands work while the server runs. Exit codes: 0 done; 1 a check found problems; 2 invalid
+arguments; 3 the board is closed or has moved; 4 the database or a file is damaged or cannot be
+used.
 """
 
 
@@ -33,12 +34,12 @@ class _BoardGroup(LazyGroup):
         "keygen": "_board._dump:keygen",
     }
     short_helps: ClassVar[dict[str, str]] = {
-        "new": "Make a board's folder, or a whole example.",
-        "create": "Put a board into the database.",
-        "close": "Close a board for good, and rank.",
-        "tokens": "List a board's good tokens, or end one.",
-        "dump": "Write a board into one encrypted file.",
-        "keygen": "Make a key for dumps.",
+        "new": "Create a board's folder, or an example.",
+        "create": "Create a board in the database.",
+        "close": "Close a board and publish its bundle.",
+        "tokens": "List a board's valid tokens, or end one.",
+        "dump": "Write a board to one encrypted file.",
+        "keygen": "Generate a key for dumps.",
     }
 
 

@@ -1,4 +1,4 @@
-"""``ladderboard board amend``, ``pause`` and ``resume``: changes after the start."""
+"""``ladderboard board amend``, ``pause`` and ``resume``: changes to an existing board."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,49 +38,45 @@ def amend(
     ] = None,
     rules: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="A board.yaml: whatever differs in it is changed."),
+        typer.Option(metavar="PATH", help="A board.yaml: every rule that differs is changed."),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="The holdout with corrected labels: the same rows in order."
+            metavar="PATH",
+            help="The holdout with corrected labels: the same rows in the same order.",
         ),
     ] = None,
     replay: Annotated[
         str,
         typer.Option(
             metavar="WHICH",
-            help="With --labels: ask each team's best again, or none. They count as questions.",
+            help="With --labels: score each team's best again, as questions, or none.",
         ),
     ] = "best",
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what may change, or correct labels.
+    """Change the rules of a board, or correct its labels.
 
-    Deadlines, limits, the budget, texts, visibility. Every change is an entry of the ledger with a
-    new commitment. Loss, mechanism and ladder cannot change. Corrected labels begin a new epoch:
-    ladders start again, the budget does not.
+    Deadlines, limits, the budget, texts and visibility can change. Every change is an entry of the
+    ledger with a new commitment. Loss, mechanism and ladder cannot change. Corrected labels begin a
+    new epoch: ladders start again, the budget does not.
     """
-    given = [name for name, each in _named(settings, rules, labels) if each]
-    if len(given) != 1:
+    if sum(map(bool, (settings, rules, labels))) != 1:
         raise InvalidSetting("Give one of --set, --rules and --labels.")
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
+        opened = open_board(boards, board)
         if labels is not None:
-            told = _correct_labels(found, labels, replay)
+            outcome = _correct_labels(opened, labels, replay)
         else:
-            told = _amend_rules(found, settings or [], rules)
-        told["head"] = found.book.head().hash.hex()
+            outcome = _amend_rules(opened, settings or [], rules)
+        outcome["head"] = opened.book.head().hash.hex()
     if as_json:
-        echo_json({"board": board, **told})
+        echo_json({"board": board, **outcome})
     else:
-        echo(*_describe_amendment(board, told))
-
-
-def _named(*values: Any) -> list[tuple[str, Any]]:
-    return list(zip(("--set", "--rules", "--labels"), values, strict=True))
+        echo(*_describe_amendment(board, outcome))
 
 
 def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
@@ -102,20 +98,20 @@ def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidSetting(f"{path} cannot be read: {said}.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidSetting(f"{path} cannot be read: {reason}.") from None
     return diff_rules(board.rules, read_rules(text, where=path.name, slug=board.slug))
 
 
 def _changes_from_options(settings: list[str]) -> dict[str, Any]:
-    """Return changes from what was typed, one key and value each."""
+    """Return the changes given by options, each a key and a value."""
     changes: dict[str, Any] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")
         key, dot, part = path.strip().partition(".")
         if not equals or not key or (dot and not part):
             raise InvalidSetting(
-                f"--set needs a key, = and a value, as in questions=2000; got {setting!r:.80}."
+                f"--set needs KEY=VALUE, as in questions=2000; got {setting!r:.80}."
             )
         value = text if path.strip() in _TEXT_KEYS else _parse_value(path, text)
         inner = changes.setdefault(key, {} if dot else value)
@@ -127,13 +123,13 @@ def _changes_from_options(settings: list[str]) -> dict[str, Any]:
 
 
 def _parse_value(path: str, text: str) -> Any:
-    """Return what a value means in board.yaml."""
+    """Read a value as in board.yaml."""
     from ladderboard.board import read_yaml  # noqa: PLC0415 - keeps --help fast
 
-    wrong: list[str] = []
-    value, _ = read_yaml(text, lambda _, sentence, __: wrong.append(sentence))
-    if wrong:
-        raise InvalidSetting(f"{path.strip()}: the value {wrong[0]}")
+    errors: list[str] = []
+    value, _ = read_yaml(text, lambda _, sentence, __: errors.append(sentence))
+    if errors:
+        raise InvalidSetting(f"{path.strip()}: the value {errors[0]}")
     return value
 
 
@@ -151,47 +147,47 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     before = read_sample(board.book.read_encrypted(sample_key(row.epoch)))
     changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
-        raise InvalidSetting(f"{file} has the labels that the board has; nothing was changed.")
+        raise InvalidSetting(f"{file} has the same labels as the board; nothing was changed.")
     asked = board.amendments.correct_labels(organiser(), table, again=replay, sandbox=sandbox)
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 
-def _describe_amendment(board: str, told: dict[str, Any]) -> list[str]:
-    if "labels" in told:
-        labels = "1 label was" if told["labels"] == 1 else f"{told['labels']:,} labels were"
-        asked = told["asked_again"]
-        asked = "1 submission was" if asked == 1 else f"{asked:,} submissions were"
+def _describe_amendment(board: str, outcome: dict[str, Any]) -> list[str]:
+    if "labels" in outcome:
+        labels = "1 label was" if outcome["labels"] == 1 else f"{outcome['labels']:,} labels were"
+        count = outcome["asked_again"]
+        scored = "1 submission was" if count == 1 else f"{count:,} submissions were"
         return [
-            f"{labels} corrected; epoch {told['epoch']} of {board} begins.",
-            f"{asked} asked again, and counted.",
+            f"{labels} corrected; epoch {outcome['epoch']} of {board} begins.",
+            f"{scored} scored again, and counted as questions.",
         ]
-    if not told["changes"]:
+    if not outcome["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
     lines = [
-        move
-        for key, (old, new) in told["changes"].items()
-        for move in _describe_change(key, old, new)
+        line
+        for key, (old, new) in outcome["changes"].items()
+        for line in _describe_change(key, old, new)
     ]
-    return [f"{board} is amended, and its ledger says so:", *(f"  {line}" for line in lines)]
+    return [f"{board} is amended, as its ledger records:", *(f"  {line}" for line in lines)]
 
 
 def _describe_change(key: str, old: Any, new: Any) -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         return [
-            f"{key}.{each}: {_format_value(old.get(each))} -> {_format_value(part)}"
-            for each, part in new.items()
-            if part != old.get(each)
+            f"{key}.{part}: {_format_value(old.get(part))} -> {_format_value(value)}"
+            for part, value in new.items()
+            if value != old.get(part)
         ]
     return [f"{key}: {_format_value(old)} -> {_format_value(new)}"]
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, list) and all(
-        isinstance(each, dict) and "start" in each for each in value
+        isinstance(phase, dict) and "start" in phase for phase in value
     ):
         return ", ".join(
-            f"{each['name']} ({each['start'] or 'always'} to {each['end'] or 'no end'})"
-            for each in value
+            f"{phase['name']} ({phase['start'] or 'always'} to {phase['end'] or 'no end'})"
+            for phase in value
         )
     text = str(value)
     return text if len(text) <= 200 else f"{text[:197]}..."
@@ -204,15 +200,15 @@ def pause(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take no questions until board resume."""
+    """Accept no submissions until board resume."""
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        found.amendments.pause(organiser())
-        status = found.row().status
+        opened = open_board(boards, board)
+        opened.amendments.pause(organiser())
+        status = opened.row().status
     if as_json:
         echo_json({"board": board, "status": status})
     else:
-        echo(f"{board} is {status}; ladderboard board resume {board} lets it go on.")
+        echo(f"{board} is {status}. To resume it: ladderboard board resume {board}")
 
 
 def resume(
@@ -222,25 +218,27 @@ def resume(
         int | None,
         typer.Option(
             parser=parse_integer,
-            help="After a restore: how many questions may have been answered since the copy.",
+            help="After a restore: the number of questions that may have been answered since the "
+            "copy.",
         ),
     ] = None,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a paused board go on.
+    """Resume a paused board.
 
-    After a restore, or with an old copy of the database, say how many questions may have been
-    answered since the copy was made. They are charged; charge too many rather than too few.
+    After a restore, or with an old copy of the database, --charge is the number of questions that
+    may have been answered since the copy. They are taken off the budget; charge too many rather
+    than too few.
     """
     with open_database(database, key_file) as boards:
-        found = _resume_board(boards, board, charge)
-        summary = found.as_seen_by(organiser()).summary()
+        resumed = _resume_board(boards, board, charge)
+        summary = resumed.as_seen_by(organiser()).summary()
     left = summary["questions"] - summary["used"]
     if as_json:
-        told = {"status": summary["status"], "charged": charge or 0, "remaining": left}
-        echo_json({"board": board, **told})
+        status = {"status": summary["status"], "charged": charge or 0, "remaining": left}
+        echo_json({"board": board, **status})
     else:
         charged = f" {charge:,} questions were charged." if charge else ""
         echo(f"{board} is {summary['status']}.{charged} {left:,} questions are left.")
@@ -259,6 +257,6 @@ def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":
     else:
         least = ""
     raise InvalidSetting(
-        f"{slug} comes from a copy. Say with --charge N how many questions may have been answered "
-        f"since the copy was made{least}; they are taken off the budget."
+        f"{slug} comes from a copy. Give --charge N, the number of questions that may have been "
+        f"answered since the copy{least}; they are taken off the budget."
     )

@@ -20,37 +20,37 @@ from ladderboard.cli._output import echo, echo_json, program_command
 from ladderboard.errors import Conflict, InvalidInput, InvalidSetting
 
 _TEMPLATE = """\
-# The rules of a board. What stands after # is a suggestion. The documentation has every key, in
-# its reference under board.yaml; ladderboard board new DIR --example makes a whole example.
+# The rules of a board. Lines after # are suggestions. The reference in the documentation explains
+# every key, under board.yaml; ladderboard board new DIR --example creates a complete example.
 title: {title}
 description: |
   What is to be predicted, from what, and where the data are. Markdown.
 
 # What a prediction costs: a metric or a loss by name. It can never change. With score, evaluators
-# hand in a score for each example, teams nothing, and the holdout has no labels.
+# submit a score for each example on behalf of teams, and the holdout has no labels.
 loss: accuracy
-# Classes are public, and other predictions are refused. Left out, they are those of
+# Classes are public, and other predictions are refused. If left out, they are those of
 # sample_submission.csv if it has every label, and those of the labels otherwise. To declare them,
 # write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
-# How many questions in all, and how many teams may ever take part. Each has its share for sure.
-# How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
+# How many questions in all, and how many teams may ever take part. Each team's share is reserved.
+# How many questions the holdout allows: ladderboard plan --n ROWS --error 0.05
 questions: 1000
 teams: 20
 # window: {{questions: 5, days: 1}}
 
-# Times need a place: an offset, Z, or AoE, the end of the day anywhere on earth.
+# Times need a zone: an offset, Z, or AoE, the end of the day anywhere on earth.
 # start: 2027-01-01T09:00:00+01:00
 # end: 2027-01-31 AoE
 
-# Who lets teams in: open (anybody), invited (by invitation) or organiser.
+# Who can register teams: open (everybody), invited (with an invitation) or organiser.
 registration: invited
 
 # Who sees the standings: public, hidden, anonymous or frozen.
 visibility: public
 
-# Asked at the start, and counted; or a loss that is known from elsewhere.
+# Scored at the start, as questions; or a loss that is known from elsewhere.
 # baselines:
 # - {{name: The last letter, file: baselines/last.csv}}
 # - {{name: Guessing, value: 0.5, source: a coin}}
@@ -61,11 +61,11 @@ visibility: public
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.")],
     *,
     example: Annotated[
         bool,
-        typer.Option("--example", help="Fill it with an example that is ready to be served."),
+        typer.Option("--example", help="Fill it with an example that is ready to serve."),
     ] = False,
     huggingface: Annotated[
         Path | None,
@@ -76,10 +76,10 @@ def new(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a folder with a board.yaml to fill in, or filled in.
+    """Create a board's folder: a board.yaml to fill in, an example, or an imported competition.
 
-    The example has rules, made-up labels that nobody has seen, data to learn from and a script that
-    takes part. From a competition's folder come labels, metric, limits and text.
+    The example has rules, random new labels, training data and a script that takes part. From a
+    Hugging Face competition come labels, metric, limits and text.
     """
     from ladderboard.board import (  # noqa: PLC0415
         import_huggingface,
@@ -98,41 +98,41 @@ def new(
         folder.rmdir()
         raise
     except FileExistsError:
-        raise InvalidSetting(f"{folder} is there already; nothing was changed.") from None
+        raise InvalidSetting(f"{folder} exists already; nothing was changed.") from None
     except OSError as error:
-        raise InvalidSetting(f"{folder} cannot be made: {error.strerror}.") from None
+        raise InvalidSetting(f"{folder} cannot be created: {error.strerror}.") from None
     if as_json:
         echo_json({"folder": str(folder), "files": [str(file) for file in files]})
         return
-    named = printable(shlex.quote(str(folder)))
+    quoted = printable(shlex.quote(str(folder)))
     if example:
         echo(
-            f"{printable(folder)} is an example board, with made-up labels that nobody has seen:",
+            f"{printable(folder)} is an example board with random labels, new in every folder:",
             "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
-            "  public       what people get to learn from, and a script that takes part",
-            "Serve it, and do what that says:",
-            f"  {program_command()} serve {named}",
+            "  public       training data, and a script that takes part",
+            "Serve it, and follow the steps that this prints:",
+            f"  {program_command()} serve {quoted}",
         )
         return
     if huggingface is not None:
         echo(
-            f"{printable(folder)} has the rules and labels of {printable(huggingface)}. See to "
+            f"{printable(folder)} has the rules and labels of {printable(huggingface)}. Set "
             "questions and teams in board.yaml, then:",
-            f"  {program_command()} board check {named}",
+            f"  {program_command()} board check {quoted}",
         )
         return
     echo(
-        f"{printable(files[0])} is made. Fill it in, and put beside it",
-        "  holdout.csv            the labels, with the columns id and label, and as wanted split",
+        f"{printable(files[0])} is created. Fill it in, and put beside it",
+        "  holdout.csv            the labels, with the columns id and label, and if needed split",
         "                         (public, private or ignored), group and weight",
-        "  sample_submission.csv  what a submission looks like, if you like",
+        "  sample_submission.csv  an example of a submission; optional",
         "Then:",
-        f"  {program_command()} board check {named}",
+        f"  {program_command()} board check {quoted}",
     )
 
 
 def _write_template(folder: Path) -> Path:
-    """Write rules to fill in."""
+    """Write a board.yaml to fill in."""
     rules = folder / "board.yaml"
     title = folder.name.replace("-", " ").replace("_", " ").capitalize()
     rules.write_text(_TEMPLATE.format(title=_quote_yaml(title)), encoding="utf-8")
@@ -140,17 +140,17 @@ def _write_template(folder: Path) -> Path:
 
 
 def _quote_yaml(title: str) -> str:
-    """Return a title as YAML text, whatever the folder is called."""
-    plain = "".join(each for each in title if each.isprintable())
+    """Return a folder's name as a quoted YAML string."""
+    plain = "".join(char for char in title if char.isprintable())
     return "'" + plain.replace("'", "''") + "'"
 
 
 def check(folder: Folder, *, as_json: AsJson = False) -> None:
-    """Try a board out before anybody sees it.
+    """Check a board's folder before publishing it.
 
-    Says whether everything can be graded, what will be promised, what an attacker could gain, and
-    what to think about. It takes some seconds and changes nothing. The exit code is 1 where
-    something must be mended.
+    Reports whether everything can be scored, what the certificate will say, what an attacker could
+    gain, and what to reconsider. It takes some seconds and changes nothing. The exit code is 1 if
+    something must be fixed.
     """
     from ladderboard.board import check_board  # noqa: PLC0415 - keeps --help fast
 
@@ -170,10 +170,10 @@ def create(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a board into the database, and ask its baselines.
+    """Create a board in the database, and score its baselines.
 
-    The database is made if it is not there. From then on the labels, the noise key and the rules
-    are committed to. What may change after that, board amend changes.
+    The database is created if needed. From then on the board is committed to its labels, noise key
+    and rules. Use board amend to change the rules that may change.
     """
     from ladderboard.board import read_folder  # noqa: PLC0415 - keeps --help fast
 
@@ -182,8 +182,8 @@ def create(
     with open_database(database, key_file, create=True) as boards:
         if slug in boards.list():
             raise Conflict(
-                f"There is a board {slug!r} in this database already; nothing was changed. "
-                f"ladderboard board amend {slug} changes what may change."
+                f"The board {slug!r} exists already in this database; nothing was changed. To "
+                f"change its rules: ladderboard board amend {slug}"
             )
         board = boards.create(content)
         if as_json:

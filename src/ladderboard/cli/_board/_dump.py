@@ -1,4 +1,4 @@
-"""``ladderboard board dump``, ``restore`` and ``keygen``: a board to another place."""
+"""``ladderboard board dump``, ``restore`` and ``keygen``: copying or moving a board."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,38 +25,43 @@ def dump(
     board: Slug,
     *,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The file to make; one that is there stays.")
+        Path,
+        typer.Option(
+            metavar="FILE", help="The file to write; an existing file is not overwritten."
+        ),
     ],
     to: PublicKey = None,
     passphrase_file: PassphraseFile = None,
     move: Annotated[
         bool,
-        typer.Option("--move", help="Seal the board here: it goes on where the dump is restored."),
+        typer.Option(
+            "--move", help="Move the board: it ends here and continues where the dump is restored."
+        ),
     ] = False,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a board with its history into one encrypted file.
+    """Write a board with its history to one encrypted file.
 
-    Without --move the dump is a copy: where it is restored it stays paused until somebody says how
-    many questions may have been answered since.
+    Without --move the dump is a copy: when restored, it stays paused until board resume --charge N
+    says how many questions may have been answered since.
     """
     from ladderboard.board import dump_board  # noqa: PLC0415 - keeps --help fast
 
     if to is not None and passphrase_file is not None:
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
     with open_database(database, key_file) as boards:
-        open_board(boards, board)  # before anybody types a passphrase
-        words = read_passphrase(passphrase_file, new=True) if to is None else None
-        head = dump_board(boards, board, out, passphrase=words, public_key=to, move=move)
+        open_board(boards, board)  # before prompting for a passphrase
+        passphrase = read_passphrase(passphrase_file, new=True) if to is None else None
+        head = dump_board(boards, board, out, passphrase=passphrase, public_key=to, move=move)
     if as_json:
-        said = {"file": str(out), "moved": move, "entries": head.entries, "head": head.hash.hex()}
-        echo_json({"board": board, **said})
+        dumped = {"file": str(out), "moved": move, "entries": head.entries}
+        echo_json({"board": board, **dumped, "head": head.hash.hex()})
         return
-    where = " It takes no more questions here." if move else ""
+    moved = " It accepts no more submissions here." if move else ""
     echo(
-        f"{board} is in {printable(out)}.{where} Elsewhere:",
+        f"{board} is in {printable(out)}.{moved} To restore it elsewhere:",
         f"  ladderboard board restore {printable(out)}",
         f"head {head.hash.hex()}",
     )
@@ -67,17 +72,17 @@ def restore(
     *,
     secret_key: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The secret key whose public key it was dumped to."),
+        typer.Option(metavar="PATH", help="The secret key of the public key it was encrypted to."),
     ] = None,
     passphrase_file: PassphraseFile = None,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put the board of a dump into the database.
+    """Restore the board of a dump to the database.
 
-    The database is made if it is not there. Everything is checked first; where something is wrong
-    the database stays as it was.
+    The database is created if needed. The dump is checked first; on any error the database stays
+    unchanged.
     """
     from ladderboard.board import restore_board  # noqa: PLC0415 - keeps --help fast
 
@@ -85,10 +90,10 @@ def restore(
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")
     if not file.is_file():
         raise InvalidSetting(f"There is no file {file}.")
-    words = read_passphrase(passphrase_file) if secret_key is None else None
+    passphrase = read_passphrase(passphrase_file) if secret_key is None else None
     key = None if secret_key is None else str(secret_key)
     with open_database(database, key_file, create=True) as boards:
-        slug = restore_board(boards, file, passphrase=words, secret_key=key)
+        slug = restore_board(boards, file, passphrase=passphrase, secret_key=key)
         board = open_board(boards, slug)
         status, head = board.row().status, board.book.head().hash.hex()
     if as_json:
@@ -97,25 +102,28 @@ def restore(
     echo(f"{slug} is restored, and {_STATUS_TEXT.get(status, status)}.")
     if status == "restored":
         echo(
-            "Say how many questions may have been answered since the copy was made, too many",
+            "Resume it with the number of questions that may have been answered since, too many",
             "rather than too few; they are taken off the budget:",
             f"  ladderboard board resume {slug} --charge N",
         )
     else:
-        echo(f"Remove {printable(file)}: restored a second time it would answer a second time.")
+        echo(f"Remove {printable(file)}: if it is restored twice, two copies answer questions.")
     echo(f"head {head}")
 
 
 def keygen(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to make; one that is there stays.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The file to write; an existing file is not overwritten."
+        ),
     ],
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Make a secret key for dumps, and print its public key.
+    """Generate a secret key for dumps, and print its public key.
 
-    The public key is alone on stdout. What is dumped to it can be opened with the file only.
+    The public key is alone on stdout. Dumps encrypted to it can only be opened with the file.
     """
     from ladderboard.ledger import make_secret_key, write_public_key  # noqa: PLC0415 - same
 
@@ -123,5 +131,5 @@ def keygen(
     if as_json:
         echo_json({"file": str(file), "public": public})
         return
-    echo_err(f"{printable(file)} is made: keep it, and keep it to yourself. Its public key:")
+    echo_err(f"{printable(file)} is created. Keep it safe and secret. Its public key:")
     echo(public)

@@ -1,4 +1,4 @@
-"""``ladderboard board list``, ``show`` and ``tokens``."""
+"""``ladderboard board list`` and ``show``."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,27 +32,27 @@ def list_(
 ) -> None:
     """List all boards of the database."""
     with open_database(database, key_file) as boards:
-        every = [
-            open_board(boards, each).as_seen_by(organiser()).summary() for each in boards.list()
+        summaries = [
+            open_board(boards, slug).as_seen_by(organiser()).summary() for slug in boards.list()
         ]
     if as_json:
-        echo_json({"boards": every})
+        echo_json({"boards": summaries})
         return
-    if not every:
-        echo("There are no boards yet. One is made with: ladderboard board create DIR")
+    if not summaries:
+        echo("There are no boards yet. Create one with: ladderboard board create DIR")
         return
     echo_table(
         ("board", "title", "status", "teams", "questions", "deadline (UTC)"),
         [
             (
-                each["slug"],
-                each["title"],
-                each["status"],
-                f"{each['registered']:,} of {each['teams']:,}",
-                f"{each['used']:,} of {each['questions']:,}",
-                format_minute(each["deadline"]),
+                row["slug"],
+                row["title"],
+                row["status"],
+                f"{row['registered']:,} of {row['teams']:,}",
+                f"{row['used']:,} of {row['questions']:,}",
+                format_minute(row["deadline"]),
             )
-            for each in every
+            for row in summaries
         ],
         right=("teams", "questions"),
     )
@@ -67,8 +67,8 @@ def show(
 ) -> None:
     """Show a board as its organiser sees it."""
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board)
-        view, display = found.as_seen_by(organiser()), found.rules.display
+        opened = open_board(boards, board)
+        view, display = opened.as_seen_by(organiser()), opened.rules.display
         summary, standings = view.summary(), view.leaderboard(limit=_MAX_ROWS)
         bound = view.certificate()
         try:
@@ -94,22 +94,22 @@ def show(
 
 
 def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float | None) -> str:
-    """Say what is promised about the best model, in the metric that the standings are in."""
+    """Return what the certificate says about the best model, in the metric of the standings."""
     from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - keeps --help fast
 
     if bound.theorem == NO_THEOREM:
-        return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"
+        return f"There is no certificate for the best model. {' '.join(bound.assumptions[:1])}"
     if best is None:
-        return "Nothing was released yet, so nothing is promised about it."
+        return "There is no certificate yet, because nothing was released."
     low, high = bound.low, bound.high
     if bound.differences:
         low, high = max(best + low, bound.span[0]), min(best + high, bound.span[1])
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
-        sure = f"But for a probability of a constant times {bound.beta:g}"
+        sure = f"Except with probability of a constant times {bound.beta:g}"
     least, most = display.ends(low, high)
-    said = f"{sure}, the true {display.name} of the best model asked lies in [{least}, {most}]."
-    return f"{said} That is no more than was known beforehand." if bound.vacuous else said
+    text = f"{sure}, the true {display.name} of the best model lies in [{least}, {most}]."
+    return f"{text} That is no more than was known beforehand." if bound.vacuous else text
 
 
 def _describe_board(summary: dict[str, Any]) -> list[str]:
@@ -132,20 +132,20 @@ def _describe_board(summary: dict[str, Any]) -> list[str]:
 def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
     rows: list[tuple[object, ...]] = [
         (
-            "baseline" if each["baseline"] else each["rank"],
-            each["team"]["name"],
-            display.text(each["loss"]) if each["loss"] is not None else "no record",
-            f"{each['submissions']:,}",
-            format_minute(each["since"]),
+            "baseline" if row["baseline"] else row["rank"],
+            row["team"]["name"],
+            display.text(row["loss"]) if row["loss"] is not None else "no record",
+            f"{row['submissions']:,}",
+            format_minute(row["since"]),
         )
-        for each in standings["rows"]
+        for row in standings["rows"]
     ]
     rows += [
-        ("declared", each["name"], display.text(each["loss"]), None, each["source"] or None)
-        for each in standings["declared"]
+        ("declared", row["name"], display.text(row["loss"]), None, row["source"] or None)
+        for row in standings["declared"]
     ]
     if not rows:
-        echo("Nothing was submitted yet.")
+        echo("There are no submissions yet.")
         return
     echo_table(
         ("rank", "team", display.name, "submissions", "since (UTC)"),
@@ -153,4 +153,4 @@ def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
         right=("rank", display.name, "submissions"),
     )
     if standings["next"] is not None:
-        echo(f"These are the first {_MAX_ROWS}; the others are on the board's page.")
+        echo(f"These are the first {_MAX_ROWS}; all are on the board's page.")

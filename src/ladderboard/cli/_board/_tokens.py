@@ -1,4 +1,4 @@
-"""``ladderboard board token`` and ``tokens``: who may act for the organiser."""
+"""``ladderboard board token`` and ``tokens``: tokens of organisers and evaluators."""
 
 from typing import Annotated
 
@@ -21,19 +21,19 @@ from ladderboard.errors import InvalidSetting
 def token(
     board: Annotated[
         str | None,
-        typer.Argument(metavar="BOARD", help="Good for this board only; all if left out."),
+        typer.Argument(metavar="BOARD", help="Valid for this board only; for all if left out."),
     ] = None,
     *,
     evaluator: Annotated[
         bool,
         typer.Option(
             "--evaluator",
-            help="For a harness that submits for teams and sees everything, and changes nothing.",
+            help="For a program that submits for teams and can see everything, but change nothing.",
         ),
     ] = False,
     end_others: Annotated[
         bool,
-        typer.Option("--end-others", help="End all organisers' tokens for all boards before."),
+        typer.Option("--end-others", help="End all earlier organisers' tokens for all boards."),
     ] = False,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
@@ -41,24 +41,26 @@ def token(
 ) -> None:
     """Print another organiser's token.
 
-    For when the first was lost, or for a second organiser. The token is alone on stdout, so that a
-    shell can take it.
+    For a second organiser, or if the first token was lost. The token is alone on stdout, for a
+    shell to capture.
     """
     from ladderboard.board import Role  # noqa: PLC0415 - keeps --help fast
 
     role = Role.EVALUATOR if evaluator else Role.ORGANISER
     if end_others and (board is not None or evaluator):
-        raise InvalidSetting("--end-others goes with an organiser's token for all boards.")
+        raise InvalidSetting(
+            "--end-others is for tokens for all boards: leave out BOARD and --evaluator."
+        )
     with open_database(database, key_file) as boards:
         if board is None:
-            made = boards.issue_token(role, end_others=end_others)
+            new_token = boards.issue_token(role, end_others=end_others)
         else:
-            made = open_board(boards, board).teams.issue_staff_token(organiser(), role)
+            new_token = open_board(boards, board).teams.issue_staff_token(organiser(), role)
     if as_json:
-        echo_json({"board": board, "role": role.name.lower(), "token": made})
+        echo_json({"board": board, "role": role.name.lower(), "token": new_token})
         return
-    where = "all boards" if board is None else board
-    echo_secret(f"An {role.name.lower()}'s token for {where}", made)
+    scope = "all boards" if board is None else board
+    echo_secret(f"An {role.name.lower()}'s token for {scope}", new_token)
 
 
 def tokens(
@@ -66,34 +68,36 @@ def tokens(
     *,
     end: Annotated[
         str | None,
-        typer.Option("--end", metavar="ID", help="End this one, with the sessions it began."),
+        typer.Option(
+            "--end", metavar="ID", help="End this token and the sessions started with it."
+        ),
     ] = None,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tokens and invitations of a board that are good, or end one.
+    """List the valid tokens and invitations of a board, or end one.
 
-    They are not told: an id is the beginning of a hash.
+    The tokens themselves are not shown: an id is the beginning of a token's hash.
     """
     with open_database(database, key_file) as boards:
         teams = open_board(boards, board).teams
         if end is not None:
             teams.revoke_token(organiser(), end)
-        good = teams.list_tokens(organiser())
+        valid = teams.list_tokens(organiser())
     if as_json:
-        echo_json({"tokens": good})
+        echo_json({"tokens": valid})
         return
     echo_table(
         ("id", "role", "team", "made (UTC)", "expires (UTC)"),
         [
             (
-                each["id"],
-                each["role"],
-                each["team"],
-                format_minute(each["made"]),
-                format_minute(each["expires"]),
+                row["id"],
+                row["role"],
+                row["team"],
+                format_minute(row["made"]),
+                format_minute(row["expires"]),
             )
-            for each in good
+            for row in valid
         ],
     )

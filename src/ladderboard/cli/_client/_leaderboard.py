@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ladderboard._formatting import format_count
 from ladderboard.cli._client._options import AsCsv, BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, format_minute
@@ -28,15 +29,18 @@ def leaderboard(
     board: BoardName,
     *,
     show: Annotated[
-        bool, typer.Option("-s", "--show", help="Show the top (the default; with -d, too).")
+        bool, typer.Option("-s", "--show", help="Show the top; the default without -d.")
     ] = False,
     download: Annotated[
-        bool, typer.Option("-d", "--download", help="Write all of it to a file.")
+        bool, typer.Option("-d", "--download", help="Write all rows to a file.")
     ] = False,
     path: Annotated[
         Path | None,
         typer.Option(
-            "-p", "--path", metavar="PATH", help="Write it to this folder, or .csv or .json file."
+            "-p",
+            "--path",
+            metavar="PATH",
+            help="Write all rows to this folder, or this .csv or .json file.",
         ),
     ] = None,
     url: Url = None,
@@ -47,13 +51,13 @@ def leaderboard(
 ) -> None:
     """Show the standings of a board, or download them.
 
-    The table shows the top, and the final ranking below it where the board is closed; CSV, JSON
-    and a download have all rows.
+    The table shows the top, and for a closed board the final ranking below it; CSV, JSON and a
+    download have all rows.
     """
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         download = download or path is not None
-        every = download or as_csv or as_json
-        rows = list(islice(client.leaderboard(slug), None if every else _MAX_ROWS + 1))
+        all_rows = download or as_csv or as_json
+        rows = list(islice(client.leaderboard(slug), None if all_rows else _MAX_ROWS + 1))
         about = client.board(slug)
         final = _fetch_finals(client, about)
         page = f"{client.url}/boards/{slug}"
@@ -62,10 +66,16 @@ def leaderboard(
         if as_json:
             echo_json({"file": str(file), "rows": len(rows)})
         elif not quiet:
-            echo(f"The standings are in {file}; rows: {len(rows):,}.")
+            echo(f"{file} holds the standings, {format_count(len(rows), 'row')}.")
     elif as_json:
-        told = {"board": slug, "status": about.status, "rows": [row.describe() for row in rows]}
-        echo_json({**told, "finals": None if final is None else final.describe()})
+        echo_json(
+            {
+                "board": slug,
+                "status": about.status,
+                "rows": [row.describe() for row in rows],
+                "finals": None if final is None else final.describe(),
+            }
+        )
     elif as_csv:
         echo(*_standings_csv(rows).rstrip("\n").split("\n"))
     if (show or not download) and not (as_json or as_csv):
@@ -74,7 +84,7 @@ def leaderboard(
 
 
 def _fetch_finals(client: "Client", board: "BoardInfo") -> "FinalRanking | None":
-    """Return the final ranking of a board that is closed; None where there is none."""
+    """Return the final ranking of a closed board; None if it has none."""
     if board.status != "closed":
         return None
     try:
@@ -86,7 +96,7 @@ def _fetch_finals(client: "Client", board: "BoardInfo") -> "FinalRanking | None"
 def _echo_finals(
     board: "BoardInfo", final: "FinalRanking | None", page: str, *, quiet: bool
 ) -> None:
-    """Say that a board is closed, and how it ended."""
+    """Print that a board is closed, and its final ranking."""
     if board.status != "closed":
         return
     if final is None:
@@ -95,12 +105,12 @@ def _echo_finals(
         return
     if not quiet:
         echo("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
-    many = Counter(row.rank for row in final.rows)
+    counts = Counter(row.rank for row in final.rows)
     echo_table(
         ("rank", "team", board.display.name, "public rank", "move"),
         [
             (
-                "baseline" if row.baseline else f"{'=' * (many[row.rank] > 1)}{row.rank}",
+                "baseline" if row.baseline else f"{'=' * (counts[row.rank] > 1)}{row.rank}",
                 row.team.id if row.team.name is None else row.team.name,
                 f"{row.display:.{board.display.digits}f}",
                 row.public_rank,
@@ -111,61 +121,60 @@ def _echo_finals(
         right=("rank", board.display.name, "public rank", "move"),
     )
     if not quiet:
-        more = f"These are the first {_MAX_ROWS}; all" if len(final.rows) > _MAX_ROWS else "All"
-        echo(f"{more}, with their intervals: {page}")
+        rows = f"These are the first {_MAX_ROWS}; all" if len(final.rows) > _MAX_ROWS else "All"
+        echo(f"{rows}, with intervals: {page}")
 
 
 def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: bool) -> None:
     declared = [baseline for baseline in board.baselines if "display" in baseline]
     if not rows and not quiet:
-        echo("Nothing was submitted yet.")
+        echo("There are no submissions yet.")
     if not rows and not declared:
         return
     digits = board.display.digits
     lines: list[tuple[float | None, tuple[object, ...]]] = [
         (
-            each.loss,
+            row.loss,
             (
-                "baseline" if each.baseline else _format_rank(each),
-                _format_team(each),
-                None if each.display is None else f"{each.display:.{digits}f}",
-                f"{each.submissions:,}",
-                format_minute(each.raw["since"]),
+                "baseline" if row.baseline else _format_rank(row),
+                _format_team(row),
+                None if row.display is None else f"{row.display:.{digits}f}",
+                f"{row.submissions:,}",
+                format_minute(row.raw["since"]),
             ),
         )
-        for each in rows
+        for row in rows
     ]
-    for told in declared:  # numbers from elsewhere, where they belong
-        value, source = told["loss"], told.get("source")
-        name = f"{told['name']} ({source})" if source else told["name"]
-        row = ("baseline", name, f"{told['display']:.{digits}f}", None, None)
-        worse = (at for at, (loss, _) in enumerate(lines) if loss is None or loss > value)
-        lines.insert(next(worse, len(lines)), (value, row))
+    for baseline in declared:  # inserted by their loss
+        value, source = baseline["loss"], baseline.get("source")
+        name = f"{baseline['name']} ({source})" if source else baseline["name"]
+        cells = ("baseline", name, f"{baseline['display']:.{digits}f}", None, None)
+        worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
+        lines.insert(next(worse, len(lines)), (value, cells))
     echo_table(
         ("rank", "team", board.display.name, "submissions", "since (UTC)"),
         [line for _, line in lines[:_MAX_ROWS]],
         right=("rank", board.display.name, "submissions"),
     )
     if len(rows) > _MAX_ROWS and not quiet:
-        echo(f"These are the first {_MAX_ROWS}; for all of them type: "
-            f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
+        command = f"ladderboard leaderboard {board.slug} --download"
+        echo(f"These are the first {_MAX_ROWS}; for all rows: {command}")
 
 
-def _format_team(standing: "LeaderboardRow") -> str:
-    """Return a team's name, or its id where teams go without; one's own says so."""
-    name = standing.team.id if standing.team.name is None else standing.team.name
-    return f"{name} (you)" if standing.you else name
+def _format_team(row: "LeaderboardRow") -> str:
+    """Return a team's name, or its id on anonymous boards; marks the caller's own team."""
+    name = row.team.id if row.team.name is None else row.team.name
+    return f"{name} (you)" if row.you else name
 
 
-def _format_rank(standing: "LeaderboardRow") -> str | None:
-    """Return a rank as a table shows it: shared ones with a sign."""
-    if standing.rank is None:
+def _format_rank(row: "LeaderboardRow") -> str | None:
+    """Return a rank for the table; a shared rank begins with =."""
+    if row.rank is None:
         return None
-    return f"={standing.rank}" if standing.tied else f"{standing.rank}"
+    return f"={row.rank}" if row.tied else f"{row.rank}"
 
 
 def _standings_csv(rows: "list[LeaderboardRow]") -> str:
-
     return format_csv(
         _COLUMNS,
         [
@@ -187,13 +196,13 @@ def _standings_csv(rows: "list[LeaderboardRow]") -> str:
 
 
 def _write_standings(path: Path, slug: str, rows: "list[LeaderboardRow]", *, as_json: bool) -> Path:
-    """Put all rows into a file, whole or not at all, and return it; its name says in which form."""
+    """Write all rows to a file atomically, as CSV or JSON by its suffix, and return its path."""
     kind, file = path.suffix.lower(), path
     if kind not in {".csv", ".json"} or path.is_dir():
         kind = ".json" if as_json else ".csv"
         file = path / f"{slug}-leaderboard{kind}"
-    told = {"board": slug, "rows": [row.describe() for row in rows]}
-    text = json.dumps(told, indent=1) + "\n" if kind == ".json" else _standings_csv(rows)
+    content = {"board": slug, "rows": [row.describe() for row in rows]}
+    text = json.dumps(content, indent=1) + "\n" if kind == ".json" else _standings_csv(rows)
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
             new = Path(folder, file.name)

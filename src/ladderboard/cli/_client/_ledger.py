@@ -1,4 +1,4 @@
-"""``ladderboard ledger``: the public ledger of a board, as it was written."""
+"""``ladderboard ledger``: download the public ledger of a board."""
 
 import os
 import sys
@@ -24,58 +24,63 @@ def ledger(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file to write; one that is there stays."),
+        typer.Option(
+            metavar="FILE", help="The file to write; an existing file is not overwritten."
+        ),
     ] = None,
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch the public ledger of a board: every entry, the very bytes that were hashed.
+    """Fetch the public ledger of a board: every entry, byte for byte as it was hashed.
 
-    One entry is a line of JSON, the oldest first; they are printed, or written to a file. On the
-    way it is checked that each follows from the last, and that they lead to the head that the board
-    tells. Keep the head that is said in the end: whoever has it can tell later whether anything
-    before it was rewritten.
+    Each entry is a line of JSON, the oldest first; they are printed, or written to a file. The
+    chain of hashes is checked on the way, up to the head that the board reports. Keep the head that
+    is printed at the end: with it you can tell later whether anything before it was rewritten.
 
-    Exit codes: 0 fetched and in order; 2 the command cannot be used; 4 the server cannot be
-    reached, or the ledger is not in order.
+    Exit codes: 0 fetched and valid; 2 invalid arguments; 4 the server cannot be reached, or the
+    ledger is damaged.
     """
     if as_json and out is None:
         raise InvalidSetting(
-            "--json tells about a file; give --out FILE too. Without --json entries are printed, "
-            "each a JSON object of its own."
+            "--json describes the file that is written, so it needs --out FILE. Without --json the "
+            "entries are printed, one JSON object per line."
         )
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         entries = _fetch_entries(client, slug)
         head = _print_entries(entries) if out is None else _write_entries(entries, out)
     if head is None:
         return
-    told = head.hash.hex()
+    head_hash = head.hash.hex()
     if as_json:
-        echo_json({"board": slug, "out": str(out), "entries": head.entries, "head": told})
+        echo_json({"board": slug, "out": str(out), "entries": head.entries, "head": head_hash})
     elif out is not None:
-        echo(f"{head.entries:,} entries are in {printable(out)}. Its head is", told)
+        echo(f"{head.entries:,} entries are in {printable(out)}. Its head is", head_hash)
     elif not quiet:
-        echo_err(f"{head.entries:,} entries. The head is", told)
+        echo_err(f"{head.entries:,} entries. The head is", head_hash)
 
 
 def _fetch_entries(client: "Client", slug: str) -> "Iterator[Entry]":
-    """Yield the entries of a board, page by page, while they are as they should be."""
+    """Yield the entries of a board, page by page, checking the chain of hashes."""
     from ladderboard.ledger import iter_checked_entries  # noqa: PLC0415 - keeps --help fast
 
-    told, count = client.board(slug).head, 0
+    reported, count = client.board(slug).head, 0
     for entry, _ in iter_checked_entries(client.ledger(slug)):
         count += 1
-        if count == told.entries and entry.hash.hex() != told.hash:
-            raise BrokenLedger(f"Entry {count - 1} of the ledger is not the head that is told.")
+        if count == reported.entries and entry.hash.hex() != reported.hash:
+            raise BrokenLedger(
+                f"Entry {count - 1} of the ledger is not the head that the board reports."
+            )
         yield entry
-    if count < told.entries:
-        raise BrokenLedger(f"{told.entries:,} entries are told of; the ledger has {count:,}.")
+    if count < reported.entries:
+        raise BrokenLedger(
+            f"The board reports {reported.entries:,} entries; the ledger has {count:,}."
+        )
 
 
 def _print_entries(entries: "Iterator[Entry]") -> "ChainHead | None":
-    """Print entries; None if whoever reads them has gone, as ``| head`` does."""
+    """Print entries and return the head; None if the reader has gone, as with ``| head``."""
     try:
         head = _copy_entries(
             entries, _echo_entry if sys.stdout.isatty() else sys.stdout.buffer.write
@@ -88,22 +93,22 @@ def _print_entries(entries: "Iterator[Entry]") -> "ChainHead | None":
 
 
 def _echo_entry(line: bytes) -> None:
-    echo(line.decode("ascii").rstrip("\n"))  # with what a terminal might obey escaped
+    echo(line.decode("ascii").rstrip("\n"))  # escapes control characters
 
 
 def _write_entries(entries: "Iterator[Entry]", out: Path) -> "ChainHead":
-    """Write entries to a new file, all of them or none."""
+    """Write entries to a new file, or remove it on an error, and return the head."""
     try:
         file = out.open("xb")
     except FileExistsError:
-        raise InvalidSetting(f"{out} is there already; choose another name.") from None
+        raise InvalidSetting(f"{out} exists already; choose another name.") from None
     except OSError as error:
         raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
     try:
         with file:
             return _copy_entries(entries, file.write)
     except BaseException as error:
-        out.unlink(missing_ok=True)  # half a ledger would look like a whole one
+        out.unlink(missing_ok=True)  # a part of a ledger would look complete
         if isinstance(error, OSError):
             raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
         raise

@@ -1,4 +1,4 @@
-"""``ladderboard login``: keep a team's token for a board."""
+"""``ladderboard login``: save the token for a board."""
 
 import re
 import sys
@@ -27,8 +27,8 @@ def login(
         str | None,
         typer.Argument(
             metavar="URL",
-            help="The address of a board's page, or of a server; or a board's short name on the "
-            "usual server, which is taken if left out.",
+            help="The address of a board's page or of a server; or a board's short name on the "
+            "default server, which is used if left out.",
         ),
     ] = None,
     *,
@@ -37,57 +37,58 @@ def login(
         typer.Option(metavar="NAME", help="The board that the token is for."),
     ] = None,
     default: Annotated[
-        bool, typer.Option("--default", help="Make this the usual server; the first one is.")
+        bool, typer.Option("--default", help="Make this the default server; the first one is.")
     ] = False,
     forget: Annotated[
         bool,
-        typer.Option("--forget", help="Forget the token of a board, or all those of a server."),
+        typer.Option(
+            "--forget", help="Remove the saved token of a board, or all tokens of a server."
+        ),
     ] = False,
     insecure: Insecure = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep the token of a board, so that it need not be given again.
+    """Save the token for a board, so that other commands find it.
 
-    The token is typed without being shown, or comes through a pipe; the server is asked whether it
-    is good before it is kept, in a file that only you can read. A token goes to no other server.
+    The token is typed at a hidden prompt, or read from a pipe. It is checked with the server and
+    saved to a file that only you can read. A token is sent to its own server only.
     """
     server, slug = _parse_server_and_board(url, board)
     if forget:
         names = _boards_with_tokens(server, slug)
-        said = {
-            "url": server,
-            "board": slug,
-            "forgotten": _forget_tokens(server, slug),
-            "boards": names,
-        }
-        told = f"Forgotten at {server}: {', '.join(names)}."
+        forgotten = _forget_tokens(server, slug)
+        result = {"url": server, "board": slug, "forgotten": forgotten, "boards": names}
+        message = f"Removed at {server}: {', '.join(names)}."
         if not names:
-            told = f"Nothing of {slug or 'any board'} at {server} was kept."
+            message = f"No token for {slug or 'any board'} at {server} was saved."
     else:
         from ladderboard.client import Client, find_access  # noqa: PLC0415 - keeps --help fast
 
-        find_access(server, "", insecure=insecure).check_encrypted()  # before anybody types a token
+        # Before prompting for a token.
+        find_access(server, "", insecure=insecure).check_encrypted()
         with (
-            Client(server, "", receipts=None) as client,  # as the public
+            Client(server, "", receipts=None) as client,  # without a token
             echo_retries(quiet=quiet or as_json),
         ):
             slug = _choose_board(client, slug)
         token = _read_token(f"{server}/boards/{slug}")
         with Client(server, token, receipts=None, insecure=insecure) as client:
             name = _check_token(client, slug)
-        said = {"url": server, "board": slug, "team": name}
-        said["file"] = _save_token(server, slug, token, default=default)
-        told = f"The token of {name or 'this board'} is good, and kept in {said['file']}. Next:\n"
-        told += f"  ladderboard submit {_board_argument(server, slug)} -f predictions.csv"
+        result = {"url": server, "board": slug, "team": name}
+        result["file"] = _save_token(server, slug, token, default=default)
+        message = (
+            f"The token of {name or 'this board'} is valid; saved to {result['file']}. Next:\n"
+        )
+        message += f"  ladderboard submit {_board_argument(server, slug)} -f predictions.csv"
     if as_json:
-        echo_json(said)
+        echo_json(result)
     elif not quiet:
-        echo(*told.splitlines())
+        echo(*message.splitlines())
 
 
 def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, str | None]:
-    """Return the server, and the board if one is named."""
+    """Return the server's address, and the board's slug if one is given."""
     from ladderboard.client import find_access, parse_address, split_board  # noqa: PLC0415
 
     slug = None
@@ -98,7 +99,7 @@ def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, st
     if url is not None and "/boards/" in url:
         url, slug = split_board(url)
         if board not in {None, slug}:
-            raise InvalidSetting("The address names another board; leave --board out.")
+            raise InvalidSetting("The address names another board; leave out --board.")
     if board is not None:
         slug = split_board(board)[1]
     if url is None:
@@ -108,57 +109,58 @@ def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, st
 
 def _require_same_board(named: str, board: str | None) -> str:
     if board not in {None, named}:
-        raise InvalidSetting("Two boards are named; leave --board out.")
+        raise InvalidSetting("Two different boards are given; leave out --board.")
     return named
 
 
 def _suggest_scheme(url: str) -> str:
-    """Return what to say of an address that has no beginning."""
+    """Return the error for an address without http:// or https://."""
     from ladderboard.client import parse_address  # noqa: PLC0415 - keeps --help fast
 
-    said = "An address begins with http:// or https://"
+    rule = "An address begins with http:// or https://"
     try:
-        alone = parse_address(f"http://{url.partition('/')[0]}").is_secure
+        local = parse_address(f"http://{url.partition('/')[0]}").is_secure
     except InvalidSetting:
-        return f"{said}; got {url!r:.80}."
-    return f"{said}; try {'http' if alone else 'https'}://{url}"
+        return f"{rule}; got {url!r:.80}."
+    return f"{rule}; try {'http' if local else 'https'}://{url}"
 
 
 def _choose_board(client: "Client", slug: str | None) -> str:
-    """Return the board that is meant: the one that is named, or the only one there is."""
+    """Return the given board, or the server's only one."""
     if slug is not None:
         with suggest_boards(client.url, slug):
             return client.board(slug).slug
     names = [board.slug for board in client.boards()]
     if len(names) != 1:
         raise InvalidSetting(
-            f"A token is for one board; name it with --board, or give its page's address. At "
-            f"{client.url} there is: {format_board_names(names)}."
+            f"A token is for one board: name it with --board, or give the address of its page. "
+            f"Boards at {client.url}: {format_board_names(names)}."
         )
     return names[0]
 
 
 def _read_token(page: str) -> str:
-    """Return what is typed without being shown, or what comes through a pipe."""
+    """Read a token from a hidden prompt, or from a pipe."""
     if sys.stdin is not None and sys.stdin.isatty():
         try:
             typed: str = typer.prompt(f"The token for {page}", hide_input=True, err=True)
         except typer.Abort:
-            raise KeyboardInterrupt from None  # which has an exit code of its own
+            raise KeyboardInterrupt from None  # for its exit code
     else:
         typed = "" if sys.stdin is None else sys.stdin.readline(4096)
     if not typed.strip():
-        raise InvalidSetting("A token is typed, or comes through a pipe; there was none.")
+        raise InvalidSetting("No token was given: type it at the prompt, or pipe it in.")
     return typed.strip()
 
 
 def _check_token(client: "Client", slug: str) -> str | None:
-    """Return the team's name; None for an evaluator or an organiser. A bad token is refused."""
+    """Return the token's team; None for an evaluator or an organiser. Raise if it is invalid."""
     try:
         client.board(slug)
     except NotAllowed:
         raise NotAllowed(
-            "The token is not good on this board, and was not kept; check that it was copied whole."
+            "The token is not valid on this board, and was not saved; check that it was copied "
+            "completely."
         ) from None
     try:
         return client.team(slug).name
@@ -167,10 +169,10 @@ def _check_token(client: "Client", slug: str) -> str | None:
 
 
 def _boards_with_tokens(server: str, slug: str | None) -> list[str]:
-    """Return the boards of a server that tokens are kept for."""
+    """Return the boards of a server that tokens are saved for."""
     from ladderboard.client import read_config  # noqa: PLC0415 - keeps --help fast
 
-    return [each for each in read_config().tokens.get(server, {}) if slug in {None, each}]
+    return [board for board in read_config().tokens.get(server, {}) if slug in {None, board}]
 
 
 def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:

@@ -1,4 +1,4 @@
-"""What the verbs of taking part have in common: options, and how a server is reached."""
+"""Shared by the commands of participants: options, and connecting to a server."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ _MAX_NAMES = 10
 
 
 def _complete_board_names(incomplete: str) -> list[str]:
-    """Return the boards that tokens are kept for, for a shell to complete."""
+    """Complete the names of the boards that tokens are saved for."""
     from ladderboard.client import read_config  # noqa: PLC0415 - only for shell completion
     from ladderboard.errors import LadderboardError  # noqa: PLC0415 - same
 
@@ -26,19 +26,19 @@ def _complete_board_names(incomplete: str) -> list[str]:
         config = read_config()
     except LadderboardError:
         return []
-    found = [
+    names = [
         board if server == config.default else f"{server}/boards/{board}"
         for server, boards in config.tokens.items()
         for board in boards
     ]
-    return [each for each in found if each.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 BoardName = Annotated[
     str,
     typer.Argument(
         metavar="BOARD",
-        help="The board's short name, or its page's address.",
+        help="The board's short name, or the address of its page.",
         autocompletion=_complete_board_names,
     ),
 ]
@@ -46,7 +46,7 @@ Url = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="The server's address; LADDERBOARD_URL, or the one logged in to, if left out.",
+        help="The server's address; LADDERBOARD_URL, or the default of login, if left out.",
     ),
 ]
 Insecure = Annotated[
@@ -65,9 +65,9 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values
 def open_client(
     board: str, url: str | None, *, insecure: bool, quiet: bool = False
 ) -> "Iterator[tuple[Client, str]]":
-    """Give a client of the server that is meant, and the board's short name.
+    """Yield a client for the server, and the board's short name.
 
-    Where there is no board of that name, those that there are are named.
+    The error for an unknown board lists the existing ones.
     """
     from ladderboard.client import Client, split_board  # noqa: PLC0415 - keeps --help fast
 
@@ -87,7 +87,7 @@ def open_client(
 
 @contextmanager
 def echo_retries(*, quiet: bool) -> Iterator[None]:
-    """Say on a terminal that something is tried again, so that nobody waits in silence."""
+    """Print on a terminal when a request is retried."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -102,7 +102,7 @@ def echo_retries(*, quiet: bool) -> Iterator[None]:
 
 
 class _EchoHandler(logging.Handler):
-    """Tells a person what a client notes."""
+    """Prints log records on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         echo_err(record.getMessage())
@@ -110,19 +110,17 @@ class _EchoHandler(logging.Handler):
 
 @contextmanager
 def _explain_spent_budget(client: "Client", slug: str) -> Iterator[None]:
-    """Say where it is chosen what counts in the end, once no question is left."""
+    """Add to an error about a spent budget where to select submissions for the final ranking."""
     try:
         yield
     except BudgetSpent as error:
         page = f"{client.url}/boards/{slug}/submit"
-        raise BudgetSpent(
-            f"{error} If there is a final ranking, choose what counts in it at {page}"
-        ) from None
+        raise BudgetSpent(f"{error} To select submissions for a final ranking: {page}") from None
 
 
 @contextmanager
 def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
-    """Name the boards that a server has, if the one that was meant is not among them."""
+    """Add the names of the server's boards to the error for an unknown board."""
     from ladderboard.client import Client  # noqa: PLC0415 - keeps --help fast
 
     try:
@@ -136,12 +134,12 @@ def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
         if slug is None or slug in names:
             raise
         raise NotFound(
-            f"There is no board {slug!r} at {url}. There is: {format_board_names(names)}."
+            f"There is no board {slug!r} at {url}. Boards: {format_board_names(names)}."
         ) from None
 
 
 def format_board_names(names: list[str]) -> str:
-    """Return the names of boards in a sentence, not too many of them.
+    """Return the first names of boards, for a sentence.
 
     >>> format_board_names(["digits", "letters"]), format_board_names([])
     ('digits, letters', 'none yet')

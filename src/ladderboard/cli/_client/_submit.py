@@ -48,49 +48,53 @@ def submit(
     ] = "",
     *,
     file: Annotated[
-        str, typer.Option("-f", "--file", metavar="FILE", help="The same, named by an option.")
+        str, typer.Option("-f", "--file", metavar="FILE", help="The same as the argument FILE.")
     ] = "",
     inspect: InspectLog = None,
     lm_eval: LmEvalSamples = None,
     metric: MetricOfLog = None,
     message: Annotated[
-        str, typer.Option("-m", "--message", metavar="TEXT", help="A note for yourselves.")
+        str, typer.Option("-m", "--message", metavar="TEXT", help="A note for your team.")
     ] = "",
     team: OfTeam = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Under which this is answered once; made if left out."),
+        typer.Option(
+            metavar="KEY",
+            help="An idempotency key: requests with the same key are answered once; generated if "
+            "left out.",
+        ),
     ] = None,
-    format: Format = None,  # noqa: A002 - the word people use
+    format: Format = None,  # noqa: A002 - the option's name
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Submit predictions to a board, and hear what is released.
+    """Submit predictions to a board, and print the released score.
 
-    On a board of scores, evaluators submit them for a team: as a file, or from a log.
+    On a board of scores, evaluators submit scores for a team: as a file, or from a log.
 
-    A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
-    so whatever breaks may be sent again. The answer is kept as a receipt.
+    A refusal costs nothing. The same predictions again get the same answer and cost nothing, so a
+    failed command can be repeated. The answer is saved as a receipt.
 
-    Exit codes: 0 answered; 2 the predictions, the token or the command cannot be used; 3 no
-    question is left, now or ever, or the board is not open; 4 the server cannot be reached or is
-    not in order.
+    Exit codes: 0 answered; 2 the predictions, the token or the arguments are invalid; 3 no
+    submissions are left, now or ever, or the board is not open; 4 the server cannot be reached or
+    has failed.
     """
     if file and predictions:
-        raise InvalidSetting("Name the predictions once: after the board, or with -f.")
+        raise InvalidSetting("Give the predictions once: after the board, or with -f.")
     file = file or predictions
     scores = read_scores(inspect, lm_eval, metric)
     if scores is not None and (file or format):
-        raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
+        raise InvalidSetting("A log has scores and a format of its own; leave out -f and --format.")
     with (
         open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug),
         upload_progress(quiet=quiet or as_json) as progress,
     ):
         if scores is not None:
             scores.check(client.guard(slug, team))
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             reply = client.submit(
                 slug,
@@ -101,22 +105,22 @@ def submit(
                 format=format,
                 progress=progress,
             )
-        kept = client.receipts_file(slug)
+        receipts = client.receipts_file(slug)
     if as_json:
         echo_json(reply.describe())
     else:
         echo(str(reply))
-    echo_err(*(str(each.message) for each in told))  # a receipt that could not be kept
-    if kept is not None and not told and not (quiet or as_json) and sys.stderr.isatty():
-        echo_err(f"The receipt is kept in {kept}.")
+    echo_err(*(str(warning.message) for warning in caught))  # a receipt that was not saved
+    if receipts is not None and not caught and not (quiet or as_json) and sys.stderr.isatty():
+        echo_err(f"The receipt is saved in {receipts}.")
 
 
 def _find_predictions(file: str, board: str) -> Any:
-    """Return what to read, if it was named."""
+    """Return where to read predictions; raise if none are given."""
     if not file:
         raise InvalidSetting(
-            "Name what to submit: -f FILE; or the log of an evaluation, with --inspect or "
-            "--lm-eval, on a board of scores."
+            "Give predictions with -f FILE; or, on a board of scores, the log of an evaluation "
+            "with --inspect or --lm-eval."
         )
     return predictions_source(file, f"submit {board} -f -")
 
@@ -133,38 +137,37 @@ def submissions(
 ) -> None:
     """List a team's submissions, newest first."""
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
-        found = list(client.submissions(slug, team))
+        submitted = list(client.submissions(slug, team))
         display = client.board(slug).display
     if as_json:
-        echo_json({"submissions": [each.describe() for each in found]})
+        echo_json({"submissions": [submission.describe() for submission in submitted]})
         return
     if as_csv:
-        _echo_csv([each.describe() for each in found])
+        _echo_csv([submission.describe() for submission in submitted])
         return
-    if not found:
+    if not submitted:
         if not quiet:
-            echo("Nothing was submitted yet.")
+            echo("There are no submissions yet.")
         return
     best = f"best {display.name} then"
     echo_table(
         ("number", "time (UTC)", best, "improved", "selected", "message"),
         [
             (
-                each.number,
-                format_minute(each.raw["time"]),
-                None if each.display is None else f"{each.display:.{display.digits}f}",
-                "yes" if each.improved else "",
-                "yes" if each.selected else "",
-                each.message,
+                row.number,
+                format_minute(row.raw["time"]),
+                None if row.display is None else f"{row.display:.{display.digits}f}",
+                "yes" if row.improved else "",
+                "yes" if row.selected else "",
+                row.message,
             )
-            for each in found
+            for row in submitted
         ],
         right=("number", best),
         cut="message",
     )
 
 
-def _echo_csv(found: list[dict[str, object]]) -> None:
-
-    rows = [tuple({**each, "shown": each["display"]}[name] for name in _COLUMNS) for each in found]
+def _echo_csv(submitted: list[dict[str, object]]) -> None:
+    rows = [tuple({**row, "shown": row["display"]}[name] for name in _COLUMNS) for row in submitted]
     echo(*format_csv(_COLUMNS, rows).rstrip("\n").split("\n"))

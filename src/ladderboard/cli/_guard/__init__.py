@@ -11,9 +11,9 @@ __all__ = ["app", "find_simple_command"]
 
 _HELP = """Keep labels behind a budget, in one file, and ask about models.
 
-Exit codes: 0 done or answered; 1 not improved, where that was to fail; 2 what was given cannot be
-used; 3 the budget is spent or the guard closed; 4 its file or its storage is not in order. A
-refusal costs no question and changes nothing.
+Exit codes: 0 done or answered; 1 not improved, with --fail-unless-improved; 2 invalid arguments; 3
+the budget is spent or the guard is closed; 4 its file is damaged, or storage failed. A refusal
+costs no question and changes nothing.
 """
 
 
@@ -28,11 +28,11 @@ class _GuardGroup(LazyGroup):
         "serve": "_guard._serve:serve",
     }
     short_helps: ClassVar[dict[str, str]] = {
-        "create": "Make a guard's file from labels.",
+        "create": "Create a guard's file from labels.",
         "ask": "Ask about a model by its predictions.",
         "status": "Show budget, best, ladders and certificate.",
         "export": "Write the public side of the ledger.",
-        "restore": "Go on with an old copy that was put back.",
+        "restore": "Continue with an older copy of the file.",
         "serve": "Answer over HTTP or a Unix socket.",
     }
 
@@ -53,8 +53,8 @@ def _guard() -> None:
 
 
 def find_simple_command(words: list[str]) -> Callable[..., None] | None:
-    """Return the verb that a command line begins with, if it can be read quickly."""
+    """Return the function of a command that ``parse_simple_arguments`` can parse, or None."""
     if not words or words[0] not in _GuardGroup.import_paths or words[0] == "serve":
         return None
-    found: Callable[..., None] = load_command(_GuardGroup.import_paths[words[0]])
-    return found
+    command: Callable[..., None] = load_command(_GuardGroup.import_paths[words[0]])
+    return command

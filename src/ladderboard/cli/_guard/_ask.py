@@ -33,9 +33,7 @@ def ask(
     file: FileOrUrl,
     predictions: Annotated[
         str,
-        typer.Argument(
-            metavar="PREDICTIONS", help="A file of predictions; - reads them from a pipe."
-        ),
+        typer.Argument(metavar="PREDICTIONS", help="A file of predictions; - reads a pipe."),
     ] = "",
     *,
     inspect: InspectLog = None,
@@ -43,18 +41,20 @@ def ask(
     metric: MetricOfLog = None,
     ladder: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Ask on a ladder of its own, started if it is new."),
+        typer.Option(
+            metavar="NAME", help="Ask on the ladder with this name, started if it is new."
+        ),
     ] = "",
     training: Annotated[
         float | None,
         typer.Option(help="The model's mean loss on its training data, for thresholdout."),
     ] = None,
-    format: Format = None,  # noqa: A002 - the word people use
+    format: Format = None,  # noqa: A002 - the option's name
     key_file: KeyFile = None,
     as_json: AsJson = False,
     fail_unless_improved: Annotated[
         bool,
-        typer.Option("--fail-unless-improved", help="Exit with 1 where the best stays as it was."),
+        typer.Option("--fail-unless-improved", help="Exit with 1 if the best does not improve."),
     ] = False,
     summary: Annotated[
         Path | None,
@@ -63,14 +63,14 @@ def ask(
 ) -> None:
     """Ask about a model by its predictions, or by the scores in the log of an evaluation.
 
-    A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
-    so a run may be repeated. The question is spent before its answer is said.
+    A refusal costs nothing. The same predictions again get the same answer and cost nothing, so a
+    run can be repeated. The question is counted before its answer is printed.
 
-    Exit codes: 0 answered; 1 not improved, where that was to fail; 2 the predictions or the command
-    cannot be used; 3 the budget is spent or the guard closed; 4 the guard's file or storage is not
-    in order.
+    Exit codes: 0 answered; 1 not improved, with --fail-unless-improved; 2 the predictions or the
+    arguments are invalid; 3 the budget is spent or the guard is closed; 4 the guard's file is
+    damaged, or storage failed.
     """
-    with _open_summary(summary) as note, open_guard(file, key_file) as guard:
+    with _open_summary(summary) as add_to_summary, open_guard(file, key_file) as guard:
         scores = read_scores(inspect, lm_eval, metric)
         if scores is None:
             source = _find_predictions(predictions, file)
@@ -78,7 +78,7 @@ def ask(
         else:
             _refuse_file_options(predictions, format)
             reply = scores.ask(guard, training=training, ladder=ladder)
-        note(reply)
+        add_to_summary(reply)
     if as_json:
         echo_json(reply.describe())
     else:
@@ -88,11 +88,11 @@ def ask(
 
 
 def _find_predictions(predictions: str, file: str) -> Any:
-    """Return what to read, if it was named."""
+    """Return where to read predictions; raise if none are given."""
     if not predictions:
         raise InvalidSetting(
-            "Name what to ask about: a file of predictions, - for a pipe, or the log of an "
-            "evaluation with --inspect or --lm-eval."
+            "Give predictions: a file, - for a pipe, or the log of an evaluation with --inspect or "
+            "--lm-eval."
         )
     return predictions_source(predictions, f"guard ask {file} -")
 
@@ -100,7 +100,7 @@ def _find_predictions(predictions: str, file: str) -> Any:
 def _refuse_file_options(predictions: str, form: str | None) -> None:
     if predictions or form:
         raise InvalidSetting(
-            "A log has the scores and its own format; leave predictions and --format out."
+            "A log has scores and a format of its own; leave out predictions and --format."
         )
 
 
@@ -111,32 +111,32 @@ def _open_summary(summary: Path | None) -> Any:
 
 
 def _discard(_: "Reply") -> None:
-    """Note nothing."""
+    """Write no summary."""
 
 
 @contextmanager
 def append_summary(path: Path) -> Iterator[Callable[["Reply"], None]]:
-    """Open a summary before anything is asked, so that no question is spent on a wrong path.
+    """Open a summary file before asking, so that a wrong path does not cost a question.
 
-    What the block notes is appended; if it is refused, so is the refusal. Should the disk be full
-    by then, the answer still counts, and stderr says what was not written.
+    Yields a function that adds a reply. The reply, or the refusal, is appended at the end. If that
+    fails, the answer still counts, and stderr says that the summary was not written.
     """
     try:
         file = path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InvalidSetting(
-            f"The summary {path} cannot be written: {error.strerror}. Nothing was asked."
+            f"The summary {path} cannot be written: {error.strerror}. No question was asked."
         ) from None
-    said: list[str] = []
+    lines: list[str] = []
     try:
-        yield lambda reply: said.extend(_summarise_reply(reply))
+        yield lambda reply: lines.extend(_summarise_reply(reply))
     except LadderboardError as error:
-        said.extend(_summarise_refusal(error))
+        lines.extend(_summarise_refusal(error))
         raise
     finally:
         try:
             with file:
-                file.write("".join(f"{line}\n" for line in said))
+                file.write("".join(f"{line}\n" for line in lines))
         except OSError as error:
             print(  # noqa: T201
                 f"ladderboard: The summary {printable(path)} was not written: {error.strerror}.",
@@ -180,10 +180,10 @@ def _summarise_refusal(error: LadderboardError) -> list[str]:
 def _bound_row(bound: "Certificate") -> tuple[str, str]:
     from ladderboard.cli._guard._wording import format_interval  # noqa: PLC0415 - same
 
-    what = "best true risk less the released value" if bound.differences else "best true risk"
-    return f"{what}, at {format_confidence(bound.beta)}", format_interval(bound)
+    quantity = "best true risk less the released value" if bound.differences else "best true risk"
+    return f"{quantity}, at {format_confidence(bound.beta)}", format_interval(bound)
 
 
 def _escape_markdown(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
-    return "".join(f"\\{each}" if each in _MARKDOWN_SPECIAL else each for each in printable(text))
+    """Return a text with the special characters of Markdown escaped."""
+    return "".join(f"\\{char}" if char in _MARKDOWN_SPECIAL else char for char in printable(text))

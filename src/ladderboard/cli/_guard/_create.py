@@ -39,16 +39,16 @@ _PUBLIC_WITH_SCORES = (
     "with its time"
 )
 
-_SCORE_LOSSES = ("score", "shortfall")  # of these there are no labels
+_SCORE_LOSSES = ("score", "shortfall")  # these have no labels
 
 _HINT_ONE_LADDER = (
-    "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
+    "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
-_HINT_SEVERAL_LADDERS = "Fewer ladders, more labels or fewer questions would promise something."
+_HINT_SEVERAL_LADDERS = "Fewer ladders, more labels or fewer questions would give a useful bound."
 
 
 def create(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to make.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to create.")],
     *,
     questions: Annotated[
         int, typer.Option(parser=parse_integer, help="The budget: how many questions are allowed.")
@@ -57,15 +57,15 @@ def create(
         int | None,
         typer.Option(
             parser=parse_integer,
-            help="How many ladders there may be: one for each study, run or team that need not "
-            "beat the best of another; 1 if left out. More of them promise less.",
+            help="The number of ladders, 1 if left out: one for each study, run or team that need "
+            "not beat the best of the others. More ladders weaken the certificate.",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="A table with a column label and, as wanted, id, group and weight.",
+            help="A table with a column label and, if needed, id, group and weight.",
         ),
     ] = None,
     inspect: InspectLog = None,
@@ -81,19 +81,20 @@ def create(
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="The classes of the loss; they are public. For zero_one they are taken from the "
-            "labels if left out; any accepts every prediction.",
+            help="The classes of the loss, which are public. If left out, zero_one takes them from "
+            "the labels; 'any' accepts every prediction.",
         ),
     ] = None,
     range_: Annotated[
         str | None,
-        typer.Option("--range", metavar="LOW,HIGH", help="Where numbers to be predicted lie."),
+        typer.Option("--range", metavar="LOW,HIGH", help="The range of the numbers to predict."),
     ] = None,
     k: Annotated[
-        int | None, typer.Option(parser=parse_integer, help="How many guesses top_k looks at.")
+        int | None, typer.Option(parser=parse_integer, help="How many guesses top_k counts.")
     ] = None,
     clip: Annotated[
-        float | None, typer.Option(help="The least probability the log loss counts.")
+        float | None,
+        typer.Option(help="The smallest probability in the log loss; smaller ones are clipped."),
     ] = None,
     quantile: Annotated[
         float | None, typer.Option(help="The quantile of the pinball loss.")
@@ -102,33 +103,35 @@ def create(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What answers: a name, or a name with settings in JSON; the Shaky Ladder, "
+            help="The mechanism: a name, or a name with settings in JSON; the Shaky Ladder, "
             "calibrated for this size, if left out.",
         ),
     ] = None,
     beta: Annotated[
-        float, typer.Option(help="The probability with which certificates may be false.")
+        float, typer.Option(help="The probability that the certificate may be false.")
     ] = 0.05,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the labels: number or text; found out if left out."),
+        typer.Option(
+            metavar="NAME", help="The type of the labels: number or text; detected if left out."
+        ),
     ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Encrypt the labels and all that is secret; made if it is not there.",
+            help="Encrypt the labels and everything secret with this key file; created if needed.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a file that holds labels and will answer so many questions about them.
+    """Create a guard's file: labels, and a budget of questions about them.
 
-    From the log of an evaluation, in place of labels, it takes the ids of the examples; it is then
-    asked with scores from such logs. The scores of this log are not asked.
+    Instead of labels, the log of an evaluation gives the ids of the examples; the guard is then
+    asked with scores from such logs. The scores of this log are not used.
 
-    Nothing can be changed later: what decides the answers is committed to in the ledger's first
-    entry. How many labels and questions go together: ladderboard plan.
+    Nothing can be changed later: the first entry of the ledger commits to everything that decides
+    the answers. To choose the numbers of labels and questions, see ladderboard plan.
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
@@ -136,28 +139,30 @@ def create(
     scores = read_scores(inspect, lm_eval, metric)
     name = _choose_loss(loss, labels, scores)
     table = _read_examples(labels, scores, kind, labelled=name not in _SCORE_LOSSES)
-    given = {
+    parameters = {
         "classes": None if classes is None else _parse_classes(classes, table.kind),
         "range": None if range_ is None else _parse_range(range_),
         "k": k,
         "clip": clip,
         "quantile": quantile,
     }
-    made = Holdout.create(
+    created = Holdout.create(
         file,
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=_make_loss(name, {name: each for name, each in given.items() if each is not None}),
+        loss=_make_loss(
+            name, {key: value for key, value in parameters.items() if value is not None}
+        ),
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
         beta=beta,
         key_file=key_file,
     )
-    with closing(made) as guard:
+    with closing(created) as guard:
         bound = _initial_certificate(guard)
         if as_json:
-            told = _describe_for_json(file, guard, bound, encrypted=key_file is not None)
-            echo_json({**told, "unused": [] if table.split is None else ["split"]})
+            description = _describe_for_json(file, guard, bound, encrypted=key_file is not None)
+            echo_json({**description, "unused": [] if table.split is None else ["split"]})
         else:
             grouped = table.group is not None
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
@@ -168,44 +173,46 @@ def create(
 
 
 def _warn_if_too_coarse(guard: "Holdout") -> None:
-    """Tell the owner, on stderr, that the answers are too coarse to show a better model."""
+    """Warn the owner on stderr if the answers are too coarse to show a better model."""
     from ladderboard.holdout import coarseness  # noqa: PLC0415 - same
 
     gap, coarse = guard.constant_risk(), coarseness(guard.meter.mechanism)
     if gap is not None and 0 < gap <= coarse:
-        said = (
+        text = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
-            f"loss of {gap:.2g}, and a gain below {coarse:.2g} may go unseen: even a perfect model "
+            f"loss of {gap:.2g}, and gains below {coarse:.2g} may not show: even a perfect model "
             "may look no better. Use more examples, declare a narrower range, or give --mechanism "
-            "a finer step and grid. (This tells of the labels; it is for you alone.)"
+            "a finer step and grid. (This warning depends on the labels; keep it to yourself.)"
         )
-        typer.echo("\n".join(wrap_lines(said, indent="  ", first="")), err=True)
+        typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
 
 def _require_new_guard(file: str) -> None:
     if is_url(file):
-        raise InvalidSetting("A guard is made as a file; `ladderboard guard serve` serves it then.")
+        raise InvalidSetting(
+            "A guard is created as a file; serve it afterwards with ladderboard guard serve."
+        )
     require_new_file(Path(file))
     mark = Path(f"{file}.mark")
     if mark.exists():
         raise InvalidSetting(
-            f"{mark} is there already: it belongs to a guard that was here. If that one is gone "
-            "for good, remove its mark; otherwise choose another name."
+            f"{mark} exists already: it belongs to an earlier guard. If that guard is deleted for "
+            "good, remove its mark; otherwise choose another name."
         )
 
 
 def _choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None") -> str:
-    """Return the loss that goes with labels, or with a log; refuse none of them, and both."""
+    """Return the name of the loss for labels or for a log; raise without exactly one of them."""
     if (labels is None) is (scores is None):
         raise InvalidSetting(
-            "A guard is made of labels or of the ids in a log; give one of --labels LABELS.csv, "
+            "A guard needs labels, or ids from a log: give one of --labels LABELS.csv, "
             "--inspect LOG and --lm-eval FILE."
         )
     if scores is None:
         return "zero_one" if loss is None else loss
     if loss is not None and loss not in _SCORE_LOSSES:
         raise InvalidSetting(
-            f"From a log come scores, so the loss is score; got --loss {loss!r:.80}."
+            f"A log holds scores, so the loss must be score; got --loss {loss!r:.80}."
         )
     return "score"
 
@@ -216,7 +223,7 @@ def _read_examples(
     from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - keeps --help fast
 
     if not labelled and kind is not None:
-        raise InvalidSetting("Where there are scores there are no labels; leave --kind out.")
+        raise InvalidSetting("Scores have no labels; leave out --kind.")
     source = labels if scores is None else {"id": list(scores.ids)}
     limits = Limits(bytes=2**40)
     return read_holdout(source, kind=kind, limits=limits, labelled=labelled)  # type: ignore[arg-type]
@@ -227,65 +234,65 @@ def _describe_partial_log(scores: "Scores | None") -> list[str]:
     if scores is None or scores.dataset_size == len(scores):
         return []
     if scores.dataset_size is None:
-        said = (
-            f"Warning: nothing tells whether the log is whole. The guard is made of its "
-            f"{len(scores):,} examples, and will refuse a log with more. For lm-evaluation-harness "
-            "leave the run's results_DATE.json beside the samples."
+        text = (
+            f"Warning: the log may be incomplete. The guard has its {len(scores):,} examples, and "
+            "will refuse a log with more. For lm-evaluation-harness, keep the run's "
+            "results_DATE.json beside the samples."
         )
     else:
-        said = (
+        text = (
             f"The log has {len(scores):,} of the {scores.dataset_size:,} examples of its dataset. "
-            "The guard is made of these, and will refuse a log with more."
+            "The guard has only these, and will refuse a log with more."
         )
-    return wrap_lines(said, indent="  ", first="")
+    return wrap_lines(text, indent="  ", first="")
 
 
 def _describe_unused_split(table: "HoldoutTable") -> list[str]:
-    """Say that splits, which boards have, mean nothing here."""
+    """Return a note that guards do not use the column split, which is for boards."""
     if table.split is None:
         return []
-    said = (
-        f"The column split is not used by a guard: all {len(table):,} rows are asked about. If "
-        "some shall stay private, leave them out of the labels."
+    text = (
+        f"The column split is not used by a guard: all {len(table):,} rows count. To keep some "
+        "private, leave them out of the labels."
     )
-    return wrap_lines(said, indent="  ", first="")
+    return wrap_lines(text, indent="  ", first="")
 
 
 def _parse_classes(text: str, kind: str) -> Any:
-    """Read classes as the labels are: numbers, or text; quotes hold what has a comma; or any."""
+    """Read classes, as numbers or text like the labels; names with commas are quoted."""
     (row,) = csv.reader([text], skipinitialspace=True)
     if row == ["any"]:
         return "any"
     if kind == "text":
         return row
     try:
-        return [int(each) if each.strip().lstrip("+-").isdigit() else float(each) for each in row]
+        return [int(cell) if cell.strip().lstrip("+-").isdigit() else float(cell) for cell in row]
     except ValueError:
         raise InvalidSetting(
-            f"The labels are numbers, so classes must be; got {text!r:.80}. If they are names, "
-            "give --kind text."
+            f"The labels are numbers, so classes must be numbers; got {text!r:.80}. If they are "
+            "names, give --kind text."
         ) from None
 
 
 def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
-    """Say which classes there are and where they come from, or what it costs that none are."""
+    """Return a note on where the classes come from, or what it means to declare none."""
     from ladderboard.holdout import UNDECLARED  # noqa: PLC0415 - same
 
-    found = guard.loss
-    if found.allowed is not None:
+    loss = guard.loss
+    if loss.allowed is not None:
         if declared:
             return []
-        said = (
+        text = (
             "The classes were taken from the labels, and are public; any other prediction is "
-            "refused. If there are more, make it again with --classes A,B,C."
+            "refused. If there are more, create the guard again with --classes A,B,C."
         )
-    elif found.accepts_any:
-        said = f"No classes are declared. {UNDECLARED}"
-        if found.name == "zero_one" and not declared:
-            said += " Some have fewer than five labels; declare all with --classes A,B,C."
+    elif loss.accepts_any:
+        text = f"No classes are declared. {UNDECLARED}"
+        if loss.name == "zero_one" and not declared:
+            text += " Some classes have fewer than five labels; declare all with --classes A,B,C."
     else:
         return []
-    return wrap_lines(said, indent="  ", first="")
+    return wrap_lines(text, indent="  ", first="")
 
 
 def _parse_range(text: str) -> tuple[float, float]:
@@ -293,13 +300,13 @@ def _parse_range(text: str) -> tuple[float, float]:
         low, high = map(float, text.split(","))
     except ValueError:
         raise InvalidSetting(
-            f"A range is two numbers with a comma between, as in 0,100; got {text!r:.80}."
+            f"A range is two numbers separated by a comma, as in 0,100; got {text!r:.80}."
         ) from None
     return low, high
 
 
 def _make_loss(name: str, params: dict[str, Any]) -> Any:
-    """Make a loss; what is wrong is said in the words of the command line."""
+    """Make a loss; errors name the options of the command line."""
     from ladderboard.losses import loss  # noqa: PLC0415 - keeps --help fast
 
     try:
@@ -310,7 +317,7 @@ def _make_loss(name: str, params: dict[str, Any]) -> Any:
                 raise InvalidSetting(f"The loss {name} takes no --{param}.") from None
         if "range=" in str(error):
             raise InvalidSetting(
-                f"The loss {name} needs the range in which labels lie, as in --range 0,100."
+                f"The loss {name} needs the range of the labels, as in --range 0,100."
             ) from None
         raise
 
@@ -327,19 +334,19 @@ def _make_mechanism(text: str) -> Any:
             raise InvalidSetting(f"The mechanism is not JSON: {error}. {_MECHANISM_HINT}") from None
     if not isinstance(settings, dict) or "mechanism" not in settings:
         raise InvalidSetting(
-            f"A mechanism is a name, or in JSON an object with one. {_MECHANISM_HINT}"
+            f"A mechanism is a name, or a JSON object with a name. {_MECHANISM_HINT}"
         )
     kind = MECHANISMS.get(str(settings.get("mechanism")))
     if kind is not None:
         known = {field.name: field.default is MISSING for field in fields(kind) if field.compare}
-        lacking = [each for each, needed in known.items() if needed and each not in settings]
+        missing = [name for name, required in known.items() if required and name not in settings]
         unknown = [setting for setting in settings if setting not in {"mechanism", *known}]
-        if lacking:
-            raise InvalidSetting(f"{kind.name} needs {', '.join(lacking)}. {_MECHANISM_HINT}")
+        if missing:
+            raise InvalidSetting(f"{kind.name} needs {', '.join(missing)}. {_MECHANISM_HINT}")
         if unknown:
-            there_is = ", ".join(known) or "none"
+            settings_of_kind = ", ".join(known) or "none"
             raise InvalidSetting(
-                f"{kind.name} has no setting {unknown[0]!r:.80}; there is {there_is}."
+                f"{kind.name} has no setting {unknown[0]!r:.80}; its settings: {settings_of_kind}."
             )
     return mechanism(settings)
 
@@ -348,7 +355,7 @@ _MECHANISM_HINT = """Settings go in JSON: --mechanism '{"mechanism": "ladder", "
 
 
 def _initial_certificate(guard: "Holdout") -> "Certificate":
-    """Return what can be promised before the data: the worst over all that may be seen."""
+    """Return the certificate before any data are seen: the worst case."""
     from ladderboard.bounds import certificate  # noqa: PLC0415 - keeps --help fast
 
     rules, meter = guard.meter.rules, guard.meter
@@ -402,17 +409,17 @@ def _describe_guard(
     n, rules = opening["n"], opening["rules"]
     gain = unseen(guard.meter.mechanism)
     scored = opening["loss"]["loss"] in _SCORE_LOSSES
-    what = "examples" if scored else "labels"
-    counted = f"{rules['rows']:,} {what} in {n:,} groups" if grouped else f"{n:,} {what}"
+    noun = "examples" if scored else "labels"
+    counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
     if rules["weighted"]:
         counted += f", by their weights worth {rules['worth']:,}"
     budget = f"{rules['questions']:,} questions on {format_count(rules['ladders'], 'ladder')}"
     paragraphs = [
-        f"{file} is made: {counted}; {budget}.",
+        f"{file} is created: {counted}; {budget}.",
         f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
-        f"Promised before the data, whatever is asked: {describe_bound(bound)}",
+        + ("" if gain is None else f" Gains below about {gain:.2g} may not show."),
+        f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]
             if bound.vacuous
@@ -421,19 +428,19 @@ def _describe_guard(
         f"Public: {_PUBLIC_WITH_SCORES if scored else _PUBLIC_WITH_LABELS}.",
         f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
         + (
-            f"They are encrypted; {key_file} opens them. Without it all is lost: keep a copy of it "
-            "elsewhere than the file."
+            f"They are encrypted with {key_file}. Without it everything is lost: keep a copy of it "
+            "in another place than the file."
             if key_file is not None
-            else f"Whoever can read {file} can read them; --key-file would encrypt them."
+            else f"Every user who can read {file} can read them; --key-file would encrypt them."
         ),
     ]
     if not grouped:
         paragraphs.append(
             "Are the rows independent of each other? If several come from one patient, user or "
-            "document, the promise does not hold: make it again with a column group in "
+            "document, the certificate does not hold: create it again with a column group in "
             + ("--labels TABLE and --loss score." if scored else "the labels.")
         )
-    paragraphs.append(f"Keep {file}.mark beside the file: it tells an old copy from the newest.")
+    paragraphs.append(f"Keep {file}.mark beside the file: it detects an outdated copy.")
     asked = option or ("SCORES.csv" if scored else "PREDICTIONS.csv")
     command = f"  ladderboard guard ask {printable(file)} {asked}"
     key = "" if key_file is None else f" --key-file {printable(key_file)}"

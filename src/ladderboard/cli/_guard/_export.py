@@ -27,35 +27,39 @@ def export(
     file: File,
     *,
     out: Annotated[
-        Path, typer.Option(metavar="BUNDLE", help="The file to write; one that is there stays.")
+        Path,
+        typer.Option(
+            metavar="BUNDLE", help="The file to write; an existing file is not overwritten."
+        ),
     ],
     close: Annotated[
         bool,
         typer.Option(
-            "--close", help="Close the guard for good, and open the noise key and every risk, too."
+            "--close",
+            help="Close the guard for good, and publish the noise key and every risk, too.",
         ),
     ] = False,
     labels: Annotated[
         bool,
         typer.Option(
-            "--labels/--no-labels", help="With --close, open the labels in the bundle, too."
+            "--labels/--no-labels", help="With --close, publish the labels in the bundle, too."
         ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="With --close, do not ask whether it is meant.")
+        bool, typer.Option("--yes", help="With --close, do not ask for confirmation.")
     ] = False,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the public side of the ledger: every entry, the very bytes that were hashed.
+    """Write the public ledger: every entry, byte for byte as it was hashed.
 
-    One entry is a line of JSON, the oldest first, nothing before, between or after. No key file is
-    needed, and nothing secret leaves. Keep the head that is printed: whoever has it can tell later
-    whether anything before it was rewritten.
+    Each entry is a line of JSON, the oldest first. No key file is needed, and nothing secret is
+    written. Keep the head that is printed: with it you can tell later whether anything before it
+    was rewritten.
 
-    With --close the guard ends for good, and what is written is a bundle instead: the ledger with
-    the noise key, every risk and every draw, by which anybody who gets it can check every release.
-    That spends the holdout, so it cannot be undone. Of a guard that is closed already the bundle is
+    With --close the guard is closed for good, and a bundle is written instead: the ledger with the
+    noise key, every risk and every draw, so that everyone who has it can verify every release. The
+    holdout cannot be used again, and closing cannot be undone. For a closed guard the bundle is
     written again.
     """
     require_guard_file(file)
@@ -63,9 +67,9 @@ def export(
         _close_and_reveal(file, out, labels=labels, yes=yes, key_file=key_file, as_json=as_json)
         return
     if labels or yes:
-        raise InvalidSetting("Nothing is opened without --close; leave --labels and --yes out.")
+        raise InvalidSetting("--labels and --yes need --close.")
     if key_file is not None:
-        raise InvalidSetting("The public side needs no key; leave --key-file out.")
+        raise InvalidSetting("The public ledger needs no key; leave out --key-file.")
     _export_entries(file, out, as_json=as_json)
 
 
@@ -73,15 +77,15 @@ def _export_entries(file: str, out: Path, *, as_json: bool) -> None:
     from ladderboard.holdout import export_entries  # noqa: PLC0415 - keeps --help fast
 
     head = export_entries(file, out)
-    found = {"file": file, "out": str(out), "entries": head.entries, "head": head.hash.hex()}
+    exported = {"file": file, "out": str(out), "entries": head.entries, "head": head.hash.hex()}
     if as_json:
-        echo_json(found)
+        echo_json(exported)
     else:
         echo(
             f"{head.entries:,} entries are in {printable(out)}. Its head is",
             head.hash.hex(),
-            "Keep the head where nobody can change it, and tell it to those who should trust",
-            "the ledger: with it they can tell whether anything before it was rewritten:",
+            "Publish the head, or keep it where it cannot be changed: it shows whether anything",
+            "before it was rewritten:",
             f"  ladderboard verify {printable(out)} --head {head.hash.hex()}",
         )
 
@@ -101,36 +105,39 @@ def _close_and_reveal(
             echo(f"{file} {'was closed before' if before else 'is closed for good'}.")
         head = _write_bundle(guard, file, out, labels=labels)
     if as_json:
-        told = describe_bundle(out, head, labels=labels)
-        echo_json({"file": file, "status": "closed", "before": before, "bundle": told})
+        bundle = describe_bundle(out, head, labels=labels)
+        echo_json({"file": file, "status": "closed", "before": before, "bundle": bundle})
     else:
         echo_bundle(out, head, labels=labels)
 
 
 def _write_bundle(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "ChainHead":
-    """Write the bundle of a guard that is closed by now."""
+    """Write the bundle of a closed guard."""
     try:
         return guard.reveal(out, labels=labels)
     except LadderboardError as error:
-        more = " --labels" if labels else ""
+        option = " --labels" if labels else ""
         raise StorageFailed(
-            f"{error} {file} is closed, but its bundle was not written; mend what is wrong, and "
-            f"write it with: ladderboard guard export {file} --close --out {out}{more}"
+            f"{error} {file} is closed, but its bundle was not written. Fix the problem, then "
+            f"write it with: ladderboard guard export {file} --close --out {out}{option}"
         ) from error
 
 
 def backup(
     file: File,
     to: Annotated[
-        Path, typer.Argument(metavar="TO", help="The copy to make; one that is there stays.")
+        Path,
+        typer.Argument(
+            metavar="TO", help="The copy to write; an existing file is not overwritten."
+        ),
     ],
     *,
     as_json: AsJson = False,
 ) -> None:
     """Copy the guard's file while it is in use.
 
-    The copy holds all secrets of the file, or is encrypted as it is. It has no mark: whoever goes
-    on with it must say how many questions may have been answered since, with guard restore.
+    The copy holds the same secrets as the file, encrypted if the file is. To continue with it, use
+    guard restore, with the number of questions that may have been answered since.
     """
     from ladderboard.ledger import SqliteStorage  # noqa: PLC0415 - keeps --help fast
 
@@ -144,9 +151,9 @@ def backup(
         echo_json({"file": file, "copy": str(to)})
     else:
         echo(
-            f"{printable(to)} is a copy of {printable(file)}, as secret as that. To go on with it:",
+            f"{printable(to)} is a copy of {printable(file)}, just as secret. To continue with it:",
             f"  ladderboard guard restore {printable(to)} --charge N",
-            "where N questions may have been answered since now.",
+            "where N is the number of questions that may have been answered since now.",
         )
 
 
@@ -157,7 +164,7 @@ def restore(
         int,
         typer.Option(
             parser=parse_integer,
-            help="How many questions may have been answered since the copy was made.",
+            help="The number of questions that may have been answered since the copy.",
         ),
     ],
     copy: Annotated[
@@ -165,16 +172,16 @@ def restore(
         typer.Option(
             "--from",
             metavar="COPY",
-            help="Put this copy in the place of FILE, which is kept as FILE.replaced-N.",
+            help="Replace FILE by this copy; FILE is kept as FILE.replaced-N.",
         ),
     ] = None,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with an old copy of a guard's file that was put back, or put it back with --from.
+    """Continue with an older copy of a guard's file; --from puts the copy in place first.
 
-    The questions charged are taken off the budget, and the ledger says so. Charge too many rather
-    than too few: what was answered and is not counted is not in the certificate.
+    The charged questions are taken off the budget, and the ledger records it. Charge too many
+    rather than too few: the certificate does not cover questions that are not counted.
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
@@ -194,5 +201,5 @@ def restore(
             }
         )
     else:
-        said = "question was" if charge == 1 else "questions were"
-        echo(f"{charge:,} {said} charged; {remaining:,} left. The ledger says so.")
+        charged = "question was" if charge == 1 else "questions were"
+        echo(f"{charge:,} {charged} charged; {remaining:,} left. The ledger records it.")

@@ -1,4 +1,4 @@
-"""What the verbs of the guard have in common: options, and how a guard is opened."""
+"""Shared by the commands of guards: options, and opening a guard."""
 
 import os
 from contextlib import closing, contextmanager
@@ -19,25 +19,25 @@ FileOrUrl = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="The guard's file; or where one is served: http://127.0.0.1:8765, unix:/path.",
+        help="The guard's file; or a served guard, as http://127.0.0.1:8765 or unix:/path.",
     ),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="The key file, where the secret side is encrypted."),
+    typer.Option(metavar="PATH", help="The key file, if the secret side is encrypted."),
 ]
 
 _SCHEMES = ("http://", "https://", "unix:")
 
 
 def is_url(file: str) -> bool:
-    """Return whether a guard is served elsewhere rather than a file here."""
+    """Return whether this is the address of a served guard rather than a file."""
     return file.startswith(_SCHEMES)
 
 
 @contextmanager
 def open_guard(file: str, key_file: Path | None = None) -> "Iterator[Holdout | Any]":
-    """Open the guard in a file, or the one that is served at a URL, and let go of it at the end."""
+    """Open the guard in a file, or connect to a served one, and close it at the end."""
     with closing(_open(file, key_file)) as guard:
         yield guard
 
@@ -47,26 +47,26 @@ def _open(file: str, key_file: Path | None) -> "Holdout | Any":
 
     if is_url(file):
         if key_file is not None:
-            raise InvalidSetting("A guard that is served has its key itself; leave --key-file out.")
-        return Holdout.connect(file)  # which finds the token that is for it
+            raise InvalidSetting("A served guard has its key itself; leave out --key-file.")
+        return Holdout.connect(file)  # finds the token by itself
     require_guard_file(file)
     return Holdout.open(file, key_file=key_file)
 
 
 def require_guard_file(file: str) -> None:
-    """Refuse what cannot be a guard's file, with what to type."""
+    """Raise if this is not a guard's file; the message says what to do."""
     path = Path(file)
     if is_url(file):
-        raise InvalidSetting("This verb needs the guard's file itself, on the machine where it is.")
+        raise InvalidSetting("This command needs the guard's file, on the machine where it is.")
     if not path.exists():
         raise InvalidSetting(
-            f"There is no file {path}. A guard is made with: ladderboard guard create {path} "
+            f"There is no file {path}. Create a guard with: ladderboard guard create {path} "
             "--labels LABELS.csv --questions K"
         )
     if path.is_dir():
         raise InvalidSetting(f"{path} is a directory; a guard is one file.")
-    if any(os.path.lexists(f"{file}{end}") for end in ("-wal", "-journal")):
-        # Here nothing has opened the file yet, so that it can be looked at without its log.
-        from ladderboard.holdout import refuse_strange_log  # noqa: PLC0415 - seldom
+    if any(os.path.lexists(f"{file}{suffix}") for suffix in ("-wal", "-journal")):
+        # Nothing has opened the file yet, so it can be inspected without its log.
+        from ladderboard.holdout import refuse_strange_log  # noqa: PLC0415 - rarely needed
 
         refuse_strange_log(path)

@@ -1,4 +1,4 @@
-"""``ladderboard guard serve``: a guard for somebody who may not read its file."""
+"""``ladderboard guard serve``: a guard for users who may not read its file."""
 
 import gc
 import logging
@@ -23,7 +23,7 @@ def _parse_mode(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
-        raise typer.BadParameter("A mode is written like 660.") from None
+        raise typer.BadParameter("A mode has the form 660.") from None
 
 
 def serve(
@@ -36,7 +36,7 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="The port to listen on; 8765 if left out, 0 for any that is free."),
+        typer.Option(help="The port to listen on, 8765 if left out; 0 for any free one."),
     ] = None,
     socket: Annotated[
         Path | None,
@@ -45,33 +45,36 @@ def serve(
     socket_mode: Annotated[
         int,
         typer.Option(
-            parser=_parse_mode, metavar="MODE", help="Who may use the socket, as chmod has it."
+            parser=_parse_mode, metavar="MODE", help="The permissions of the socket, as for chmod."
         ),
     ] = "660",  # type: ignore[assignment] # typer parses it, too
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Ask everybody for the token in this file, which is made if it is not there.",
+            help="Require the token in this file, which is created if needed.",
         ),
     ] = None,
     ladder: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Answer on this ladder only; by default on all of the guard's."
+            metavar="NAME",
+            help="Answer on this ladder only; on all of the guard's ladders if left out.",
         ),
     ] = "",
     limit: Annotated[
         int,
         typer.Option(
-            metavar="MIB", min=1, help="How large predictions may be, packed and unpacked."
+            metavar="MIB",
+            min=1,
+            help="The largest size of predictions, compressed and uncompressed.",
         ),
     ] = 256,
     as_json: AsJson = False,
 ) -> None:
     """Answer questions over HTTP, on loopback or a Unix socket.
 
-    File and key stay under the user who runs this; whoever asks needs neither. Ctrl-C ends it.
+    Only the user who runs this needs access to the file and the key. Ctrl-C stops it.
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
@@ -85,18 +88,16 @@ def serve(
     if socket is not None and (host is not None or port is not None):
         raise InvalidSetting("Give --socket, or --host and --port; not both.")
     require_guard_file(file)
-    server.check_private_files(file, key_file, token_file)
-    gc.set_threshold(700, 10, 10)  # the program's own start put it off, which is for short lives
+    server.check_private(file, key_file, token_file)
+    gc.set_threshold(700, 10, 10)  # undo main()'s setting, which is for short runs
     with closing(Holdout.open(file, key_file=key_file)) as holdout:
         if ladder:
             holdout.ladder(ladder).check_ladder()
-        token = None if token_file is None else server.read_or_create_token(token_file)
+        token = None if token_file is None else server.take_token(token_file)
         if socket is not None:
-            listener = server.listen_on_unix_socket(socket, socket_mode)
+            listener = server.listen_on_path(socket, socket_mode)
         else:
-            listener = server.listen_on_loopback(
-                host or "127.0.0.1", 8765 if port is None else port
-            )
+            listener = server.listen_on_port(host or "127.0.0.1", 8765 if port is None else port)
         _log_to_stderr()
         meter = holdout.meter
         if as_json:
@@ -115,24 +116,26 @@ def _log_to_stderr() -> None:
     log.handlers[:] = [handler]
     log.setLevel(logging.INFO)
     log.propagate = False
-    # Whoever can connect could fill the log with asyncio's tracebacks.
+    # Otherwise any client could fill the log with asyncio's tracebacks.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
 def _format_welcome(file: str, meter: "Meter", url: str, token_file: Path | None) -> list[str]:
     lines = [
         f"Guarding {file}: {meter.remaining:,} of {meter.budget:,} questions left.",
-        f"Listening at {url}; Ctrl-C stops. Whoever asks types, in Python,",
+        f"Listening at {url}; Ctrl-C stops. To ask, in Python:",
         "",
         "    import ladderboard as lb",
         f'    guard = lb.Holdout.connect("{url}")',
         "    print(guard.ask(predictions))",
         "",
-        f"or, in a shell, ladderboard guard ask {url} predictions.csv",
+        f"or in a shell: ladderboard guard ask {url} predictions.csv",
     ]
     if token_file is not None:
-        lines.append(f"They need the token in {token_file}, as LADDERBOARD_TOKEN.")
+        lines.append(f"Clients need the token in {token_file}, as LADDERBOARD_TOKEN.")
     elif url.startswith("http"):
-        lines.append("Everybody on this machine can ask; --token-file or --socket narrows that.")
-    lines.append("Run this as another user than theirs: who can read the file needs no guard.")
+        lines.append("Every user of this machine can ask; --token-file or --socket restricts that.")
+    lines.append(
+        "Run this as a user of its own: a guard cannot protect a file that clients can read."
+    )
     return lines

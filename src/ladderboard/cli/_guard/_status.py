@@ -1,4 +1,4 @@
-"""``ladderboard guard status``: budget, best release, certificate and history, drawn in text."""
+"""``ladderboard guard status``: budget, best release, certificate and a chart of the history."""
 
 import os
 import sys
@@ -30,39 +30,39 @@ def status(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Recompute every release from the key and the secret side first."
+            "--check", help="First recompute every release from the key and the secret side."
         ),
     ] = False,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is public: budget, best release, ladders, certificate and history.
+    """Show the public state: budget, best release, ladders, certificate and history.
 
-    The chain is followed from its start, and every link checked.
+    The whole chain of the ledger is checked.
     """
     if check and is_url(file):
-        raise InvalidSetting("--check needs the secret side, so the guard's file itself.")
+        raise InvalidSetting("--check needs the secret side, so it needs the guard's file.")
     with open_guard(file, key_file) as guard:
         checked = guard.check() if check else None
-        found = guard.status()
+        current = guard.status()
     if as_json:
-        echo_json({**found.describe(), **({} if checked is None else {"checked": checked})})
+        echo_json({**current.describe(), **({} if checked is None else {"checked": checked})})
         return
-    echo(*_format_status(file, found))
+    echo(*_format_status(file, current))
     if checked is not None:
-        echo("", _describe_check(checked, found.meter.at.asked))
+        echo("", _describe_check(checked, current.meter.at.asked))
 
 
 def _describe_check(recomputed: int, asked: int) -> str:
     if recomputed == asked:
-        return f"Checked: all {asked:,} releases follow from the key and the secret side."
+        return f"Checked: all {asked:,} releases were recomputed from the key and the secret side."
     return (
-        f"Checked: all {asked:,} entries are what was committed to, and states follow each other; "
-        "this mechanism's releases cannot be recomputed from what is kept."
+        f"Checked: all {asked:,} entries match their commitments, and their states are consistent. "
+        "Releases of this mechanism cannot be recomputed from the stored data."
     )
 
 
-def _format_status(file: str, found: "Status") -> list[str]:
+def _format_status(file: str, current: "Status") -> list[str]:
     from ladderboard.cli._guard._wording import (  # noqa: PLC0415
         describe_assumptions,
         describe_bound,
@@ -71,11 +71,11 @@ def _format_status(file: str, found: "Status") -> list[str]:
     from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     plain, width = not can_draw_blocks(), terminal_width()
-    opening, at, budget = found.opening, found.meter.at, found.meter.budget
+    opening, at, budget = current.opening, current.meter.at, current.meter.budget
     examples = (
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
     )
-    used = f"{found.meter.used:,} of {budget:,} questions used, {found.meter.remaining:,} left"
+    used = f"{current.meter.used:,} of {budget:,} questions used, {current.meter.remaining:,} left"
     if at.charged:
         used += f"; {at.charged:,} of them charged for an old copy"
     lines = [
@@ -90,57 +90,56 @@ def _format_status(file: str, found: "Status") -> list[str]:
             first="",
         ),
         "",
-        draw_meter(found.meter.used, budget, min(width, 60), plain=plain),
+        draw_meter(current.meter.used, budget, min(width, 60), plain=plain),
         *wrap_lines(used),
     ]
     declared = opening["rules"].get("ladders", 1)
     if declared > 1:
-        in_use = sum(ladder.questions > 0 for ladder in found.ladders)
+        in_use = sum(ladder.questions > 0 for ladder in current.ladders)
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if at.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain = unseen(found.meter.mechanism)
-    lines += ["", *wrap_lines(_describe_best(found))]
+    gain = unseen(current.meter.mechanism)
+    lines += ["", *wrap_lines(_describe_best(current))]
     if gain is not None:
         lines += wrap_lines(f"Gains below about {gain:.2g} may go unseen.")
-    values = _best_so_far(found)
+    values = _best_so_far(current)
     if len(set(values)) > 1:
         lines += ["", *draw_history(values, min(width, 70), _CHART_HEIGHT, plain=plain)]
         lines += wrap_lines("The best release after each question.")
-    if len(found.ladders) > 1:
-        lines += ["", *_ladder_table(found.ladders, width)]
-    bound = found.certificate
+    if len(current.ladders) > 1:
+        lines += ["", *_ladder_table(current.ladders, width)]
+    bound = current.certificate
     lines += ["", *wrap_lines(describe_bound(bound)), *describe_assumptions(bound)]
-    return [*lines, "", f"commitment {found.commitment}", f"head       {found.head}"]
+    return [*lines, "", f"commitment {current.commitment}", f"head       {current.head}"]
 
 
-def _describe_best(found: "Status") -> str:
-    asked = found.meter.at.asked
+def _describe_best(current: "Status") -> str:
+    asked = current.meter.at.asked
     if not asked:
-        return "Nothing was asked yet."
-    changes = sum(ladder.changes for ladder in found.ladders)
-    moves = (
-        f"{changes:,} of {asked:,} questions improved on what stood, {_question_times(found)} UTC"
-    )
-    if found.released is None:
-        return f"Releases are told at the close; {moves}."
-    best = next(ladder for ladder in found.ladders if ladder.released == found.released)
+        return "No questions were asked yet."
+    changes = sum(ladder.changes for ladder in current.ladders)
+    moves = f"{changes:,} of {asked:,} questions improved, {_question_times(current)} UTC"
+    if current.released is None:
+        return f"Releases are published at the close; {moves}."
+    best = next(ladder for ladder in current.ladders if ladder.released == current.released)
     on = f" on ladder {printable(best.name)}" if best.name else ""
-    return f"The best release is {found.released:.6g}{on}; {moves}."
+    return f"The best release is {current.released:.6g}{on}; {moves}."
 
 
-def _best_so_far(found: "Status") -> list[float]:
-    """Return the least value released so far, after each question on any ladder."""
+def _best_so_far(current: "Status") -> list[float]:
+    """Return the smallest value released so far, after each question on any ladder."""
     least: list[float] = []
-    for each in found.history:
-        if each.value is not None:
-            least.append(min(least[-1], each.value) if least else each.value)
+    for release in current.history:
+        if release.value is not None:
+            least.append(min(least[-1], release.value) if least else release.value)
     return least
 
 
-def _question_times(found: "Status") -> str:
+def _question_times(current: "Status") -> str:
     first, last = (
-        time.strftime("%Y-%m-%d %H:%M", time.gmtime(found.history[each].time)) for each in (0, -1)
+        time.strftime("%Y-%m-%d %H:%M", time.gmtime(current.history[index].time))
+        for index in (0, -1)
     )
     return f"asked on {first}" if first == last else f"asked from {first} to {last}"
 
@@ -149,15 +148,14 @@ def _ladder_table(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
     ladders = tuple(ladder for ladder in ladders if ladder.questions or len(ladders) == 1)
     shown = sorted(ladders, key=_by_release)[:_MAX_LADDERS]
     rows = [("ladder", "released", "questions", "improved"), *map(_ladder_row, shown)]
-    longest = max(width - 34, 8)
+    limit = max(width - 34, 8)
     rows = [
-        (name if len(name) <= longest else f"{name[: longest - 3]}...", *more)
-        for name, *more in rows
+        (name if len(name) <= limit else f"{name[: limit - 3]}...", *cells) for name, *cells in rows
     ]
     names = max(len(row[0]) for row in rows)
     lines = [f"{row[0]:<{names}}  {row[1]:>9}  {row[2]:>9}  {row[3]:>8}" for row in rows]
-    more = len(ladders) - len(shown)
-    return [*lines, *([f"and {more:,} more, in --json"] if more else [])]
+    others = len(ladders) - len(shown)
+    return [*lines, *([f"and {others:,} more, in --json"] if others else [])]
 
 
 def _by_release(ladder: "LadderStatus") -> tuple[float, str]:
@@ -165,7 +163,7 @@ def _by_release(ladder: "LadderStatus") -> tuple[float, str]:
 
 
 def _ladder_row(ladder: "LadderStatus") -> tuple[Any, ...]:
-    value = "kept back" if ladder.released is None else f"{ladder.released:.6g}"
+    value = "at the close" if ladder.released is None else f"{ladder.released:.6g}"
     return (
         printable(ladder.name) or "(no name)",
         value,
@@ -175,7 +173,7 @@ def _ladder_row(ladder: "LadderStatus") -> tuple[Any, ...]:
 
 
 def can_draw_blocks() -> bool:
-    """Return whether stdout shows blocks and braille; some terminals and encodings cannot."""
+    """Return whether stdout can show block and braille characters."""
     if os.environ.get("TERM") in {"dumb", "linux"} and sys.stdout.isatty():
         return False
     try:
@@ -186,7 +184,7 @@ def can_draw_blocks() -> bool:
 
 
 def draw_meter(used: int, budget: int, width: int, *, plain: bool) -> str:
-    """Draw a bar; a question used shows, and one left shows, too.
+    """Draw a bar of used questions; one used question, and one left, is always visible.
 
     >>> draw_meter(1, 1000, 10, plain=True), draw_meter(999, 1000, 10, plain=True)
     ('#.........', '#########.')
@@ -199,7 +197,7 @@ def draw_meter(used: int, budget: int, width: int, *, plain: bool) -> str:
 
 
 def draw_history(values: Sequence[float], width: int, height: int, *, plain: bool) -> list[str]:
-    r"""Draw values as steps, the largest at the top, with their numbers before and below.
+    r"""Draw values as a step chart, with labels for the axes.
 
     >>> print("\n".join(draw_history([0.5, 0.5, 0.25, 0.25], 13, 3, plain=True)))
      0.5 #####
@@ -228,19 +226,19 @@ def _step_grid(values: Sequence[float], across: int, down: int) -> list[list[boo
     unit = (down - 1) / (high - low) if low < high else 0
     grid = [[False] * across for _ in range(down)]
     before = round((high - values[0]) * unit)
-    for at in range(across):
-        # The last of several questions on one dot; the one question on several dots.
-        place = max(at * len(values) // across, (at + 1) * len(values) // across - 1)
-        row = round((high - values[place]) * unit)
+    for column in range(across):
+        # Several questions on one dot: the last one. Several dots for one question: that one.
+        question = max(column * len(values) // across, (column + 1) * len(values) // across - 1)
+        row = round((high - values[question]) * unit)
         top, bottom = sorted((before, row))
         for index in range(top, bottom + 1):
-            grid[index][at] = True
+            grid[index][column] = True
         before = row
     return grid
 
 
 def _draw_hashes(dots: list[list[bool]]) -> list[str]:
-    return ["".join("#" if each else " " for each in row) for row in dots]
+    return ["".join("#" if dot else " " for dot in row) for row in dots]
 
 
 def _draw_braille(dots: list[list[bool]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Certificates, losses and mechanisms in the words of a terminal."""
+"""Certificates, losses and mechanisms as text for a terminal."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,32 +11,32 @@ if TYPE_CHECKING:
 
     from ladderboard.bounds import Certificate
 
-_BEST_RISK = "the true risk of the best model asked"
+_BEST_RISK = "the true risk of the best model"
 
 
 def format_interval(bound: "Certificate") -> str:
-    """Return the ends, rounded outwards, so that what is printed is still true."""
+    """Return the interval as text, rounded outwards so that it still holds."""
     if bound.theorem == NO_THEOREM:
-        return "nothing is promised"
+        return "no guarantee"
     return f"[{round_down(bound.low)}, {round_up(bound.high)}]"
 
 
 def describe_bound(bound: "Certificate") -> str:
-    """Return what a certificate promises, in a sentence or two."""
+    """Return what a certificate guarantees, in a sentence or two."""
     if bound.theorem == NO_THEOREM:
-        return f"Nothing is promised: {_BEST_RISK} may be anything. {_first_assumption(bound)}"
+        return f"No guarantee: {_BEST_RISK} may be anything. {_first_assumption(bound)}"
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
-        sure = f"But for a probability of a constant times {bound.beta:g}"
+        sure = f"Except with probability of a constant times {bound.beta:g}"
     if bound.differences:
-        said = (
+        text = (
             f"{sure}, {_BEST_RISK} less the released value lies in {format_interval(bound)}: "
             f"the error is at most {round_up(bound.error or 0)}."
         )
     else:
         width = f"half width {round_up(bound.half_width)}"
-        said = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)} ({width})."
-    return f"{said} That is no more than was known beforehand." if bound.vacuous else said
+        text = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)} ({width})."
+    return f"{text} That is no more than was known beforehand." if bound.vacuous else text
 
 
 def _first_assumption(bound: "Certificate") -> str:
@@ -44,31 +44,31 @@ def _first_assumption(bound: "Certificate") -> str:
 
 
 def describe_assumptions(bound: "Certificate") -> list[str]:
-    """Return on which conditions that holds, one a line or several."""
-    told = bound.assumptions if bound.theorem != NO_THEOREM else bound.assumptions[1:]
-    if not told:
+    """Return the assumptions of a certificate as a bulleted list."""
+    assumptions = bound.assumptions if bound.theorem != NO_THEOREM else bound.assumptions[1:]
+    if not assumptions:
         return []
-    bullets = [line for each in told for line in wrap_lines(each, indent="  ", first="- ")]
+    bullets = [line for text in assumptions for line in wrap_lines(text, indent="  ", first="- ")]
     theorem = wrap_lines(f"Theorem: {bound.theorem}.", indent="  ", first="")
-    return ["What that rests on:", *bullets, *theorem]
+    return ["Assumptions:", *bullets, *theorem]
 
 
-def describe_settings(what: str, settings: "Mapping[str, Any]") -> str:
+def describe_settings(kind: str, settings: "Mapping[str, Any]") -> str:
     """Return a loss or a mechanism as a phrase, from its own description.
 
     >>> describe_settings("loss", {"loss": "brier", "classes": ["no", "yes"]})
     'brier (classes no, yes)'
     """
-    told = [
+    parts = [
         f"{printable(name).replace('_', ' ')} {_format_value(value)}"
         for name, value in settings.items()
-        if name != what and value is not None
+        if name != kind and value is not None
     ]
-    return printable(settings[what]) + (f" ({'; '.join(told)})" if told else "")
+    return printable(settings[kind]) + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, list):
-        some = ", ".join(map(_format_value, value[:10]))
-        return f"{some}, ... ({len(value)} in all)" if len(value) > 10 else some
+        first = ", ".join(map(_format_value, value[:10]))
+        return f"{first}, ... ({len(value)} in all)" if len(value) > 10 else first
     return f"{value:g}" if isinstance(value, float) else printable(value)
