@@ -1,4 +1,4 @@
-"""The files that CONTRIBUTING has one write work, and pass the tests that it has one write."""
+"""The code in CONTRIBUTING works, and passes the tests shown beside it."""
 
 import re
 import subprocess
@@ -15,40 +15,43 @@ _BLOCK = re.compile(
 )
 _RUN = """
 import importlib, runpy, sys
-folder, room, test = sys.argv[1:]
-importlib.import_module(f"ladderboard.{room}").__path__.append(folder)
-(test,) = [each for name, each in runpy.run_path(test).items() if name.startswith("test_")]
+folder, package, test = sys.argv[1:]
+importlib.import_module(f"ladderboard.{package}").__path__.append(folder)
+(test,) = [value for name, value in runpy.run_path(test).items() if name.startswith("test_")]
 test()
 """
 
 
-def written(title):
-    """Return the file of the house, and its test, under a heading."""
+def code_under(title):
+    """Return the path, the source and the test shown under a heading."""
     part = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
-    (place, source), (_, test) = _BLOCK.findall(part)
-    return Path(place), textwrap.dedent(source), textwrap.dedent(test)
+    (path, source), (_, test) = _BLOCK.findall(part)
+    return Path(path), textwrap.dedent(source), textwrap.dedent(test)
 
 
 @pytest.mark.parametrize("title", ["How to add a loss", "How to add an attack"])
-def test_what_is_written_works(title, tmp_path):
-    place, source, test = written(title)
-    (tmp_path / place.name).write_text(source)
+def test_the_code_passes_its_test(title, tmp_path):
+    path, source, test = code_under(title)
+    (tmp_path / path.name).write_text(source)
     (tmp_path / "a_test.py").write_text(test)
-    words = [tmp_path, place.parent.name, tmp_path / "a_test.py"]
+    arguments = [tmp_path, path.parent.name, tmp_path / "a_test.py"]
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, *map(str, words)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _RUN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("title", ["How to add a loss", "How to add an attack"])
-def test_what_is_written_is_as_the_house_wants_it(title, tmp_path):
-    place, source, _ = written(title)
-    (tmp_path / place.name).write_text(source)
-    for words in (["check", "--ignore", "INP001"], ["format", "--check"]):
-        command = [sys.executable, "-m", "ruff", *words, "--config", ROOT / "pyproject.toml"]
+def test_the_code_passes_ruff(title, tmp_path):
+    path, source, _ = code_under(title)
+    (tmp_path / path.name).write_text(source)
+    for arguments in (["check", "--ignore", "INP001"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *arguments, "--config", ROOT / "pyproject.toml"]
         done = subprocess.run(
-            [*map(str, command), str(tmp_path / place.name)],
+            [*map(str, command), str(tmp_path / path.name)],
             capture_output=True,
             text=True,
             check=False,
@@ -56,10 +59,10 @@ def test_what_is_written_is_as_the_house_wants_it(title, tmp_path):
         assert done.returncode == 0, done.stdout
 
 
-def test_the_files_that_are_spoken_of_are_there():
-    part = PAGE.partition("## How to add a mechanism\n")[2].partition("## What we hold to")[0]
-    made = {str(written(each)[0]) for each in ("How to add a loss", "How to add an attack")}
-    found = set(re.findall(r"`((?:src|tests|docs|requirements)/[\w/.-]+\.\w+)`", part)) - made
-    assert len(found) > 10
-    for each in found:
-        assert "NAME" in each or (ROOT / each).exists(), each
+def test_the_files_that_are_mentioned_exist():
+    part = PAGE.partition("## How to add a mechanism\n")[2].partition("## Rules")[0]
+    new = {str(code_under(title)[0]) for title in ("How to add a loss", "How to add an attack")}
+    mentioned = set(re.findall(r"`((?:src|tests|docs|requirements)/[\w/.-]+\.\w+)`", part)) - new
+    assert len(mentioned) > 10
+    for path in mentioned:
+        assert "NAME" in path or (ROOT / path).exists(), path

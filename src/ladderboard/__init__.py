@@ -6,7 +6,7 @@
 >>> session.ask(risk=0.31).value
 0.31
 
-A name is loaded from its room when it is first used, so that ``import ladderboard`` costs nothing.
+Names are imported from their packages on first use, so ``import ladderboard`` is fast.
 """
 
 from importlib import import_module
@@ -100,7 +100,7 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = (
+_PACKAGES = (
     "analysts",
     "arena",
     "bounds",
@@ -114,8 +114,8 @@ _ROOMS = (
     "tape",
     "testing",
 )
-# Where the public names live; everything else in __all__ is a mechanism or is told by one.
-_HOMES = {
+# The package of each public name; the others are in mechanisms.
+_PACKAGE_OF = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
@@ -127,14 +127,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        found: Any = import_module(f"ladderboard.{name}")
+    if name in _PACKAGES:
+        value: Any = import_module(f"ladderboard.{name}")
     elif name in __all__:
-        found = getattr(import_module(f"ladderboard.{_HOMES.get(name, 'mechanisms')}"), name)
+        value = getattr(import_module(f"ladderboard.{_PACKAGE_OF.get(name, 'mechanisms')}"), name)
     else:
         raise AttributeError(f"module 'ladderboard' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """Numbers, counts, sizes, times and lists as text, and text that is safe to print.
 
-Numbers are rounded so that what is printed is still true.
+Bounds are rounded so that they still hold as printed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_RARE = 1e-4
-_DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
+_SMALL_BETA = 1e-4
+_ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
 def round_up(value: float, digits: int = 4) -> str:
-    """Write a number in so many digits, never below itself.
+    """Return a number with this many significant digits, rounded up.
 
     >>> round_up(0.12301), round_up(0.1), round_up(-0.00251, 2)
     ('0.1231', '0.1', '-0.0025')
@@ -26,13 +26,13 @@ def round_up(value: float, digits: int = 4) -> str:
     text = f"{value:.{digits}g}"
     if value == 0 or not math.isfinite(value) or float(text) >= value:
         return text
-    place = digits - 1 - math.floor(math.log10(abs(value)))
-    last = math.floor(value * 10.0**place) + 1
-    return f"{last / 10.0**place:.{digits}g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    last = math.floor(value * 10.0**decimals) + 1
+    return f"{last / 10.0**decimals:.{digits}g}"
 
 
 def round_down(value: float, digits: int = 4) -> str:
-    """Write a number in so many digits, never above itself.
+    """Return a number with this many significant digits, rounded down.
 
     >>> round_down(0.12309), round_down(-0.12301)
     ('0.123', '-0.1231')
@@ -42,7 +42,7 @@ def round_down(value: float, digits: int = 4) -> str:
 
 
 def round_up_to(value: float, decimals: int) -> str:
-    """Write a number with so many decimals, never below itself.
+    """Return a number with this many decimals, rounded up.
 
     >>> round_up_to(0.12301, 3), round_up_to(0.5, 4)
     ('0.124', '0.5000')
@@ -54,28 +54,28 @@ def round_up_to(value: float, decimals: int) -> str:
 
 
 def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
-    """Write an interval with so many decimals, never narrower than itself.
+    """Return the ends of an interval with this many decimals, rounded outwards.
 
     >>> round_outwards(0.12309, 0.45001, 3), round_outwards(-math.inf, 0.1 + 0.2, 1)
     (('0.123', '0.451'), ('-inf', '0.3'))
     """
     scale = 10**decimals
-    least = math.floor(low * scale + _DUST) if math.isfinite(low) else low * scale
-    most = math.ceil(high * scale - _DUST) if math.isfinite(high) else high * scale
-    return f"{least / scale:.{decimals}f}", f"{most / scale:.{decimals}f}"
+    lower = math.floor(low * scale + _ROUNDING_ERROR) if math.isfinite(low) else low * scale
+    upper = math.ceil(high * scale - _ROUNDING_ERROR) if math.isfinite(high) else high * scale
+    return f"{lower / scale:.{decimals}f}", f"{upper / scale:.{decimals}f}"
 
 
 def format_confidence(beta: float) -> str:
-    """Write 1 - beta, never above itself; where that would print as 1, as the difference it is.
+    """Return 1 - beta, rounded down; as a difference if that would print as 1.
 
     >>> format_confidence(0.05), format_confidence(1e-7)
     ('0.95', '1 - 1e-07')
     """
-    return f"1 - {round_up(beta, 3)}" if beta < _RARE else round_down(1 - beta, 6)
+    return f"1 - {round_up(beta, 3)}" if beta < _SMALL_BETA else round_down(1 - beta, 6)
 
 
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun.
+    """Return a number with its noun, in singular or plural.
 
     >>> format_count(1, "row"), format_count(2_000, "id"), format_count(2, "entry", "entries")
     ('1 row', '2,000 ids', '2 entries')
@@ -84,7 +84,7 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def format_list(words: Sequence[str], last: str = "and") -> str:
-    """Write words as a list in a sentence.
+    """Return words as a list for a sentence.
 
     >>> format_list(["a"]), format_list(["a", "b", "c"]), format_list(["a", "b"], "or")
     ('a', 'a, b and c', 'a or b')
@@ -93,7 +93,7 @@ def format_list(words: Sequence[str], last: str = "and") -> str:
 
 
 def format_size(size: int) -> str:
-    """Write a number of bytes, in three digits.
+    """Return a number of bytes with three digits and a unit.
 
     >>> [format_size(size) for size in (900, 20_000, 10_000_000, 2**30)]
     ['900 bytes', '20 kB', '10 MB', '1.07 GB']
@@ -104,9 +104,9 @@ def format_size(size: int) -> str:
     return f"{size} bytes"
 
 
-@lru_cache(maxsize=4096)  # pages show the same ones over and over
+@lru_cache(maxsize=4096)  # pages show the same times many times
 def format_time(seconds: int) -> str:
-    """Write a Unix time in UTC, as ISO 8601 has it.
+    """Return a Unix time in UTC, in ISO 8601.
 
     >>> format_time(0)
     '1970-01-01T00:00:00Z'
@@ -115,14 +115,14 @@ def format_time(seconds: int) -> str:
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    r"""Write a text that may come from anywhere with control characters escaped.
+    r"""Return a text with control characters escaped, which a terminal would act on.
 
-    A terminal would obey them. Those in ``keep`` stay.
+    Characters in ``keep`` stay.
 
     >>> printable("a\x1b[2Jb\u202ec"), printable("a\nb\ud800", keep="\n")
     ('a\\x1b[2Jb\\u202ec', 'a\nb\\ud800')
     """
     return "".join(
-        each if each.isprintable() or each in keep else each.encode("unicode_escape").decode()
-        for each in str(text)
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
+        for char in str(text)
     )

@@ -180,7 +180,7 @@ def _warn_if_too_coarse(guard: "Holdout") -> None:
     if gap is not None and 0 < gap <= coarse:
         text = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
-            f"loss of {gap:.2g}, and gains below {coarse:.2g} may not show: even a perfect model "
+            f"loss of {gap:.2g}, and gains below {coarse:.2g} may go unseen: even a perfect model "
             "may look no better. Use more examples, declare a narrower range, or give --mechanism "
             "a finer step and grid. (This warning depends on the labels; keep it to yourself.)"
         )
@@ -418,7 +418,7 @@ def _describe_guard(
         f"{file} is created: {counted}; {budget}.",
         f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + ("" if gain is None else f" Gains below about {gain:.2g} may not show."),
+        + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
         f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]
