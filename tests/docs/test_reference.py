@@ -1,4 +1,4 @@
-"""What is generated of the reference is what stands in docs/, and it is whole."""
+"""The generated pages of the reference are up to date and complete."""
 
 import importlib
 import re
@@ -16,60 +16,60 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @cache
 def pages():
-    return {**_reference.api(), "reference/help.md": _reference.helps()}
+    return {**_reference.api_pages(), "reference/help.md": _reference.help_page()}
 
 
-def test_the_pages_are_what_the_source_says():
-    for place, text in pages().items():
-        assert (DOCS / place).read_text() == text, f"{place} is old; run script/reference"
+def test_the_pages_are_up_to_date():
+    for path, text in pages().items():
+        assert (DOCS / path).read_text() == text, f"{path} is out of date; run script/reference"
 
 
 def test_there_is_no_other_page():
-    there = {f"reference/api/{each.name}" for each in (DOCS / "reference/api").iterdir()}
-    assert there <= set(pages())
+    existing = {f"reference/api/{path.name}" for path in (DOCS / "reference/api").iterdir()}
+    assert existing <= set(pages())
 
 
-def test_every_room_has_a_page():
-    rooms = {path.parent.name for path in Path(lb.__file__).parent.glob("*/__init__.py")}
-    assert {*rooms - {"cli"}, "errors"} == set(_reference.ROOMS)
+def test_every_package_has_a_page():
+    packages = {path.parent.name for path in Path(lb.__file__).parent.glob("*/__init__.py")}
+    assert {*packages - {"cli"}, "errors"} == set(_reference.PACKAGES)
 
 
-@pytest.mark.parametrize("room", _reference.ROOMS)
-def test_every_public_name_is_on_its_page(room):
-    """As the interpreter has it, which need not be how the source was read."""
-    page = pages()[f"reference/api/{room}.md"]
-    public = importlib.import_module(f"ladderboard.{room}").__all__
+@pytest.mark.parametrize("package", _reference.PACKAGES)
+def test_every_public_name_is_on_its_page(package):
+    """Compare with the imported module, which the script does not import."""
+    page = pages()[f"reference/api/{package}.md"]
+    public = importlib.import_module(f"ladderboard.{package}").__all__
     headings = re.findall(r"^## (?:The function )?(\w+)$", page, re.MULTILINE)
     assert headings == list(public)
 
 
 def test_every_adapter_is_on_the_page():
     page = pages()["reference/api/adapters.md"]
-    for module in _reference.rooms()["adapters"][1:]:
+    for module in _reference.public_modules()["adapters"][1:]:
         section = page.partition(f"## {module.name}\n")[2].partition("\n## ")[0]
         assert module.public
         assert re.findall(r"^### (\w+)$", section, re.MULTILINE) == module.public
 
 
-def test_every_name_of_the_front_is_listed():
+def test_every_name_of_the_top_package_is_listed():
     named = set(re.findall(r"`lb\.(\w+)`\]", pages()["reference/api.md"]))
-    rooms = set(re.findall(r"`ladderboard\.(\w+)`\]", pages()["reference/api.md"]))
-    assert named == set(lb.__all__) - rooms - {"__version__"}
+    packages = set(re.findall(r"`ladderboard\.(\w+)`\]", pages()["reference/api.md"]))
+    assert named == set(lb.__all__) - packages - {"__version__"}
 
 
 def test_parameters_are_those_that_can_be_given():
     """Every parameter that a docstring describes is one, and stands in the signature."""
-    for place, page in pages().items():
-        for name, how, said in re.findall(
+    for path, page in pages().items():
+        for name, signature, text in re.findall(
             r"^#+ (.+)\n\n```python\n([^`]*?)\n```\n(.*?)(?=^#|\Z)", page, re.MULTILINE | re.DOTALL
         ):
-            listed = said.partition("**Parameters**\n\n")[2].partition("\n\n")[0]
+            listed = text.partition("**Parameters**\n\n")[2].partition("\n\n")[0]
             for line in re.findall(r"^- (`.*?`)(?=:|$)", listed, re.MULTILINE):
-                for each in re.findall(r"`\**(\w+)`", line):
-                    assert re.search(rf"\b{each}\b", how), (place, name, each)
+                for parameter in re.findall(r"`\**(\w+)`", line):
+                    assert re.search(rf"\b{parameter}\b", signature), (path, name, parameter)
 
 
 def test_a_name_that_is_not_found_is_an_error(monkeypatch):
     monkeypatch.setattr(Module, "find", lambda self, name: None)
-    with pytest.raises(SystemExit, match="is in __all__, and is not found"):
-        _reference.thing_page(Module("ladderboard.losses"), "loss", set(), "##", "")
+    with pytest.raises(SystemExit, match="is in __all__, but is not defined"):
+        _reference.format_definition(Module("ladderboard.losses"), "loss", set(), "##", "")
