@@ -23,10 +23,10 @@ def test_a_sentence_a_board_and_old_ones_go(program, boards):
     done = program("backup", "create", "backups", *to)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0].startswith("first: 4 entries, 0.1 MB, head ")
-    assert lines[1].endswith(" holds 1 board, 0.1 MB.")
+    assert lines[0].startswith("first: 4 entries, ")
+    assert " holds 1 board, " in lines[1]
     again = program("backup", "create", "backups", *to, "--keep", 1).out
-    assert again.endswith(" was removed.\n")
+    assert again.splitlines()[-1].startswith("Removed backups/")
     said = program("backup", "create", "backups", *to, "--keep", 1, "--json").json
     assert [each["board"] for each in said["boards"]] == ["first"]
     assert len(said["removed"]) == 1
@@ -95,7 +95,7 @@ def test_another_database_is_not_what_was_backed_up(program, boards, folder):
     program("board", "create", folder, "--database", "other.db")
     done = program("backup", "check", "backups", *key, "--database", "other.db")
     assert done.code == 1
-    assert "first in the database in use is not the board of the backup" in done.out
+    assert "first is missing in the database in use, or is another board there" in done.out
 
 
 def test_the_day_it_is_needed(program, boards, predictions, postgres, monkeypatch):
@@ -111,7 +111,7 @@ def test_the_day_it_is_needed(program, boards, predictions, postgres, monkeypatc
         monkeypatch.setenv("LADDERBOARD_DATABASE", database)
         done = program("backup", "restore", "backups", *key)
         assert done.code == 0
-        assert "first is restored, and waits; head " in done.out
+        assert "first is restored, and paused; head " in done.out
         assert "ladderboard board resume first --charge N" in done.out
         assert program("board", "resume", "first", "--charge", 3).code == 0
         assert program("board", "list", "--json").json["boards"][0]["status"] == "open"

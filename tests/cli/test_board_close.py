@@ -34,7 +34,7 @@ def test_the_bundle_is_written_where_one_stands(program, board, tmp_path):
     head = program("board", "show", "first", "--json").json["board"]["head"]
     assert " ".join(said.split()).endswith(
         f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions. "
-        "Whoever gets it can check every release: "
+        "Everyone who has it can verify every release: "
         f"ladderboard verify first.bundle --head {head['hash']}"
     )
     found = read_bundle(tmp_path / "first.bundle")
@@ -74,10 +74,10 @@ def test_a_closed_board_is_opened_again(program, board):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--out", "taken"], "taken is there already"),
+        (["--out", "taken"], "taken exists already"),
         (["--out", "nowhere/bundle"], "There is no directory nowhere"),
-        (["--out", "bundle", "--no-bundle"], "--no-bundle makes no bundle"),
-        (["--labels", "--no-bundle"], "--no-bundle makes no bundle"),
+        (["--out", "bundle", "--no-bundle"], "Leave out --no-bundle"),
+        (["--labels", "--no-bundle"], "Leave out --no-bundle"),
     ],
 )
 def test_what_is_refused_closes_nothing(program, board, words, sentence):
@@ -99,10 +99,10 @@ def test_who_is_asked_is_told_what_is_opened(program, board, monkeypatch, words)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda: "first")
     asked = " ".join(program("board", "close", "first", *words).err.split())
-    assert ("the holdout is spent" in asked) == (words != ["--no-bundle"])
+    assert ("the holdout cannot be used again" in asked) == (words != ["--no-bundle"])
     assert (f"first.bundle will hold {OPENED}" in asked) == (words != ["--no-bundle"])
-    assert ("The labels stay hidden; --labels puts them in" in asked) == (words == [])
-    assert ("The labels will be in it, so nobody else can use them." in asked) == (len(words) > 1)
+    assert ("The labels stay hidden" in asked) == (words == [])
+    assert ("The labels will be in it" in asked) == (len(words) > 1)
     assert board() == "closed"
 
 

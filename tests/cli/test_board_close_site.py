@@ -31,9 +31,8 @@ def test_a_board_is_closed_and_left(program, board):
     assert "first is closed for good. Final ranking" in said
     count = len([path for path in SITE.rglob("*") if path.is_file()])
     assert (
-        f"site holds the board in {count} files, for any web server to host; first.bundle in it "
-        "opens the noise key, every risk and every draw, for everybody who comes there. Open "
-        "site/index.html to see it. Whoever comes there can check every release: "
+        f"site holds the board in {count} files, for any web server; first.bundle in it publishes "
+        "the noise key, every risk and every draw. Open site/index.html to see it."
     ) in said
     assert not Path("first.bundle").exists()  # it is in the folder
     words = done.out.splitlines()[-1].split()
@@ -81,7 +80,7 @@ def test_without_a_bundle(program, board):
         (["--site", "taken"], "taken is there already"),
         (["--site", "nowhere/site"], "There is no directory nowhere for site."),
         (["--site", "."], ". is where you are; name another folder."),
-        (["--site", "site", "--labels", "--no-bundle"], "--no-bundle makes no bundle"),
+        (["--site", "site", "--labels", "--no-bundle"], "Leave out --no-bundle"),
     ],
 )
 def test_what_is_refused_closes_nothing(program, board, words, sentence):
@@ -155,7 +154,7 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     assert done.returncode == 4
     assert "File too large" in done.stderr
     again = "ladderboard board close first --site site --labels"
-    assert done.stderr.rstrip().endswith(f"and write it with: {again}")
+    assert done.stderr.rstrip().endswith(again)
     assert (board(), SITE.exists()) == ("closed", False)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".lad")] == []
     assert program(*again.split()[1:], "--yes").code == 0

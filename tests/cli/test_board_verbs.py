@@ -56,7 +56,7 @@ def test_the_file_may_follow_the_board(program, live_server, ada, predictions):
     assert done.out.startswith("A new best: ")
     twice = program("submit", live_server.slug, predictions(50), "-f", predictions(50))
     assert (twice.code, twice.out) == (2, "")
-    assert "Name the predictions once" in twice.err
+    assert "Give the predictions once" in twice.err
     piped = predictions(60).read_bytes()
     assert "answered before" in program("submit", live_server.slug, "-", piped=piped).out
 
@@ -88,16 +88,14 @@ def test_exit_codes(submit, program, live_server, ada, predictions, tmp_path, mo
     assert program("submit", live_server.slug, "-f", tmp_path / "none.csv").code == 2
     nowhere = program("submit", "nowhere", "-f", predictions(1))
     assert (nowhere.code, nowhere.out) == (2, "")
-    assert f"There is no board 'nowhere' at {live_server.url}. There is: " in nowhere.err
+    assert f"There is no board 'nowhere' at {live_server.url}. Boards: " in nowhere.err
     assert live_server.slug in nowhere.err
     assert program("submit", live_server.slug).code == 2
     live_server.amend(per_team=1)
     assert submit(60).code == 0
     spent = submit(50)
     assert (spent.code, spent.out) == (3, "")
-    assert spent.err.endswith(
-        f"choose what counts in it at {live_server.url}/boards/{live_server.slug}/submit\n"
-    )
+    assert spent.err.endswith(f" {live_server.url}/boards/{live_server.slug}/submit\n")
     live_server.call("POST", "/boards/first/pause", live_server.organiser)
     assert submit(40).code == 3
     monkeypatch.setattr("ladderboard.client._transport._FIRST_PAUSE", 0.001)
@@ -124,7 +122,7 @@ def test_a_window_that_is_used_up_is_no_question_left_now(
 
 
 def test_submissions_in_three_forms(submit, program, live_server):
-    assert program("submissions", live_server.slug).out == "Nothing was submitted yet.\n"
+    assert program("submissions", live_server.slug).out == "There are no submissions yet.\n"
     assert program("submissions", live_server.slug, "-q").out == ""
     submit(60, "-m", "first")
     submit(70, "-m", "=1+1")
@@ -160,14 +158,14 @@ def test_the_standings_are_shown_and_downloaded(submit, program, live_server, tm
     assert next(csv.DictReader(text.splitlines()))["name"] == "Ada"
     done = program("leaderboard", live_server.slug, "-d")
     file = tmp_path / f"{live_server.slug}-leaderboard.csv"
-    assert done.out == f"The standings are in {file.name}; rows: 1.\n"
+    assert done.out == f"{file.name} holds the standings, 1 row.\n"
     assert file.read_text() == text
     assert program("leaderboard", live_server.slug, "-d", "-q", "-p", "own.csv").out == ""
     assert (tmp_path / "own.csv").read_text() == text
     written = program("leaderboard", live_server.slug, "--download", "--json").json
     assert json.loads((tmp_path / written["file"]).read_text())["rows"] == said["rows"]
     alone = program("leaderboard", live_server.slug, "-p", "own.json")
-    assert alone.out == "The standings are in own.json; rows: 1.\n"
+    assert alone.out == "own.json holds the standings, 1 row.\n"
     assert json.loads((tmp_path / "own.json").read_text())["rows"] == said["rows"]
     away = program("leaderboard", live_server.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
@@ -207,7 +205,7 @@ def test_baselines_from_elsewhere_are_where_they_belong(
     live_server.create_board(baselines=f"[{known}]")
     page = f"{live_server.url}/boards/{live_server.slug}"
     first, *rows = program("leaderboard", page).out.splitlines()
-    assert first == "Nothing was submitted yet."
+    assert first == "There are no submissions yet."
     assert [row.split()[1] for row in rows] == ["team", "Person", "Coin"]
     program("login", page, piped=live_server.join("Ada")[1].encode())
     program("submit", page, predictions(60))
@@ -236,7 +234,7 @@ def test_login_keeps_a_token_that_is_good(program, live_server, page, prediction
     token = live_server.join("Ada")[1]
     bad = program("login", page, piped=b"lb_team_wrong\n")
     assert (bad.code, bad.out) == (2, "")
-    assert "not good on this board, and was not kept; check" in bad.err
+    assert "not valid on this board, and was not saved" in bad.err
     assert "LADDERBOARD_TOKEN" not in bad.err
     assert not (tmp_path / "config").exists()
     assert program("login", page, piped=b"\n").code == 2
@@ -257,7 +255,7 @@ def test_login_with_several_boards_and_servers(program, live_server, page):
     unsaid = program("login", live_server.url, piped=token.encode())
     assert unsaid.code == 2
     assert "--board" in unsaid.err
-    assert "there is: b" in unsaid.err
+    assert f"Boards at {live_server.url}: b" in unsaid.err
     said = program(
         "login", live_server.url, "--board", live_server.slug, "--json", piped=token.encode()
     ).json
@@ -279,11 +277,11 @@ def test_login_forgets(program, live_server, page):
     program("login", page, piped=token.encode())
     assert (
         program("login", page, "--forget").out
-        == f"Forgotten at {live_server.url}: {live_server.slug}.\n"
+        == f"Removed at {live_server.url}: {live_server.slug}.\n"
     )
     assert read_config().tokens == {}
     assert (
-        f"Nothing of {live_server.slug} at {live_server.url} was kept."
+        f"No token for {live_server.slug} at {live_server.url} was saved."
         in program("login", page, "--forget").out
     )
 
@@ -298,7 +296,7 @@ def test_login_by_a_short_name_and_by_what_lacks_a_beginning(
         program("login", live_server.slug, "--json", piped=token).json["board"] == live_server.slug
     )
     both = program("login", live_server.slug, "--board", "other", piped=token)
-    assert (both.code, "leave --board out" in both.err) == (2, True)
+    assert (both.code, "leave out --board" in both.err) == (2, True)
     nowhere = program("login", "nowhere", piped=token)
     assert (nowhere.code, "There is no board 'nowhere' at" in nowhere.err) == (2, True)
     for typed, meant in {

@@ -65,7 +65,7 @@ def test_a_bar_at_a_terminal(words):
     assert "━" in shown.decode()
     *_, said, kept = shown.decode().rstrip().splitlines()
     assert said.endswith("A new best: zero_one 0.2000; 24 questions left.")
-    file = re.fullmatch(r"The receipt is kept in (/.+\.jsonl)\.", kept).group(1)
+    file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", kept).group(1)
     assert '"receipt"' in Path(file).read_text()
     assert b"receipt" not in at_terminal([*words, "-q"])[1]
 

@@ -209,7 +209,7 @@ def test_numbers_are_read_as_people_type_them():
     assert "1 repetition\n" in done.stdout
     done = ladderboard("attack", "majority", "--n", "1.5", "--k", "10")
     assert done.returncode == 2
-    assert "A whole number is wanted, as in 1000 or 1e3; got '1.5'" in done.stderr
+    assert "Expected a whole number, as in 1000 or 1e3; got '1.5'" in done.stderr
 
 
 def test_out_must_be_a_directory(tmp_path):
@@ -298,7 +298,7 @@ def test_calibrate_makes_a_table_of_several_sizes(tmp_path):
         (["--n", "100", "--questions", "20", "--workers", "2"], "go with --out"),
         (["--n", "100", "--questions", "20", "--out", "o", "--json"], "for one size"),
         (["--n", "5", "--questions", "20"], "n must be"),
-        (["--n", "ten", "--questions", "20"], "A whole number is wanted"),
+        (["--n", "ten", "--questions", "20"], "Expected a whole number"),
     ],
 )
 def test_calibrate_refuses_what_does_not_go_together(words, said, tmp_path):

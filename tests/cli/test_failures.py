@@ -65,7 +65,7 @@ def test_an_answer_that_has_nowhere_to_go_is_not_lost(made, run, tmp_path):
         )
     assert done.returncode == 4
     assert done.stderr == (
-        "ladderboard: Standard output cannot be written: No space left on device. What was done "
-        "stays done; the same again costs nothing.\n"
+        "ladderboard: Standard output cannot be written: No space left on device. Nothing is "
+        "lost; repeating the command costs no question.\n"
     )
     assert "asked before, as question 1" in run("ask", "guard.db", "half.csv").out

@@ -64,7 +64,7 @@ def test_splits_are_of_boards(run, made):
     (made / "split.csv").write_text(f"id,label,split\n{rows}")
     words = ("--labels", "split.csv", "--questions", "5")
     said = " ".join(run("create", "new.db", *words).out.split())
-    assert said.startswith("The column split is not used by a guard: all 400 rows are asked about.")
+    assert said.startswith("The column split is not used by a guard: all 400 rows count.")
     assert run("create", "other.db", *words, "--json").json["unused"] == ["split"]
     words = ("create", "plain.db", "--labels", "labels.csv", "--questions", "5")
     assert run(*words, "--json").json["unused"] == []
@@ -74,11 +74,11 @@ def test_a_person_is_told_what_is_promised(run, made):
     ladder = '{"mechanism": "ladder", "step": 0.02}'
     words = ("--labels", "labels.csv", "--questions", "5", "--beta", "0.1", "--mechanism", ladder)
     said = " ".join(run("create", "new.db", *words).out.split())
-    assert "new.db is made: 400 labels; 5 questions on 1 ladder." in said
+    assert "new.db is created: 400 labels; 5 questions on 1 ladder." in said
     assert "Answered by: ladder (step 0.02). Gains below about 0.02 may go unseen." in said
-    assert "Promised before the data, whatever is asked: With probability at least 0.9," in said
-    assert "\nPublic: " in said
-    assert "Whoever can read new.db can read them; --key-file would encrypt them." in said
+    assert "Guaranteed in advance, whatever is asked: With probability at least 0.9," in said
+    assert " Public: " in said
+    assert "--key-file would encrypt them." in said
     assert "Are the rows independent of each other?" in said
     assert said.endswith("Next: ladderboard guard ask new.db PREDICTIONS.csv")
     assert run("ask", "new.db", "half.csv").code == 0
@@ -138,30 +138,30 @@ def test_a_loss_is_described_by_options(run, tmp_path, labels, words, loss):
 
 
 REFUSED = {
-    "there already": (["--labels", "labels.csv"], "is there already"),
+    "there already": (["--labels", "labels.csv"], "exists already"),
     "no labels": (["--labels", "nothing.csv"], "could not be opened"),
     "not labels": (["--labels", "half.csv"], "no column named label"),
     "no questions": (["--questions", "0"], "questions must be"),
-    "half a question": (["--questions", "0.5"], "A whole number is wanted"),
+    "half a question": (["--questions", "0.5"], "Expected a whole number"),
     "a metric": (["--loss", "f1"], "F1 is not a mean of bounded per-example losses"),
     "a slip": (["--loss", "zero_on"], "did you mean 'zero_one'"),
     "no range": (["--loss", "squared"], "as in --range 0,100"),
-    "half a range": (["--loss", "squared", "--range", "3"], "two numbers with a comma between"),
+    "half a range": (["--loss", "squared", "--range", "3"], "two numbers separated by a comma"),
     "a range that is none": (["--loss", "squared", "--range", "3,1"], "low < high"),
     "not its option": (["--range", "0,1"], "The loss zero_one takes no --range."),
-    "classes of numbers": (["--loss", "brier", "--classes", "a,b"], "so classes must be"),
+    "classes of numbers": (["--loss", "brier", "--classes", "a,b"], "so classes must be numbers"),
     "a mechanism in need": (["--mechanism", "ladder"], "ladder needs step."),
     "a setting too many": (
         ["--mechanism", '{"mechanism": "ladder", "step": 1, "stp": 2}'],
-        "ladder has no setting 'stp'; there is step, grid.",
+        "ladder has no setting 'stp'; its settings: step, grid.",
     ),
     "no mechanism": (["--mechanism", "ladder2"], "There is no mechanism named 'ladder2'"),
     "no JSON": (["--mechanism", "{step: 1}"], "The mechanism is not JSON"),
-    "no name": (["--mechanism", '{"step": 1}'], "an object with one"),
+    "no name": (["--mechanism", '{"step": 1}'], "a JSON object with a name"),
     "beta": (["--beta", "2"], "beta must be"),
     "a kind": (["--kind", "words"], "kind must be 'number' or 'text'"),
     "no key file": (["--key-file", "labels.csv"], "is not a key file"),
-    "a URL": (["http://127.0.0.1:8765"], "A guard is made as a file"),
+    "a URL": (["http://127.0.0.1:8765"], "A guard is created as a file"),
     "a module that is not there": (["--loss", "nowhere:loss"], "could not be imported"),
 }
 
@@ -208,4 +208,4 @@ def test_answers_too_coarse_for_the_labels_are_warned_of(run, made, spread, warn
     said = " ".join(done.err.split())
     assert ("Warning: the answers are too coarse for these labels." in said) is warned
     assert "0.0005" not in done.out  # what tells of labels is not in what a program passes on
-    assert ("has a loss of 0.0005, and a gain below 0.02 may go unseen" in said) is warned
+    assert ("has a loss of 0.0005, and gains below 0.02 may go unseen" in said) is warned

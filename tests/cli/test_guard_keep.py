@@ -92,7 +92,7 @@ def test_an_old_copy_that_was_put_back_is_refused(run, made):
     assert run("export", "guard.db", "--out", "ledger.jsonl").code == 4
     assert run("restore", "guard.db", "--charge", "0").code == 2
     done = run("restore", "guard.db", "--charge", "1")
-    assert done == (0, "1 question was charged; 3 left. The ledger says so.\n", "")
+    assert done == (0, "1 question was charged; 3 left. The ledger records it.\n", "")
     assert run("ask", "guard.db", "near.csv").code == 0
 
 
@@ -101,23 +101,23 @@ def test_an_old_copy_that_was_put_back_is_refused(run, made):
     [
         (["restore", "guard.db", "--charge", "-1"], "at least 0"),
         (["restore", "guard.db", "--charge", "6"], "No more than 5 can be charged"),
-        (["restore", "guard.db", "--charge", "few"], "A whole number is wanted"),
+        (["restore", "guard.db", "--charge", "few"], "Expected a whole number"),
         (["restore", "nothing.db", "--charge", "1"], "There is no file nothing.db"),
-        (["restore", "unix:/run/guard.sock", "--charge", "1"], "needs the guard's file itself"),
+        (["restore", "unix:/run/guard.sock", "--charge", "1"], "needs the guard's file"),
         (["restore", "guard.db", "--charge", "1", "--key-file", "none"], "cannot be read"),
-        (["backup", "guard.db", "half.csv"], "half.csv is there already"),
+        (["backup", "guard.db", "half.csv"], "half.csv exists already"),
         (["backup", "guard.db", "nowhere/copy.db"], "There is no directory nowhere"),
-        (["backup", "guard.db", "left.db"], "left.db-wal is left from another file"),
+        (["backup", "guard.db", "left.db"], "left.db-wal belongs to another file"),
         (["status", "guard.db", "--key-file", "key"], "leave the key file out"),
-        (["create", "guard.db", "--labels", "labels.csv", "--questions", "3"], "is there already"),
+        (["create", "guard.db", "--labels", "labels.csv", "--questions", "3"], "exists already"),
         (
             ["create", "left.db", "--labels", "labels.csv", "--questions", "3"],
-            "left.db-wal is left",
+            "left.db-wal belongs",
         ),
         (["backup", "nothing.db", "copy.db"], "There is no file nothing.db"),
-        (["backup", "http://127.0.0.1:8765", "copy.db"], "needs the guard's file itself"),
+        (["backup", "http://127.0.0.1:8765", "copy.db"], "needs the guard's file"),
         (["export", ".", "--out", "ledger.jsonl"], ". is a directory"),
-        (["export", "unix:x", "--out", "ledger.jsonl"], "needs the guard's file itself"),
+        (["export", "unix:x", "--out", "ledger.jsonl"], "needs the guard's file"),
         (["export", "guard.db", "--out", "--json"], "--out needs a value"),
         (["status", "nothing.db"], "There is no file nothing.db"),
         (["status", "unix:/run/guard.sock", "--check"], "--check needs the secret side"),
@@ -221,7 +221,7 @@ def test_a_copy_is_put_in_place_and_the_old_file_kept(run, killed):
     found = run("status", "guard.db", "--json").json
     assert found["asked"] == 3
     done = run("restore", "guard.db", "--from", "copy.db", "--charge", "2")
-    assert done == (0, "2 questions were charged; 2 left. The ledger says so.\n", "")
+    assert done == (0, "2 questions were charged; 2 left. The ledger records it.\n", "")
     assert run("status", "guard.db", "--check").code == 0
     (killed / "guard.db.replaced-1.mark").write_bytes(b"")
     assert lb.ledger.SqliteStorage("guard.db.replaced-1").books()

@@ -26,7 +26,7 @@ def test_what_is_public_is_shown(run, made):
     words = " ".join(said.split())
     for sentence in guard.certificate.assumptions:
         assert sentence in words
-    assert "With probability at least 0.95, the true risk of the best model asked lies in" in words
+    assert "With probability at least 0.95, the true risk of the best model lies in" in words
     guard.close()
 
 
@@ -41,7 +41,7 @@ def test_for_machines_it_is_the_status(run, made):
 
 def test_nothing_was_asked_yet(run, made):
     said = run("status", "guard.db").out
-    assert "Nothing was asked yet." in said
+    assert "No questions were asked yet." in said
     assert "0 of 5 questions used, 5 left" in said
 
 
@@ -61,7 +61,7 @@ def test_a_value_that_is_kept_back_stays_so(run, made):
     ).close()
     run("ask", "bit.db", "half.csv")
     said = run("status", "bit.db").out
-    assert "Releases are told at the close; 1 of 1 questions improved" in said
+    assert "Releases are published at the close; 1 of 1 questions improved" in said
     assert "0.5" not in said
 
 

@@ -55,7 +55,7 @@ def test_in_words_with_a_file(program, live_server, asked, tmp_path):
     assert done.out.startswith(f"{len(asked)} entries are in {file}. Its head is\n")
     again = program("ledger", live_server.slug, "--out", file)
     assert (again.code, again.out) == (2, "")
-    assert "is there already" in again.err
+    assert "exists already" in again.err
     assert file.read_bytes().count(b"\n") == len(asked)
     nowhere = program("ledger", live_server.slug, "--out", tmp_path / "no" / "file")
     assert nowhere.code == 4
@@ -75,9 +75,9 @@ def spoil(monkeypatch, change):
     [
         (lambda forms: [*forms[:4], forms[4].replace(b'"time":1', b'"time":2'), *forms[5:]], "5"),
         (lambda forms: [*forms[:3], *forms[4:]], "Entry 3"),
-        (lambda forms: forms[:-1], "entries are told of"),
+        (lambda forms: forms[:-1], "The board reports"),
         (lambda forms: [*forms[:-1], forms[-1].replace(b'"ladder":1', b'"ladder":0')], "head"),
-        (lambda forms: [], "entries are told of"),
+        (lambda forms: [], "The board reports"),
     ],
     ids=["changed", "dropped", "short", "last", "empty"],
 )

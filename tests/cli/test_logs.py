@@ -50,7 +50,7 @@ def test_a_log_that_may_have_been_cut_off_is_warned_of(run, samples):
     lines = whole.read_bytes().splitlines(keepends=True)
     (samples / "sums.jsonl").write_bytes(b"".join(lines[:7]))  # where a line ends
     cut = " ".join(run("create", "cut.db", "--lm-eval", "sums.jsonl", *EXACT).out.split())
-    assert "Warning: nothing tells whether the log is whole. The guard is made of its 7" in cut
+    assert "Warning: the log may be incomplete. The guard has its 7" in cut
     assert "Warning" not in run("create", "new.db", "--lm-eval", whole.name, *EXACT).out
     whole.write_bytes(b"".join(lines[:7]))
     refused = run("create", "other.db", "--lm-eval", whole.name, *EXACT)
@@ -94,11 +94,14 @@ def test_a_table_of_ids_and_groups_in_place_of_a_log(run, samples):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", "scores.db"], "Name what to ask about"),
-        (["ask", "scores.db", "a.csv", "--lm-eval", "sums.jsonl"], "leave predictions and"),
-        (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--format", "csv"], "leave predictions"),
+        (["ask", "scores.db"], "Give predictions"),
+        (["ask", "scores.db", "a.csv", "--lm-eval", "sums.jsonl"], "leave out predictions and"),
+        (
+            ["ask", "scores.db", "--lm-eval", "sums.jsonl", "--format", "csv"],
+            "leave out predictions",
+        ),
         (["ask", "scores.db", "--lm-eval", "a", "--inspect", "b"], "Give one log"),
-        (["ask", "scores.db", "a.csv", "--metric", "acc"], "--metric is of a log"),
+        (["ask", "scores.db", "a.csv", "--metric", "acc"], "--metric needs a log"),
         (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", "acc,"], "got 'acc,'"),
         (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", ",none"], "got ',none'"),
         (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", ""], "got ''"),
@@ -111,9 +114,9 @@ def test_a_table_of_ids_and_groups_in_place_of_a_log(run, samples):
         (["create", "new.db", "--labels", "a", "--lm-eval", "sums.jsonl", *EXACT], "give one of"),
         (
             ["create", "new.db", "--lm-eval", "sums.jsonl", "--loss", "brier", *EXACT],
-            "the loss is score; got --loss 'brier'",
+            "the loss must be score; got --loss 'brier'",
         ),
-        (["create", "new.db", "--lm-eval=sums.jsonl", "--kind=text", *EXACT], "leave --kind out"),
+        (["create", "new.db", "--lm-eval=sums.jsonl", "--kind=text", *EXACT], "leave out --kind"),
         (["create", "new.db", "--lm-eval=sums.jsonl", "--k", "2", *EXACT], "takes no --k"),
         (["create", "new.db", "--lm-eval=none.jsonl", *EXACT], "There is no file none.jsonl"),
     ],
@@ -184,7 +187,7 @@ def test_an_evaluator_submits_a_log_for_a_team(program, live_server, log, monkey
     again = program("submit", slug, "--inspect", "60.eval", "--team", team, "--json").json
     assert (again["released"], again["loss"], again["question"]) == (0.8, 0.2, 1)
     both = program("submit", slug, "--inspect", "60.eval", "-f", "a.csv", "--team", team)
-    assert "leave -f and --format out" in both.err
+    assert "leave out -f and --format" in both.err
     rows = "".join(f"{at},{int(at >= 60)}\n" for at in range(400))
     Path("scores.csv").write_text(f"id,score\n{rows}")
     file = program("submit", slug, "-f", "scores.csv", "--team", team, "--json").json
@@ -201,6 +204,6 @@ def test_a_board_of_predictions_is_sent_no_scores(program, live_server, log, mon
     assert "`loss: score` in its board.yaml" in done.err
     nothing = program("submit", live_server.slug, "--team", team)
     assert (nothing.code, nothing.out) == (2, "")
-    assert "Name what to submit: -f FILE" in nothing.err
+    assert "Give predictions with -f FILE" in nothing.err
     shown = live_server.call("GET", f"/boards/{live_server.slug}", live_server.organiser).json()
     assert shown["used"] == 0

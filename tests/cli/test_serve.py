@@ -117,7 +117,7 @@ def test_an_amended_board_goes_on_with_its_old_folder_and_with_a_new_one(serve, 
     program("board", "amend", "first", "--set", "questions=80")
     done = serve(folder)
     assert done.code == 0
-    assert "was amended since" in done.out
+    assert "was amended after" in done.out
     assert "questions is 40 in the folder and 80 on the board" in done.out
     rules = (folder / "board.yaml").read_text()
     (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80\nper_team: 9"))
@@ -129,7 +129,7 @@ def test_an_amended_board_goes_on_with_its_old_folder_and_with_a_new_one(serve, 
 def test_two_folders_of_one_name_are_refused_before_anything_is_made(serve, folder, tmp_path):
     done = serve(folder, folder)
     assert (done.code, done.out) == (2, "")
-    assert "Two of the folders are called 'first'" in done.err
+    assert "Two of the folders have the slug 'first'" in done.err
     assert not (tmp_path / "ladderboard.db").exists()
 
 

@@ -102,7 +102,7 @@ def test_the_next_steps_work_as_printed_and_nothing_is_lost(tmp_path):
         before = standings(out)["Team 1"]
         assert float(before["accuracy"]) > 0.6
         code, more, log = stopped(process)
-    assert (code, more) == (0, "Stopped; everything is kept in .ladderboard/boards.db.")
+    assert (code, more) == (0, "Stopped. All data are in .ladderboard/boards.db.")
     assert "lb_" not in log
     events = [json.loads(line)["event"] for line in log.splitlines()]
     assert (events[0], events[-1], {*events}) == ("start", "stop", {"start", "request", "stop"})
@@ -180,7 +180,7 @@ def test_script_serve_in_a_fresh_clone(tmp_path):
             assert said.count("lb_organiser_") == tokens
             assert "TOKEN=$(.venv/bin/ladderboard team add digits" in said
             assert float(standings(pasted(said, tmp_path))["Team 1"]["accuracy"]) > 0.6
-            kept = "Stopped; everything is kept in .ladderboard/boards.db."
+            kept = "Stopped. All data are in .ladderboard/boards.db."
             assert stopped(process)[:2] == (0, kept)
             if tokens:
                 same_as_in_the_readme(said[said.index("digits is made") :], clone)
