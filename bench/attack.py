@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 import ladderboard as lb
-from _dense import dense_majority_attack
-from _yardstick import least_times, say
+from _dense_attack import dense_majority_attack
+from _timing import min_seconds, report_ratio
 
 THREADS = 2
 # n, k, repetitions in a call, rounds of timing, wanted ratio
@@ -50,20 +50,20 @@ def ratios() -> None:
     for n, k, repetitions, rounds, wanted in CELLS:
         dense = single = several = float("inf")
         for _ in range(rounds):
-            (taken,) = least_times(
+            (taken,) = min_seconds(
                 lambda n=n, k=k: dense_majority_attack(n, k, 0.0, rng),
                 rounds=1,
             )
             dense = min(dense, taken)
             time.sleep(0.1)  # threads of the BLAS spin for a while after a product
-            one, more = least_times(
+            one, more = min_seconds(
                 lambda n=n, k=k: ours(n, k, 1),
                 lambda n=n, k=k, repetitions=repetitions: ours(n, k, repetitions),
                 rounds=10,
             )
             single, several = min(single, one), min(several, more)
         for calls, taken in ((1, single), (repetitions, several / repetitions)):
-            say(
+            report_ratio(
                 f"attack n={n:.0e} k={k:.0e}: dense / ours, {calls} a call",
                 dense / taken,
                 f"at least {wanted}",
@@ -81,7 +81,7 @@ def memory() -> None:
             check=True,
         )
         dense = 27 * n * k / 2**20
-        say(
+        report_ratio(
             f"attack n={n:.0e} k={k:.0e}: extra memory, MB",
             float(done.stdout),
             "at most 64",
@@ -96,7 +96,7 @@ def flatness() -> None:
         ("k", [(10_000, 10**power) for power in (2, 3, 4, 5)]),
     ):
         repetitions = [max(1, 10**9 // (n * k)) for n, k in cells]
-        taken = least_times(
+        taken = min_seconds(
             *(
                 lambda n=n, k=k, many=many: ours(n, k, many)
                 for (n, k), many in zip(cells, repetitions, strict=True)
@@ -108,7 +108,7 @@ def flatness() -> None:
             for seconds, (n, k), many in zip(taken, cells, repetitions, strict=True)
         ]
         span = " to ".join(f"{cells[at][name == 'k']:.0e}" for at in (0, -1))
-        say(
+        report_ratio(
             f"cost of a query bit, {name} from {span}: most / least",
             max(bits) / min(bits),
             "at most 2",

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import ladderboard as lb
-from _yardstick import least_times, say
+from _timing import min_seconds, report_ratio
 
 N, QUESTIONS = 10_000, 20_000
 MANY = 1_000_000
@@ -37,19 +37,19 @@ def imports() -> None:
     def run(statement: str) -> object:
         return subprocess.run([sys.executable, "-c", statement], check=True)
 
-    bare, ours, used = least_times(
+    bare, ours, used = min_seconds(
         lambda: run("import numpy"),
         lambda: run("import ladderboard"),
         lambda: run("import ladderboard as lb; lb.Tape, lb.Ladder, lb.loss"),
         rounds=10,
     )
-    say(
+    report_ratio(
         "import ladderboard / import numpy",
         ours / bare,
         "at most 2",
         detail=f"{1e3 * ours:.0f} ms / {1e3 * bare:.0f} ms",
     )
-    say(
+    report_ratio(
         "import ladderboard, whole core used / import numpy",
         used / bare,
         "-",
@@ -68,13 +68,13 @@ def steps() -> None:
         for risk in risks:
             session.ask(risk=risk)
 
-    bare, as_printed, calibrated = least_times(
+    bare, as_printed, calibrated = min_seconds(
         lambda: fig_1(risks, paper.step, paper.compare_noise, np.random.default_rng(1)),
         lambda: ask(paper),
         lambda: ask(usual),
     )
     for name, taken in (("paper's", as_printed), ("calibrated", calibrated)):
-        say(
+        report_ratio(
             f"a step, {name} Shaky Ladder / bare Fig. 1",
             taken / bare,
             "at most 5",
@@ -100,8 +100,8 @@ def bulk() -> None:
         def ask_many(mechanism: lb.Mechanism = mechanism) -> None:
             mechanism.start(n=N, tape=lb.NumpyTape(seed=1)).ask_many(risks)
 
-        one_by_one, at_once = least_times(ask, ask_many, rounds=2)
-        say(
+        one_by_one, at_once = min_seconds(ask, ask_many, rounds=2)
+        report_ratio(
             f"1e6 questions, {name}: one by one / at once",
             one_by_one / at_once,
             "at least 10",

@@ -19,7 +19,7 @@ import polars as pl
 from sklearn.metrics import accuracy_score
 
 import ladderboard as lb
-from _yardstick import least_times, say
+from _timing import min_seconds, report_ratio
 from ladderboard.files import Roster, read_predictions
 
 MILLION = 10**6
@@ -116,11 +116,11 @@ def times(folder: Path) -> None:
         scores = [run(str(path)) for run in runs]
         if len({round(score, 12) for score in scores}) != 1:
             raise SystemExit(f"the scores differ: {scores}")
-        fast, merge, reindex = least_times(
+        fast, merge, reindex = min_seconds(
             *(lambda run=run, path=path: run(str(path)) for run in runs), rounds=rounds
         )
         for name, taken in (("merge", merge), ("reindex", reindex)):
-            say(
+            report_ratio(
                 f"{suffix} n={n:.0e}, {what}: pandas {name} / ours",
                 taken / fast,
                 f"at least {wanted}",
@@ -148,7 +148,7 @@ def memory(folder: Path) -> None:
             )
             used.append(float(done.stdout))
         for name, theirs in (("merge", used[1]), ("reindex", used[2])):
-            say(
+            report_ratio(
                 f"{suffix} n={n:.0e}, {what}: peak, ours / pandas {name}",
                 used[0] / theirs,
                 "below 1",

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 import ladderboard as lb
-from _yardstick import least_times, say, whole_times
+from _timing import min_seconds, report_ratio, total_seconds
 
 N = 10_000
 ROOT = Path(__file__).parents[1]
@@ -64,8 +64,8 @@ def cold(folder: Path) -> None:
 
     ask()  # writes the bytecode
     yardstick()
-    ours, theirs = least_times(ask, yardstick, rounds=COLD_ROUNDS)
-    say(
+    ours, theirs = min_seconds(ask, yardstick, rounds=COLD_ROUNDS)
+    report_ratio(
         f"cold guard ask, n={N:.0e} / its imports",
         ours / theirs,
         "at most 1.3",
@@ -94,9 +94,9 @@ def warm(folder: Path) -> None:
         database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, content BLOB)")
         commits.append((name, lambda database=database: _commit(database)))
     asks()  # the first ones are slower
-    taken = whole_times(asks, *(run for _, run in commits), rounds=ROUNDS)
+    taken = total_seconds(asks, *(run for _, run in commits), rounds=ROUNDS)
     for (name, _), theirs in zip(commits, taken[1:], strict=True):
-        say(
+        report_ratio(
             f"Holdout.ask, n={N:.0e} / bare commits, {name}",
             theirs / taken[0],
             "at least 0.5",

@@ -1,10 +1,10 @@
-"""The server of boards: durable submissions a second, large standings, a page.
+"""The board server: durable submissions per second, large standings, a page.
 
-Yardstick of the first: a bare handler under the same uvicorn (bench/_bare.py) that scores the same
-body with the same reader and loss, and commits one row by group commit on the same disk. Both
-run all the time and are pressed in turn by a cheap client in a process of its own; every
-submission is a new one. The yardstick of the second is the same server with a small board. That of
-a board's page is the same standings as JSON.
+The reference for submissions is bench/_minimal_server.py: a bare handler under the same uvicorn. It
+scores the same body with the same reader and loss, and commits one row by group commit on the same
+disk. Both servers run all the time and get requests in turn from a fast client in its own process;
+every submission is new. The reference for standings is the same server with a small board, and for
+a board's page the same standings as JSON.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from statistics import median
 
 import numpy as np
 
-from _calls import Callers, running
-from _crowd import crowd, time_pages
-from _page import busy_board, time_page, weigh_page
-from _yardstick import say
+from _busy_board import create_busy_board, page_bytes, time_page
+from _large_board import create_large_board, time_pages
+from _load import LoadGenerator, start_server
+from _timing import report_ratio
 from ladderboard.board import Caller, Role, open_boards, read_folder
 
 N, TEAMS = 10_000, 16
@@ -29,7 +29,7 @@ RULES = "title: Bench\nloss: zero_one\nquestions: 1000000\nteams: 16\nladder: te
 
 
 def make_board(folder: Path, labels: np.ndarray) -> list[str]:
-    """Make a board in a new database, and return its teams' tokens."""
+    """Create a board in a new database, and return its teams' tokens."""
     made = folder / "bench"
     made.mkdir()
     (made / "board.yaml").write_text(RULES)
@@ -44,27 +44,29 @@ def make_board(folder: Path, labels: np.ndarray) -> list[str]:
 
 
 def submissions(folder: Path, rounds: int) -> None:
-    """Press both servers in turn."""
+    """Send submissions to both servers in turn."""
     labels = np.random.default_rng(1).integers(2, size=N)
     tokens = make_board(folder, labels)
-    bare = Path(__file__).with_name("_bare.py")
+    bare = Path(__file__).with_name("_minimal_server.py")
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "boards.db")
-    callers = Callers(N)
+    callers = LoadGenerator(N)
     path = "/api/v1/boards/bench/submissions"
     with (
-        running(*serve) as ours,
-        running(bare, folder / "bench" / "holdout.csv", folder / "bare.db") as theirs,
+        start_server(*serve) as ours,
+        start_server(bare, folder / "bench" / "holdout.csv", folder / "bare.db") as theirs,
     ):
         sides = [(ours.port, [(path, token) for token in tokens])]
         sides += [(theirs.port, [("/submissions", None)])]
         for side in sides:
-            callers.press(*side, count=200)  # the first ones are slower
-        found = [[callers.press(*side, count=COUNT) for side in sides] for _ in range(rounds)]
+            callers.send_requests(*side, count=200)  # the first ones are slower
+        found = [
+            [callers.send_requests(*side, count=COUNT) for side in sides] for _ in range(rounds)
+        ]
     callers.close()
     ratio = median(second["seconds"] / first["seconds"] for first, second in found)
     rates = [COUNT / median(each[at]["seconds"] for each in found) for at in (0, 1)]
     late = [np.percentile([t for each in found for t in each[at]["times"]], 99) for at in (0, 1)]
-    say(
+    report_ratio(
         f"durable submissions, n={N:.0e}, 20 KB / bare handler",
         ratio,
         "at least 0.5",
@@ -74,17 +76,17 @@ def submissions(folder: Path, rounds: int) -> None:
 
 def leaderboard(folder: Path) -> None:
     """Time pages of the standings of a large board and of a small one."""
-    crowd(folder / "few.db", "few", teams=10, submissions=1_000)
-    crowd(folder / "many.db", "many", teams=10_000, submissions=1_000_000)
+    create_large_board(folder / "few.db", "few", teams=10, submissions=1_000)
+    create_large_board(folder / "many.db", "many", teams=10_000, submissions=1_000_000)
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database")
     with (
-        running(*serve, folder / "few.db") as few,
-        running(*serve, folder / "many.db") as many,
+        start_server(*serve, folder / "few.db") as few,
+        start_server(*serve, folder / "many.db") as many,
     ):
         for limit in (10, 100):
             small, *large = time_pages(few.port, many.port, limit)
             for name, taken in zip(("first", "middle"), large, strict=True):
-                say(
+                report_ratio(
                     f"leaderboard, 1e4 teams, {name} {limit} / 10 teams",
                     taken / small,
                     "at most 2" if limit == 10 else "(10 x rows)",
@@ -93,21 +95,21 @@ def leaderboard(folder: Path) -> None:
 
 
 def page(folder: Path) -> None:
-    """Time and weigh the page of a board with a thousand teams."""
-    token = busy_board(folder / "busy.db", teams=1_000, each=2)
+    """Measure the time and the size of the page of a board with a thousand teams."""
+    token = create_busy_board(folder / "busy.db", teams=1_000, per_team=2)
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "busy.db")
-    with running(*serve) as server:
+    with start_server(*serve) as server:
         port = server.port
         found = {"public": time_page(port), "a team's, made anew": time_page(port, token)}
-        sent, packed = weigh_page(port)
+        sent, packed = page_bytes(port)
     for whose, (taken, standings) in found.items():
-        say(
+        report_ratio(
             f"board's page, 1e3 teams, {whose} / JSON",
             taken / standings,
             "at most 2",
             detail=f"{1e3 * taken:.2f} ms / {1e3 * standings:.2f} ms",
         )
-    say(
+    report_ratio(
         "first page with all it asks for, packed / 60 KB",
         packed / 60_000,
         "below 1",
@@ -120,7 +122,7 @@ if __name__ == "__main__":
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     arguments.add_argument("--only", choices=("submissions", "leaderboard", "page"))
     given = arguments.parse_args()
-    # In the clone, which is on a disk where a temporary directory may be in memory.
+    # In the repository: a temporary directory may be in memory rather than on a disk.
     with tempfile.TemporaryDirectory(dir=ROOT) as place:
         if given.only in {None, "submissions"}:
             submissions(Path(place), given.rounds)

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from _yardstick import least_times, say
+from _timing import min_seconds, report_ratio
 from ladderboard.ledger import ChainState, EntryRow, SqliteStorage
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def main() -> None:
             closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as database,
             SqliteStorage(folder / "guard.db", create=True) as storage,
         ):
-            one, ours = least_times(bare(database), appends(storage), rounds=60)
+            one, ours = min_seconds(bare(database), appends(storage), rounds=60)
     detail = f"{COMMITS / ours:,.0f} a second; bare commits {COMMITS / one:,.0f}"
-    say("storage: appends to bare commits, SQLite", one / ours, ">= 0.7", detail=detail)
+    report_ratio("storage: appends to bare commits, SQLite", one / ours, ">= 0.7", detail=detail)
 
 
 if __name__ == "__main__":

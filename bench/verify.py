@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import ladderboard as lb
-from _yardstick import least_times, say
+from _timing import min_seconds, report_ratio
 from ladderboard.ledger import BundleWriter, Entry, Opening, SecretSide, digest
 from ladderboard.verify import verify_bundle
 
@@ -152,26 +152,26 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         short = write(Path(folder) / "short.ladderboard", mechanism, SHORT)
         long = write(Path(folder) / "long.ladderboard", mechanism, LONG)
-        ours, yardstick, fewer = least_times(
+        ours, yardstick, fewer = min_seconds(
             lambda: verify_bundle(long.path),
             lambda: bare(long, mechanism),
             lambda: verify_bundle(short.path),
             rounds=ROUNDS,
         )
-        say(
+        report_ratio(
             f"verify, {LONG:.0e} questions / bare chain and draws",
             yardstick / ours,
             "at least 0.5",
             detail=f"{LONG / ours:.0f} a second / {LONG / yardstick:.0f}, on one core",
         )
-        say(
+        report_ratio(
             f"time of {LONG:.0e} questions / time of {SHORT:.0e}",
             ours / fewer,
             "about 10",
             detail=f"{ours:.2f} s / {fewer:.2f} s",
         )
         most, less = peak(long.path), peak(short.path)
-        say(
+        report_ratio(
             f"memory for {LONG:.0e} questions / for {SHORT:.0e}",
             most / less,
             "about 1",

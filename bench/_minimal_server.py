@@ -1,9 +1,9 @@
-"""The yardstick of bench/server.py: a bare handler that scores a body and commits one row.
+"""The reference of bench/server.py: a bare handler that scores a body and commits one row.
 
-python bench/_bare.py HOLDOUT.csv DATABASE
+python bench/_minimal_server.py HOLDOUT.csv DATABASE
 
-Reader and loss are those of the house; the handler has nobody to tell apart, no limits, no ledger.
-Rows that wait while a commit is under way share the next one.
+Reader and loss are ours; the handler has no authentication, no limits and no ledger. Rows that
+wait during a commit share the next one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Committer:
-    """One thread that writes; whoever comes while it commits is in its next transaction."""
+    """One writer thread; rows added during a commit are in the next transaction."""
 
     def __init__(self, path: str) -> None:
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -38,23 +38,23 @@ class Committer:
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, time, risk, size)")
         self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
-        self._some = threading.Condition()
+        self._has_rows = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
-        threading.Thread(target=self._work, daemon=True).start()
+        threading.Thread(target=self._commit_rows, daemon=True).start()
 
     async def add(self, *row: Any) -> None:
         """Return when a row is on the disk."""
         self._loop = asyncio.get_running_loop()
         done = self._loop.create_future()
-        with self._some:
+        with self._has_rows:
             self._waiting.append((row, done))
-            self._some.notify()
+            self._has_rows.notify()
         await done
 
-    def _work(self) -> None:
+    def _commit_rows(self) -> None:
         while True:
-            with self._some:
-                self._some.wait_for(lambda: self._waiting)
+            with self._has_rows:
+                self._has_rows.wait_for(lambda: self._waiting)
                 rows, self._waiting = self._waiting, []
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(
@@ -63,16 +63,16 @@ class Committer:
             )
             self._database.execute("COMMIT")
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(_tell, [done for _, done in rows])
+                self._loop.call_soon_threadsafe(_resolve, [done for _, done in rows])
 
 
-def _tell(waiting: list[asyncio.Future[None]]) -> None:
-    for each in waiting:
-        each.set_result(None)
+def _resolve(waiting: list[asyncio.Future[None]]) -> None:
+    for future in waiting:
+        future.set_result(None)
 
 
 def main(holdout: str, database: str) -> None:
-    """Serve until killed; the first line says where."""
+    """Serve until killed; the first line printed is the address."""
     scorer = Scorer(read_holdout(Path(holdout)), loss("zero_one"))
     committer = Committer(database)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["dense_majority_attack"]
-
 
 def dense_majority_attack(n: int, k: int, sigma: float, rng: np.random.Generator) -> float:
     """Return the error of one majority attack, written as NumPy users write it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from _yardstick import least_times
+from _timing import min_seconds
 from ladderboard.board import Caller, IncomingSubmission, Role, open_boards, read_folder
 from ladderboard.files import read_predictions
 from ladderboard.holdout import Submission
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["busy_board", "time_page", "weigh_page"]
 
 _N, _TIMES, _ROUNDS = 1_000, 20, 15
 _RULES = """
@@ -32,8 +31,8 @@ mechanism: {name: ladder, step: 0.001}
 """
 
 
-def busy_board(path: Path, *, teams: int, each: int) -> str:
-    """Make a database with one board and so many teams, who all asked; return a team's token."""
+def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
+    """Create a database with one board, teams and their submissions; return a team's token."""
     folder = path.with_name("busy")
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -46,8 +45,8 @@ def busy_board(path: Path, *, teams: int, each: int) -> str:
     organiser = Caller(Role.ORGANISER)
     seats = [board.teams.register_or_create(organiser, f"Team {at}") for at in range(teams)]
     scorer = board.scorer()
-    for question in range(teams * each):
-        wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * each)
+    for question in range(teams * per_team):
+        wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * per_team)
         lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
         read = Submission.of(read_predictions(body, scorer.roster, scorer.loss))
@@ -60,7 +59,7 @@ def busy_board(path: Path, *, teams: int, each: int) -> str:
 def time_page(port: int, token: str | None = None) -> tuple[float, float]:
     """Return seconds for the board's page, and for its standings as JSON.
 
-    With a token the page is made anew every time; the public's is kept while nothing changes.
+    With a token the page is rendered every time; the public page is cached.
     """
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     line = http.client.HTTPConnection("127.0.0.1", port)
@@ -79,18 +78,18 @@ def time_page(port: int, token: str | None = None) -> tuple[float, float]:
     tasks = [reading("/boards/busy"), reading("/api/v1/boards/busy/leaderboard")]
     for task in tasks:
         task()
-    page, standings = least_times(*tasks, rounds=_ROUNDS)
+    page, standings = min_seconds(*tasks, rounds=_ROUNDS)
     line.close()
     return page / _TIMES, standings / _TIMES
 
 
-def weigh_page(port: int) -> tuple[int, int]:
-    """Return the bytes of the first page with all it asks for: as sent, and packed with gzip."""
+def page_bytes(port: int) -> tuple[int, int]:
+    """Return the bytes of a page with its static files: as sent, and compressed with gzip."""
     line = http.client.HTTPConnection("127.0.0.1", port)
     sent = packed = 0
-    found = ["/boards/busy"]
-    while found:
-        line.request("GET", found.pop(), headers={"Accept-Encoding": "gzip"})
+    paths = ["/boards/busy"]
+    while paths:
+        line.request("GET", paths.pop(), headers={"Accept-Encoding": "gzip"})
         reply = line.getresponse()
         body = reply.read()
         sent += len(body)
@@ -98,6 +97,6 @@ def weigh_page(port: int) -> tuple[int, int]:
         packed += len(body) if is_packed else len(gzip.compress(body))
         if reply.headers["Content-Type"].startswith("text/html"):
             text = (gzip.decompress(body) if is_packed else body).decode()
-            found += re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
+            paths += re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
     line.close()
     return sent, packed

@@ -1,6 +1,6 @@
-"""Boards with many teams and submissions for bench/server.py, written straight into the database.
+"""A board with many teams and submissions for bench/server.py, written directly to the database.
 
-They are as good as real ones to whoever reads standings; nobody could check their ledger.
+Reading its standings costs as much as on a real board; its ledger is not valid.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from _yardstick import least_times
+from _timing import min_seconds
 from ladderboard.board import open_boards, read_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["crowd", "time_pages"]
 
 _RULES = """
 title: Crowd
@@ -49,8 +48,8 @@ _ENTRIES = 2**40
 _TIMES, _ROUNDS = 40, 15
 
 
-def crowd(path: Path, slug: str, *, teams: int, submissions: int) -> None:
-    """Make a database with one board, so many teams, and as many submissions of each."""
+def create_large_board(path: Path, slug: str, *, teams: int, submissions: int) -> None:
+    """Create a database with one board, its teams, and their submissions."""
     folder = path.with_name(slug)
     folder.mkdir()
     (folder / "board.yaml").write_text(_RULES)
@@ -66,16 +65,27 @@ def crowd(path: Path, slug: str, *, teams: int, submissions: int) -> None:
         database.commit()
 
 
-def _fill(database: sqlite3.Connection, book: int, first: int, teams: int, each: int) -> None:
+def _fill(database: sqlite3.Connection, book: int, first: int, teams: int, per_team: int) -> None:
     values = np.random.default_rng(0).random(teams).round(3).tolist()  # some are equal
 
     def rows() -> Iterator[tuple[int, int, int, str]]:
-        for at in range(teams * each):
+        for at in range(teams * per_team):
             yield at, at % teams + 1, at // teams + 1, f"{at:032x}"
 
-    last = _START + teams * each
+    last = _START + teams * per_team
     seats = (
-        (book, at, f"{at:016x}", f"Team {at}", f"team{at}", _START, each, last, value, _START + at)
+        (
+            book,
+            at,
+            f"{at:016x}",
+            f"Team {at}",
+            f"team{at}",
+            _START,
+            per_team,
+            last,
+            value,
+            _START + at,
+        )
         for at, value in enumerate(values, 1)
     )
     database.executemany(_TEAM, seats)
@@ -101,10 +111,10 @@ def time_pages(few: int, many: int, limit: int) -> list[float]:
     def get(port: int, path: str) -> dict[str, object]:
         lines[port].request("GET", path)
         reply = lines[port].getresponse()
-        said: dict[str, object] = json.loads(reply.read())
+        content: dict[str, object] = json.loads(reply.read())
         if reply.status != 200:
-            raise SystemExit(f"refused: {said}")
-        return said
+            raise SystemExit(f"refused: {content}")
+        return content
 
     def reading(port: int, path: str) -> Callable[[], None]:
         def run() -> None:
@@ -120,9 +130,9 @@ def time_pages(few: int, many: int, limit: int) -> list[float]:
         cursor = get(many, f"/api/v1/boards/many/leaderboard?limit=1000{more}")["next"]
     middle = path.format("many") + f"&cursor={cursor}"
     tasks = [(few, path.format("few")), (many, path.format("many")), (many, middle)]
-    for port, each in tasks:
-        get(port, each)
-    taken = least_times(*(reading(*task) for task in tasks), rounds=_ROUNDS)
+    for port, task_path in tasks:
+        get(port, task_path)
+    taken = min_seconds(*(reading(*task) for task in tasks), rounds=_ROUNDS)
     for line in lines.values():
         line.close()
-    return [each / _TIMES for each in taken]
+    return [seconds / _TIMES for seconds in taken]

@@ -1,8 +1,8 @@
-"""A cheap client for bench/server.py: requests are made beforehand, connections stay open.
+"""A fast HTTP client for bench/_load.py: requests are prepared, connections stay open.
 
 Reads jobs as lines of JSON on standard input: port, targets (a path and a token each), n, seed,
-first, count, connections; answers each with a line: seconds in all, milliseconds of each request,
-and statuses. Where n is 0 nothing is sent: pages are read.
+first, count, connections. Answers each with a line: total seconds, milliseconds of each request,
+and statuses. If n is 0, pages are read instead of submissions sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import uvloop
 
 
 def request(job: dict[str, Any], number: int) -> bytes:
-    """Return a request whose predictions nobody has sent before."""
+    """Return a request with new predictions."""
     path, token = job["targets"][number % len(job["targets"])]
     if not job["n"]:
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
@@ -36,68 +36,68 @@ def request(job: dict[str, Any], number: int) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request after another, as answers come."""
+    """Sends the next request when a response is complete."""
 
-    def __init__(self, left: list[bytes], times: list[float], seen: list[int]) -> None:
-        self._left, self._times, self._seen = left, times, seen
-        self._got = b""
+    def __init__(self, requests: list[bytes], times: list[float], statuses: list[int]) -> None:
+        self._requests, self._times, self._statuses = requests, times, statuses
+        self._received = b""
         self.done = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Send the first request."""
         self._transport: Any = transport
         self._next()
 
     def _next(self) -> None:
-        if not self._left:
+        if not self._requests:
             self._transport.close()
             self.done.set_result(None)
             return
-        self._begun = perf_counter()
-        self._transport.write(self._left.pop())
+        self._started = perf_counter()
+        self._transport.write(self._requests.pop())
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of an answer."""
-        self._got += data
-        head, mark, body = self._got.partition(b"\r\n\r\n")
-        if not mark:
+        """Receive a part of a response."""
+        self._received += data
+        head, separator, body = self._received.partition(b"\r\n\r\n")
+        if not separator:
             return
         size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
         if len(body) >= size:
-            self._times.append(perf_counter() - self._begun)
-            self._seen.append(int(head.split()[1]))
-            self._got = b""
+            self._times.append(perf_counter() - self._started)
+            self._statuses.append(int(head.split()[1]))
+            self._received = b""
             self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who waits."""
+        """Report a lost connection to the waiting task."""
         if not self.done.done():
             self.done.set_exception(exc or ConnectionError("the server hung up"))
 
 
 async def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Send what a job says, and return how long it took."""
-    left = [request(job, job["first"] + at) for at in range(job["count"])]
+    """Run a job and return its times and statuses."""
+    requests = [request(job, job["first"] + index) for index in range(job["count"])]
     times: list[float] = []
-    seen: list[int] = []
+    statuses: list[int] = []
     loop = asyncio.get_running_loop()
-    begun = perf_counter()
-    made = [
+    started = perf_counter()
+    connections = [
         await loop.create_connection(
-            lambda: Connection(left, times, seen), "127.0.0.1", job["port"]
+            lambda: Connection(requests, times, statuses), "127.0.0.1", job["port"]
         )
         for _ in range(job["connections"])
     ]
-    await asyncio.gather(*(each.done for _, each in made))
+    await asyncio.gather(*(connection.done for _, connection in connections))
     return {
-        "seconds": perf_counter() - begun,
+        "seconds": perf_counter() - started,
         "times": [round(1e3 * time, 3) for time in times],
-        "statuses": sorted(set(seen)),
+        "statuses": sorted(set(statuses)),
     }
 
 
 def main() -> None:
-    """Do jobs until there are no more."""
+    """Run jobs until the input ends."""
     for line in sys.stdin:
         print(json.dumps(uvloop.run(run(json.loads(line)))), flush=True)
 
