@@ -26,7 +26,7 @@ def test_a_sentence_a_board_and_old_ones_go(program, boards):
     assert lines[0].startswith("first: 4 entries, ")
     assert " holds 1 board, " in lines[1]
     again = program("backup", "create", "backups", *to, "--keep", 1).out
-    assert again.splitlines()[-1].startswith("Removed backups/")
+    assert again.splitlines()[-1].startswith("Removed ")
     said = program("backup", "create", "backups", *to, "--keep", 1, "--json").json
     assert [each["board"] for each in said["boards"]] == ["first"]
     assert len(said["removed"]) == 1
@@ -70,8 +70,8 @@ def test_the_drill_fails_for_cron_and_says_why(program, boards, folder, monkeypa
     program("board", "create", folder)
     done = program("backup", "check", made, *key)
     assert done.code == 0
-    assert "first has 1 entries more, 0 of them questions" in done.out
-    assert "second was made since" in done.out
+    assert "first has 1 more entries, 0 of them questions" in done.out
+    assert "second was created since" in done.out
     said = json.loads((made / "manifest.json").read_text())
     (made / "manifest.json").write_text(json.dumps({**said, "time": said["time"] - 3 * 3600}))
     done = program("backup", "check", made, *key, "--within", 2)
@@ -81,7 +81,7 @@ def test_the_drill_fails_for_cron_and_says_why(program, boards, folder, monkeypa
     (made / "manifest.json").write_text(json.dumps({**said, "time": said["time"] + 3 * 3600}))
     done = program("backup", "check", made, *key)
     assert done.code == 1
-    assert "in the future" in done.out
+    assert "future" in done.out
     (made / "first.dump").unlink()
     done = program("backup", "check", made, *key)
     assert done.code == 1

@@ -92,7 +92,7 @@ def test_what_is_made_is_listed_and_shown(program, folder):
     assert re.search(r"^baseline +Half +0\.5000 +1", shown, re.MULTILINE)
     assert re.search(r"^declared +Guessing +0\.5000 +- +a coin", shown, re.MULTILINE)
     assert re.search(
-        r"the true zero_one of the best model asked lies in \[0\.\d{4}, [01]\.\d{4}\]\.",
+        r"the true zero_one of the best model lies in \[0\.\d{4}, [01]\.\d{4}\]\.",
         " ".join(shown.split()),
     )
 

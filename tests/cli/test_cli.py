@@ -325,7 +325,7 @@ def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
         _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     (line,) = said.splitlines()
-    assert "Stopped; what is finished is kept in out" in line
+    assert "Stopped. Finished results are in out" in line
     before = kept.read_bytes()
     assert before.endswith(b"\n")
     assert 3 <= before.count(b"\n") < 30

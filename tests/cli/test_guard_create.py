@@ -184,12 +184,12 @@ def test_what_cannot_be_made_leaves_nothing(run, made, words, sentence):
 
 
 def test_a_mark_of_another_guard_stays(run, made):
-    """Whoever deletes a guard to begin again is told what the mark is for."""
+    """The refusal explains what the mark of a deleted guard is for."""
     (made / "guard.db").unlink()
     before = (made / "guard.db.mark").read_bytes()
     done = run("create", "guard.db", "--labels", "labels.csv", "--questions", "5")
     assert done.code == 2
-    assert "guard.db.mark is there already" in done.err
+    assert "guard.db.mark exists already" in done.err
     assert (made / "guard.db.mark").read_bytes() == before
 
 

@@ -30,12 +30,12 @@ def test_an_export_can_be_followed_with_nothing_but_a_hash(run, made):
 
 def test_an_export_is_advised_upon_and_never_overwrites(run, made):
     done = run("export", "guard.db", "--out", "ledger.jsonl")
-    assert "Keep the head" in done.out
+    assert "head" in done.out
     before = (made / "ledger.jsonl").read_bytes()
     run("ask", "guard.db", "half.csv")
     done = run("export", "guard.db", "--out", "ledger.jsonl")
     assert (done.code, done.out) == (2, "")
-    assert "is there already" in done.err
+    assert "already" in done.err
     assert (made / "ledger.jsonl").read_bytes() == before
     assert run("export", "guard.db", "--out", "nowhere/ledger.jsonl").code == 4
 

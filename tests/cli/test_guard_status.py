@@ -91,7 +91,7 @@ def test_a_closed_guard_says_so(run, made):
 
 def test_a_check_finds_what_was_changed(run, made):
     run("ask", "guard.db", "half.csv")
-    assert "Checked: all 1 releases follow" in run("status", "guard.db", "--check").out
+    assert "Checked: all 1 releases were recomputed" in run("status", "guard.db", "--check").out
     database = sqlite3.connect(made / "guard.db")
     changed = database.execute("UPDATE secret SET packed = zeroblob(length(packed))")
     assert changed.rowcount == 1

@@ -34,7 +34,7 @@ def guard(run, samples):
 def test_a_guard_is_made_of_the_ids_in_a_log(run, samples):
     said = run("create", "new.db", "--lm-eval", "sums.jsonl", "--questions", "5")
     told = " ".join(said.out.split())
-    assert "new.db is made: 12 examples; 5 questions on 1 ladder." in told
+    assert "new.db is created: 12 examples; 5 questions on 1 ladder." in told
     assert "Loss: shortfall." in told
     assert "Secret: risks and the noise key." in told
     assert "--labels TABLE and --loss score" in told
@@ -132,7 +132,7 @@ def test_refusals_cost_nothing(run, guard, words, said):
 def test_predictions_and_scores_never_share_a_guard(run, made, samples):
     done = run("ask", "guard.db", "--lm-eval", "sums.jsonl")
     assert done.code == 2
-    assert "This guard takes predictions, and scores from a log never share a ladder" in done.err
+    assert "cannot share a ladder" in done.err
     assert "ladderboard guard create NEW.db --inspect LOG --questions K" in done.err
     assert lb.Holdout.open("guard.db").remaining == 5
 

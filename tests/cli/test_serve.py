@@ -24,7 +24,7 @@ def test_the_organiser_s_token_is_told_once(serve, folder):
     first = serve(folder)
     assert first.code == 0
     (token,) = re.findall(r"^  (lb_organiser_\S+)$", first.out, re.MULTILINE)
-    assert first.out.startswith("first is made: 300 public rows")
+    assert first.out.startswith("first is created: 300 public")
     again = serve(folder)
     assert again.code == 0
     assert token[:20] not in again.out
@@ -141,7 +141,7 @@ def test_two_folders_of_one_name_are_refused_before_anything_is_made(serve, fold
         (["--database", "none/boards.db"], "There is no directory none"),
         (["--url", "boards.example.org"], "https://boards.example.org"),
         (["--url", "https://example.org/a/../b"], "https://example.org/ladder"),
-        (["--url", "https://example.org/boards"], "Its path cannot have boards"),
+        (["--url", "https://example.org/boards"], "Its path cannot contain boards"),
         (["--url", "https://me:secret@example.org"], "https://example.org/ladder"),
         (["--proxy", "*"], "networks like 10.0.0.0/24"),
         (["--proxy", "0.0.0.0/0"], "networks like 10.0.0.0/24"),

@@ -72,7 +72,7 @@ def standings(pasted_output):
 def same_as_in_the_readme(said, clone):
     """The README shows what is printed, but for secrets, the port and where the clone is."""
     (shown,) = re.findall(
-        r"^```text\n(digits is made.*?)^```$",
+        r"^```text\n(digits is created.*?)^```$",
         (ROOT / "README.md").read_text(),
         re.DOTALL | re.MULTILINE,
     )

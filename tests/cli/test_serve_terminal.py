@@ -39,7 +39,7 @@ def test_requests_are_not_logged_over_the_token(tmp_path):
             asked = [httpx.get(url + each).status_code for each in ("/", "/healthz", "/nothing")]
             assert asked == [200, 200, 404]
             os.killpg(process.pid, signal.SIGINT)
-            shown = shown_until(master, b"Stopped;", shown)
+            shown = shown_until(master, b"Stopped.", shown)
         finally:
             process.kill()
             os.close(master)

@@ -183,11 +183,9 @@ def check(
     from ladderboard.board import (  # noqa: PLC0415
         check_backup,
         compare_with_database,
-        find_backup,
     )
 
-    backup = find_backup(folder)
-    passphrase, key = _read_secret(secret_key, passphrase_file)
+    backup, passphrase, key = _find_backup(folder, secret_key, passphrase_file)
     hours = max(time.time() - backup.time, 0) / 3600
     in_future = backup.time > time.time() + _CLOCK_TOLERANCE  # it would stay the newest for ever
     late = in_future or (within is not None and hours > within)
@@ -259,16 +257,14 @@ def restore(
 ) -> None:
     """Restore all boards of a backup to a database, which is created if needed.
 
-    The database must hold no other boards. Each board stays paused until board resume --charge N
-    says how many questions may have been answered since the backup.
+    The database must hold no other boards. Each board stays paused until board resume charges the
+    questions that may have been answered since the backup.
     """
     from ladderboard.board import (  # noqa: PLC0415
-        find_backup,
         restore_backup,
     )
 
-    backup = find_backup(folder)
-    passphrase, key = _read_secret(secret_key, passphrase_file)
+    backup, passphrase, key = _find_backup(folder, secret_key, passphrase_file)
     restored = []
     with open_database(database, key_file, create=True) as boards:
 
@@ -293,13 +289,18 @@ def restore(
         )
 
 
-def _read_secret(secret_key: Path | None, file: Path | None) -> tuple[str | None, str | None]:
-    """Return the passphrase and the secret key, one of which is None."""
-    if secret_key is not None and file is not None:
+def _find_backup(
+    folder: Path, secret_key: Path | None, passphrase_file: Path | None
+) -> tuple["Backup", str | None, str | None]:
+    """Return a backup, and the passphrase or the secret key to open it with."""
+    from ladderboard.board import find_backup  # noqa: PLC0415 - keeps --help fast
+
+    if secret_key is not None and passphrase_file is not None:
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")
+    backup = find_backup(folder)
     if secret_key is not None:
-        return None, str(secret_key)
-    return read_passphrase(file), None
+        return backup, None, str(secret_key)
+    return backup, read_passphrase(passphrase_file), None
 
 
 def _format_age(hours: float) -> str:

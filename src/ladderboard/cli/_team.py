@@ -50,6 +50,7 @@ class _TeamGroup(LazyGroup):
     }
     short_helps: ClassVar[dict[str, str]] = {
         "list": "List all teams, hidden ones too.",
+        "invite": "Print an invitation for one team.",
         "rotate-token": "Replace a team's token.",
     }
 

@@ -35,7 +35,9 @@ class _BoardGroup(LazyGroup):
     }
     short_helps: ClassVar[dict[str, str]] = {
         "new": "Create a board's folder, or an example.",
+        "check": "Check a board's folder before publishing it.",
         "create": "Create a board in the database.",
+        "amend": "Change rules, or correct labels.",
         "close": "Close a board and publish its bundle.",
         "tokens": "List a board's valid tokens, or end one.",
         "dump": "Write a board to one encrypted file.",

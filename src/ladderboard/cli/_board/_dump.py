@@ -44,8 +44,8 @@ def dump(
 ) -> None:
     """Write a board with its history to one encrypted file.
 
-    Without --move the dump is a copy: when restored, it stays paused until board resume --charge N
-    says how many questions may have been answered since.
+    Without --move the dump is a copy: when restored, it stays paused until board resume charges the
+    questions that may have been answered since.
     """
     from ladderboard.board import dump_board  # noqa: PLC0415 - keeps --help fast
 
