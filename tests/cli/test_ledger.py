@@ -17,7 +17,7 @@ from support.server.live_server import make_predictions
 def asked(live_server, monkeypatch):
     """A board that some questions were put to; return its entries."""
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
-    monkeypatch.setattr(_requests, "_LINES", 3)  # several pages
+    monkeypatch.setattr(_requests, "_LEDGER_PAGE_SIZE", 3)  # several pages
     _, token = live_server.join("Ada")
     for wrong in (60, 50, 40, 30):
         live_server.submit(token, make_predictions(wrong))
