@@ -222,8 +222,8 @@ def test_somebody_who_may_not_look_is_told_so(place):
     code = (
         "import os, sys, ladderboard.server._doctor, ladderboard.board, ladderboard.holdout\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        f"from ladderboard.server import examine\nfrom pathlib import Path\n"
-        f"for each in examine(database={str(place[1])!r}, key_file=Path({str(place[3])!r})):\n"
+        f"from ladderboard.server import check_installation\nfrom pathlib import Path\n"
+        f"for each in check_installation(database={str(place[1])!r}, key_file=Path({str(place[3])!r})):\n"
         "    print(each.state, each.about, each.said, each.do)\n"
     )
     command = [sys.executable, "-c", code]

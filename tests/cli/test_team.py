@@ -77,8 +77,8 @@ def test_who_is_called_like_another_s_id_is_not_taken_for_it(program, board):
     [
         (["disqualify", "first", "Nobody"], "ladderboard team list first"),
         (["add", "first", "HALF"], "Another team has this name"),
-        (["add", "first", "a\u202eb"], "cannot be seen"),
-        (["add", "first", " "], "needs a name"),
+        (["add", "first", "a\u202eb"], "invisible"),
+        (["add", "first", " "], "visible name"),
         (["rotate-token", "first", "Half"], "is a baseline"),
         (["add", "second", "Ada"], "Boards: first"),
     ],
@@ -94,7 +94,7 @@ def test_what_is_refused_is_one_line(program, board, words, said):
 def test_a_full_board_takes_no_more(program, board):
     for at in range(4):
         assert program("team", "add", "first", f"Team {at}").code == 0
-    assert "All 4 places" in program("team", "add", "first", "Late").err
+    assert "has 4 teams" in program("team", "add", "first", "Late").err
 
 
 def test_names_cannot_speak_to_the_terminal(program, board):

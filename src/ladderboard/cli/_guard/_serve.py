@@ -88,16 +88,18 @@ def serve(
     if socket is not None and (host is not None or port is not None):
         raise InvalidSetting("Give --socket, or --host and --port; not both.")
     require_guard_file(file)
-    server.check_private(file, key_file, token_file)
+    server.check_private_files(file, key_file, token_file)
     gc.set_threshold(700, 10, 10)  # undo main()'s setting, which is for short runs
     with closing(Holdout.open(file, key_file=key_file)) as holdout:
         if ladder:
             holdout.ladder(ladder).check_ladder()
-        token = None if token_file is None else server.take_token(token_file)
+        token = None if token_file is None else server.read_or_create_token(token_file)
         if socket is not None:
-            listener = server.listen_on_path(socket, socket_mode)
+            listener = server.listen_on_unix_socket(socket, socket_mode)
         else:
-            listener = server.listen_on_port(host or "127.0.0.1", 8765 if port is None else port)
+            listener = server.listen_on_loopback(
+                host or "127.0.0.1", 8765 if port is None else port
+            )
         _log_to_stderr()
         meter = holdout.meter
         if as_json:
