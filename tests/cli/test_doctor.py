@@ -223,8 +223,9 @@ def test_somebody_who_may_not_look_is_told_so(place):
         "import os, sys, ladderboard.server._doctor, ladderboard.board, ladderboard.holdout\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         f"from ladderboard.server import check_installation\nfrom pathlib import Path\n"
-        f"for each in check_installation(database={str(place[1])!r}, key_file=Path({str(place[3])!r})):\n"
-        "    print(each.state, each.about, each.said, each.do)\n"
+        f"database, key_file = {str(place[1])!r}, Path({str(place[3])!r})\n"
+        "for check in check_installation(database=database, key_file=key_file):\n"
+        "    print(check.state, check.about, check.said, check.do)\n"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

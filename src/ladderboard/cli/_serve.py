@@ -229,7 +229,11 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
 
 
 def _echo_welcome(
-    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, settings: "ResolvedSettings"
+    boards: "Boards",
+    contents: "list[BoardFolder]",
+    url: str,
+    token: str | None,
+    settings: "ResolvedSettings",
 ) -> None:
     access = DatabaseAccess(settings["database"], settings["key_file"], settings.file)
     folders = {content.rules.slug: content for content in contents}
