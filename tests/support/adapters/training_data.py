@@ -20,7 +20,6 @@ def make_sample(n, seed):
 def make_guard(folder, *, questions=100, n=2_000):
     """Return a guard over fresh labels, and their features."""
     x, y = make_sample(n, seed=3)
-    guard = lb.Holdout.create(
-        folder / "guard.db", y, questions=questions, ladders=3, mechanism=lb.Ladder(step=0.01)
-    )
-    return guard, x
+    settings = {"questions": questions, "ladders": min(3, questions)}
+    path, mechanism = folder / "guard.db", lb.Ladder(step=0.01)
+    return lb.Holdout.create(path, y, mechanism=mechanism, **settings), x
