@@ -13,7 +13,7 @@ EVALUATOR = Caller(Role.EVALUATOR)
 
 
 @pytest.fixture
-def scene(boards, make_folder, join, submit, predict, clock):
+def board_in_use(boards, make_folder, join, submit, predict, clock):
     """Give a board with three records on two ladders, an hour apart, and two who may go on."""
     board = boards.create(make_folder(loss="accuracy", ladder="team"))
     ada, _ = join(boards, board, "Ada")
@@ -28,8 +28,8 @@ def times(said):
     return [point["time"] for point in said["points"]]
 
 
-def test_each_record_has_the_certificate_of_its_time(scene, clock):
-    board, _, _ = scene
+def test_each_record_has_the_certificate_of_its_time(board_in_use, clock):
+    board, _, _ = board_in_use
     clock.now += 600
     view = board.as_seen_by(PUBLIC)
     said, records = view.history(), view.records()
@@ -51,8 +51,8 @@ def test_each_record_has_the_certificate_of_its_time(scene, clock):
     assert not now["vacuous"]
 
 
-def test_ends_are_rounded_outwards_in_what_is_displayed(scene):
-    board, _, _ = scene
+def test_ends_are_rounded_outwards_in_what_is_displayed(board_in_use):
+    board, _, _ = board_in_use
     for point in board.as_seen_by(PUBLIC).history()["points"]:
         bound = point["bound"]
         low, high = bound["display"]["low"], bound["display"]["high"]
@@ -92,8 +92,10 @@ def test_nothing_promised_is_said_to_be_vacuous(boards, make_folder, join, submi
     assert (point["bound"]["low"], point["bound"]["high"]) == (0, 1)
 
 
-def test_a_frozen_or_hidden_history_tells_nothing_new(scene, submit, predict, organiser, clock):
-    board, _, bob = scene
+def test_a_frozen_or_hidden_history_tells_nothing_new(
+    board_in_use, submit, predict, organiser, clock
+):
+    board, _, bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "frozen"})
     before = board.as_seen_by(PUBLIC).history()
     clock.now += 3600
@@ -107,8 +109,8 @@ def test_a_frozen_or_hidden_history_tells_nothing_new(scene, submit, predict, or
     assert len(board.as_seen_by(organiser).history()["points"]) == 5
 
 
-def test_who_is_disqualified_leaves_the_history(scene, organiser):
-    board, _, bob = scene
+def test_who_is_disqualified_leaves_the_history(board_in_use, organiser):
+    board, _, bob = board_in_use
     view, team = board.as_seen_by(PUBLIC), board.as_seen_by(bob).team()["id"]
     everything = view.history()
     board.teams.disqualify(organiser, team)
@@ -117,8 +119,10 @@ def test_who_is_disqualified_leaves_the_history(scene, organiser):
     assert view.history() == everything
 
 
-def test_a_record_that_another_process_took_is_in_the_history(boards, scene, submit, predict):
-    board, ada, _ = scene
+def test_a_record_that_another_process_took_is_in_the_history(
+    boards, board_in_use, submit, predict
+):
+    board, ada, _ = board_in_use
     before = board.as_seen_by(PUBLIC).history()
     elsewhere = Boards(boards.storage, boards.store, world=boards.world).open(board.slug)
     submit(elsewhere, ada, predict(15))
@@ -127,17 +131,17 @@ def test_a_record_that_another_process_took_is_in_the_history(boards, scene, sub
     assert after["points"][:3] == before["points"][:3]
 
 
-def test_the_history_of_a_closed_board_ends_with_it(scene, organiser, clock):
-    board, _, _ = scene
+def test_the_history_of_a_closed_board_ends_with_it(board_in_use, organiser, clock):
+    board, _, _ = board_in_use
     board.closer.close(organiser)
     ended = board.as_seen_by(PUBLIC).history()
     clock.now += 10**6
     assert board.as_seen_by(PUBLIC).history() == ended
 
 
-def test_an_amended_budget_changes_no_bound(scene, organiser):
+def test_an_amended_budget_changes_no_bound(board_in_use, organiser):
     """Weights that hold for any number of questions have their half from the start."""
-    board, _, _ = scene
+    board, _, _ = board_in_use
     view = board.as_seen_by(PUBLIC)
     before = view.history()["points"]
     for questions in (200, 150, 1000):
@@ -150,8 +154,8 @@ def test_an_amended_budget_changes_no_bound(scene, organiser):
 @pytest.mark.parametrize(
     "count", [1, MAX_POINTS, MAX_POINTS + 1, 3 * MAX_POINTS, 3 * MAX_POINTS + 1, 777]
 )
-def test_many_records_are_thinned_evenly(scene, count):
-    board, _, _ = scene
+def test_many_records_are_thinned_evenly(board_in_use, count):
+    board, _, _ = board_in_use
     with board.book.storage.write_transaction(board.book.name) as view:
         view.execute("DELETE FROM main.record")
         for entry in range(count):
@@ -173,17 +177,17 @@ def test_many_records_are_thinned_evenly(scene, count):
     assert len(gaps) <= 1
 
 
-def test_certificates_are_reckoned_once(scene, monkeypatch):
+def test_certificates_are_reckoned_once(board_in_use, monkeypatch):
     from ladderboard.holdout import Meter
 
-    board, _, _ = scene
+    board, _, _ = board_in_use
     said = board.as_seen_by(PUBLIC).history()
     monkeypatch.setattr(Meter, "certificate", None)
     assert board.as_seen_by(EVALUATOR).history() == said
 
 
-def test_a_team_sees_its_own_history_and_no_other(scene, organiser):
-    board, ada, bob = scene
+def test_a_team_sees_its_own_history_and_no_other(board_in_use, organiser):
+    board, ada, bob = board_in_use
     own = board.as_seen_by(ada).own_history()
     assert [each["number"] for each in own["points"]] == [1, 2, 3]
     assert [each["loss"] for each in own["points"]] == [0.2, 0.2, 0.1]
@@ -221,8 +225,8 @@ def test_scores_are_displayed_too(boards, make_folder, join, submit, predict):
     assert [(point["display"], point["shown"]) for point in points] == [(0.9, 0.9), (0.9, 0.8)]
 
 
-def test_activity_counts_every_question_once(scene, organiser):
-    board, ada, bob = scene
+def test_activity_counts_every_question_once(board_in_use, organiser):
+    board, ada, bob = board_in_use
     said = board.as_seen_by(EVALUATOR).activity()
     assert said["questions"] == 5
     rows = [(each["team"]["name"], each["questions"], each["improved"]) for each in said["teams"]]
@@ -247,9 +251,9 @@ def test_activity_before_the_first_question(boards, make_folder, organiser):
     assert (said["questions"], said["teams"], said["bins"]) == (0, [], [])
 
 
-def test_less_active_teams_are_summed_up(scene, organiser, monkeypatch):
+def test_less_active_teams_are_summed_up(board_in_use, organiser, monkeypatch):
     monkeypatch.setattr("ladderboard.board._history._MAX_TEAMS", 1)
-    said = scene[0].as_seen_by(organiser).activity()
+    said = board_in_use[0].as_seen_by(organiser).activity()
     assert [each["team"]["name"] for each in said["teams"]] == ["Ada"]
     assert said["others"] == {"teams": 1, "questions": 2}
 

@@ -37,7 +37,7 @@ def everything(board, caller):
 
 
 @pytest.fixture
-def scene(boards, make_folder, join, submit, predict):
+def board_in_use(boards, make_folder, join, submit, predict):
     """Give a board on which Ada has asked, and a function by which Bob asks."""
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada Lovelace")
@@ -47,8 +47,8 @@ def scene(boards, make_folder, join, submit, predict):
     return board, ada, bob, lambda wrong: submit(board, bob, predict(wrong))
 
 
-def test_a_frozen_board_stands_still_for_others(scene, organiser):
-    board, ada, bob, ask = scene
+def test_a_frozen_board_stands_still_for_others(board_in_use, organiser):
+    board, ada, bob, ask = board_in_use
     board.amendments.amend(organiser, {"visibility": "frozen"})
     before = {who: everything(board, who) for who in (PUBLIC, ada, bob, EVALUATOR)}
     reply = ask(15).describe()
@@ -66,8 +66,8 @@ def test_a_frozen_board_stands_still_for_others(scene, organiser):
     assert (row["team"]["name"], row["released"]) == ("Bob Noyce", 0.05)
 
 
-def test_a_hidden_board_tells_others_nothing(scene, organiser):
-    board, ada, _, ask = scene
+def test_a_hidden_board_tells_others_nothing(board_in_use, organiser):
+    board, ada, _, ask = board_in_use
     board.amendments.amend(organiser, {"visibility": "hidden"})
     before = everything(board, PUBLIC)
     seen = everything(board, ada)
@@ -84,8 +84,8 @@ def test_a_hidden_board_tells_others_nothing(scene, organiser):
     assert "0.05" in everything(board, EVALUATOR)
 
 
-def test_an_anonymous_board_names_nobody_else(scene, organiser):
-    board, ada, _, _ = scene
+def test_an_anonymous_board_names_nobody_else(board_in_use, organiser):
+    board, ada, _, _ = board_in_use
     board.amendments.amend(organiser, {"visibility": "anonymous"})
     assert "Ada" not in everything(board, PUBLIC)
     assert "Bob" not in everything(board, PUBLIC)
@@ -98,8 +98,8 @@ def test_an_anonymous_board_names_nobody_else(scene, organiser):
     assert "Bob" in everything(board, organiser)
 
 
-def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(scene, organiser):
-    board, ada, _, ask = scene
+def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(board_in_use, organiser):
+    board, ada, _, ask = board_in_use
     team = board.as_seen_by(ada).team()["id"]
     before = board.book.chain_state()
     board.teams.disqualify(organiser, team)

@@ -36,7 +36,7 @@ def digits_board(live_server):
 
 
 @pytest.fixture
-def still(visit, digits_board):
+def still_visitor(visit, digits_board):
     """Give somebody who would rather have nothing move."""
     made = visit()
     made.open(PLACE)
@@ -44,33 +44,33 @@ def still(visit, digits_board):
     return made
 
 
-def test_it_stands_still_for_who_wants_it_and_goes_by_hand(still):
-    page, whole = still.page, numbers(still)
+def test_it_stands_still_for_who_wants_it_and_goes_by_hand(still_visitor):
+    page, whole = still_visitor.page, numbers(still_visitor)
     page.wait_for_timeout(300)
-    assert (asked(still), revealed(still)) == (1_000, 1.0)
+    assert (asked(still_visitor), revealed(still_visitor)) == (1_000, 1.0)
     slider = page.get_by_role("slider", name="Questions asked")
     slider.focus()
     page.keyboard.press("Home")
-    assert asked(still) == 10
-    assert revealed(still) == pytest.approx(0.01)
-    assert all(few <= all_ for few, all_ in zip(numbers(still), whole, strict=True))
+    assert asked(still_visitor) == 10
+    assert revealed(still_visitor) == pytest.approx(0.01)
+    assert all(few <= all_ for few, all_ in zip(numbers(still_visitor), whole, strict=True))
     assert page.locator(".play-label:visible").count() == 0
     page.keyboard.press("ArrowRight")
     assert slider.get_attribute("aria-valuetext") == "20 of 1,000 questions"
-    said = still.page.locator(".play-controls [aria-live]").text_content()
+    said = still_visitor.page.locator(".play-controls [aria-live]").text_content()
     assert said.startswith("After 20 of 1,000 questions. Exact scores: Patient attack shows")
     page.keyboard.press("End")
-    assert (numbers(still), revealed(still)) == (whole, 1.0)
+    assert (numbers(still_visitor), revealed(still_visitor)) == (whole, 1.0)
     assert page.locator(".play-label:visible").count() == 6
 
 
-def test_numbers_and_words_by_hand_are_those_of_the_table(still):
-    page = still.page
+def test_numbers_and_words_by_hand_are_those_of_the_table(still_visitor):
+    page = still_visitor.page
     rows = page.locator("#numbers ~ tbody tr").all_text_contents()
     for at in (0, 4, 9):
         found = [float(each) for each in re.findall(r"[01]\.\d{3}", rows[at])]
         page.locator("#play-frame").fill(str(10 * (at + 1)))
-        assert numbers(still) == found
+        assert numbers(still_visitor) == found
         words = page.locator(".play-gap").all_inner_texts()
         gaps = [float(re.fullmatch("looks (.*) better than it is", each)[1]) for each in words]
         assert gaps == pytest.approx([each - 0.75 for each in found], abs=0.0011)

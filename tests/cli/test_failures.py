@@ -24,37 +24,37 @@ def test_a_database_that_is_not_there_is_one_sentence(program, words):
 
 
 @pytest.fixture
-def there(made, run, disk, tmp_path):
+def guard_path(made, run, disk, tmp_path):
     """Put the guard, and nothing else, on the small disk."""
     for name in ("guard.db", "guard.db.mark"):
         shutil.move(tmp_path / name, disk.path / name)
     return disk.path / "guard.db"
 
 
-def test_a_guard_on_a_full_disk(there, run, disk):
+def test_a_guard_on_a_full_disk(guard_path, run, disk):
     disk.fill()
-    for words in (("ask", there, "half.csv"), ("status", there)):
+    for words in (("ask", guard_path, "half.csv"), ("status", guard_path)):
         done = run(*words)
         assert (done.code, done.out) == (4, "")
         assert "guard.db cannot be used: the disk is full." in done.err
-    assert run("ask", there, "half.csv", "--json").json["error"]["code"] == "disk_full"
+    assert run("ask", guard_path, "half.csv", "--json").json["error"]["code"] == "disk_full"
     disk.free()
-    assert "4 questions left" in run("ask", there, "half.csv").out
+    assert "4 questions left" in run("ask", guard_path, "half.csv").out
 
 
-def test_a_guard_that_may_only_be_read(there, run, disk):
-    assert run("ask", there, "half.csv").code == 0
+def test_a_guard_that_may_only_be_read(guard_path, run, disk):
+    assert run("ask", guard_path, "half.csv").code == 0
     disk.read_only()
-    assert "1 of 5 questions used, 4 left" in run("status", there).out
-    done = run("ask", there, "good.csv")
+    assert "1 of 5 questions used, 4 left" in run("status", guard_path).out
+    done = run("ask", guard_path, "good.csv")
     assert done.code == 4
     assert "Read-only file system. No question was used." in done.err
-    assert run("ask", there, "good.csv", "--json").json["error"]["code"] == "read_only"
+    assert run("ask", guard_path, "good.csv", "--json").json["error"]["code"] == "read_only"
     made = run("create", disk.path / "new.db", "--labels", "labels.csv", "--questions", "5")
     assert made.code == 4
     assert "Read-only file system" in made.err
     disk.writable()
-    assert "3 questions left" in run("ask", there, "good.csv").out
+    assert "3 questions left" in run("ask", guard_path, "good.csv").out
 
 
 def test_an_answer_that_has_nowhere_to_go_is_not_lost(made, run, tmp_path):

@@ -31,7 +31,7 @@ def client(live_server, token):
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def no_retry_delay(monkeypatch):
     """Wait shortly between tries."""
     monkeypatch.setattr("ladderboard.client._transport._FIRST_PAUSE", 0.001)
 

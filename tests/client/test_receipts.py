@@ -98,7 +98,9 @@ def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(live_server, token
     assert list(states.values()) == ["answered", "answered"]
 
 
-def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(live_server, token, quick):
+def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
+    live_server, token, no_retry_delay
+):
     with FaultyProxy(live_server.port, *["swallow"] * 2) as proxy:
         with Client(proxy.url, token, retries=1) as client:
             with pytest.raises(ServerUnreachable):

@@ -48,7 +48,9 @@ PASSING = {
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_a_submission_gets_through_and_counts_once(live_server, token, call, quick, faults):
+def test_a_submission_gets_through_and_counts_once(
+    live_server, token, call, no_retry_delay, faults
+):
     with FaultyProxy(live_server.port, *faults) as proxy:
         sent = []
         reply = call(
@@ -73,12 +75,14 @@ def test_a_submission_gets_through_and_counts_once(live_server, token, call, qui
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_reading_gets_through(live_server, token, call, quick, faults):
+def test_reading_gets_through(live_server, token, call, no_retry_delay, faults):
     with FaultyProxy(live_server.port, *faults) as proxy:
         assert call(proxy.url, token, "team", live_server.slug).name == "Ada"
 
 
-def test_a_whole_walk_over_pages_gets_through(live_server, token, call, quick, monkeypatch):
+def test_a_whole_walk_over_pages_gets_through(
+    live_server, token, call, no_retry_delay, monkeypatch
+):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 1)
     for many in (10, 20, 30):
         call(live_server.url, token, "submit", live_server.slug, make_predictions(many))
@@ -101,7 +105,7 @@ def test_a_whole_walk_over_pages_gets_through(live_server, token, call, quick, m
         (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )
-def test_a_refusal_is_not_sent_again(live_server, token, call, quick, answer, kind):
+def test_a_refusal_is_not_sent_again(live_server, token, call, no_retry_delay, answer, kind):
     with FaultyProxy(live_server.port, answer) as proxy:
         with pytest.raises(kind) as refused:
             call(proxy.url, token, "submit", live_server.slug, make_predictions(30))
@@ -110,7 +114,7 @@ def test_a_refusal_is_not_sent_again(live_server, token, call, quick, answer, ki
         assert refused.value.wait in {1, 3600}
 
 
-def test_patience_ends(live_server, token, call, quick):
+def test_patience_ends(live_server, token, call, no_retry_delay):
     with FaultyProxy(live_server.port, *["refuse"] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
             call(
@@ -128,7 +132,7 @@ def test_patience_ends(live_server, token, call, quick):
         assert len(proxy.requests) == 2
 
 
-def test_a_server_that_says_nothing(live_server, token, call, quick):
+def test_a_server_that_says_nothing(live_server, token, call, no_retry_delay):
     with FaultyProxy(live_server.port, *["hang"] * 2) as proxy:
         with pytest.raises(ServerUnreachable, match=r"within 0\.1 seconds"):
             call(proxy.url, token, "team", live_server.slug, how={"retries": 1, "timeout": 0.1})
@@ -174,7 +178,7 @@ def test_pages_without_end(live_server, token, call):
         call(proxy.url, token, "leaderboard", live_server.slug)
 
 
-def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, call, quick):
+def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, call, no_retry_delay):
     with FaultyProxy(live_server.port, "swallow") as proxy:
         with pytest.raises(ServerUnreachable, match="may have been carried out"):
             call(proxy.url, None, "register", live_server.slug, "Eve")
@@ -185,7 +189,7 @@ def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, ca
         assert len(proxy.requests) == 1
 
 
-def test_nobody_is_there(call, quick):
+def test_nobody_is_there(call, no_retry_delay):
     with FaultyProxy(1) as proxy:
         gone = proxy.url
     with pytest.raises(ServerUnreachable, match=f"The server at {gone} cannot be reached"):

@@ -22,7 +22,7 @@ def asker_pool():
     pool.close()
 
 
-class Guarded:
+class KnownGuard:
     """A guard whose labels and key the test knows."""
 
     numbers = itertools.count()
@@ -55,11 +55,11 @@ class Guarded:
 
 
 @pytest.fixture
-def guarded(tmp_path):
+def make_guard(tmp_path):
     """Make guards whose labels and key are known."""
 
-    def make(**how):
-        return Guarded(tmp_path, **how)
+    def make(**settings):
+        return KnownGuard(tmp_path, **settings)
 
     return make
 

@@ -119,10 +119,10 @@ def test_a_disk_that_may_only_be_read_shows_what_is_there(guard, disk):
     seen.close()
 
 
-def test_a_log_that_was_left_on_such_a_disk_is_read(guard, disk, tmp_path, in_another):
+def test_a_log_that_was_left_on_such_a_disk_is_read(guard, disk, tmp_path, run_in_process):
     path = disk.path / "guard.db"
     guard.close()
-    in_another(
+    run_in_process(
         "import os, sys, ladderboard as lb, numpy as np; g = lb.Holdout.open(sys.argv[1]); "
         "g.ask(np.zeros(200, int)); os.kill(os.getpid(), 9)",
         path,
@@ -137,7 +137,7 @@ def test_a_log_that_was_left_on_such_a_disk_is_read(guard, disk, tmp_path, in_an
 
 
 @pytest.fixture
-def in_another():
+def run_in_process():
     """Give a function that runs a program in another process, however that ends."""
     return lambda text, *words: subprocess.run([sys.executable, "-c", text, *words], check=False)
 

@@ -67,8 +67,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_changes_nothing(guarded, name):
-    made = guarded(n=N)
+def test_a_refusal_changes_nothing(make_guard, name):
+    made = make_guard(n=N)
     guard = made.open()
     guard.ask(model(0))
     before = dump(made.path)
@@ -82,8 +82,8 @@ def test_a_refusal_changes_nothing(guarded, name):
     assert dump(made.path) != before
 
 
-def test_past_the_budget_and_after_the_close_nothing_changes(guarded):
-    made = guarded(n=N, questions=2)
+def test_past_the_budget_and_after_the_close_nothing_changes(make_guard):
+    made = make_guard(n=N, questions=2)
     guard = made.open()
     replies = [guard.ask(model(at)) for at in range(2)]
     before = dump(made.path)
@@ -101,8 +101,8 @@ def test_past_the_budget_and_after_the_close_nothing_changes(guarded):
     assert guard.ask(model(1)).released == replies[1].released
 
 
-def test_a_sealed_guard_is_not_charged_without_its_key(guarded):
-    made = guarded(n=N, sealed=True)
+def test_a_sealed_guard_is_not_charged_without_its_key(make_guard):
+    made = make_guard(n=N, sealed=True)
     made.open().ask(model(0))
     before = dump(made.path)
     for how in ({}, {"key_file": damaged_key(made.path)}):

@@ -16,9 +16,11 @@ STOPS = 200
 SECONDS = 0.025  # in which an asker asks about ten
 
 
-def kill(asker_pool, guarded, rng, *, writers, traced):
+def kill(asker_pool, known_guard, rng, *, writers, traced):
     """Let askers ask, kill each at some moment, and tell which writers there were."""
-    pids = [asker_pool.start(guarded, writer, traced=traced and writer == 0) for writer in writers]
+    pids = [
+        asker_pool.start(known_guard, writer, traced=traced and writer == 0) for writer in writers
+    ]
     if traced:
         assert asker_pool.kill_after(pids[0], rng.randint(1, STOPS))
         pids = pids[1:]
@@ -28,14 +30,14 @@ def kill(asker_pool, guarded, rng, *, writers, traced):
         assert asker_pool.wait(pid)["signal"] in {signal.SIGKILL, 0}
 
 
-def verify(guarded, chain, writers, killed=1):
+def verify(known_guard, chain, writers, killed=1):
     """Reopen and compare everything with what the askers were told.
 
     Return how many questions were answered, and how many of them nobody was told.
     """
-    guard = guarded.open()
+    guard = known_guard.open()
     entries, questions = chain(guard)
-    told = guarded.logged_answers()
+    told = known_guard.logged_answers()
     assert not [each for each in told if "refused" in each]
     # No gaps, no duplicates.
     assert [each["question"] for each in questions] == list(range(1, len(questions) + 1))
@@ -52,16 +54,16 @@ def verify(guarded, chain, writers, killed=1):
     submitted = {}
     for writer in writers:
         for at in range(60):
-            predictions = model_predictions(guarded.run, writer, at, guarded.n)
+            predictions = model_predictions(known_guard.run, writer, at, known_guard.n)
             submission = guard._scorer.read(predictions).digest
             found = guard._book.find_previous_answer(submission)
             if found is not None:
                 submitted[found.entry_number] = (predictions, submission)
     assert sorted(submitted) == [each["number"] for each in questions]
-    session = guarded.mechanism.start(n=guarded.n, tape=lb.Tape(key=bytes(range(32))))
+    session = known_guard.mechanism.start(n=known_guard.n, tape=lb.Tape(key=bytes(range(32))))
     for each in questions:
         predictions, submission = submitted[each["number"]]
-        risk = float((predictions != guarded.labels).mean())
+        risk = float((predictions != known_guard.labels).mean())
         assert [*session.ask(risk=risk, context=submission)] == [each[name] for name in RELEASE]
     assert guard.check() == len(questions)
     # The very same reply when asked again, and nothing spent.
@@ -75,43 +77,44 @@ def verify(guarded, chain, writers, killed=1):
     assert guard.remaining == left == 400 - len(questions)
     # And it goes on.
     assert (
-        guard.ask(model_predictions(guarded.run, 77, 0, guarded.n)).question == len(questions) + 1
+        guard.ask(model_predictions(known_guard.run, 77, 0, known_guard.n)).question
+        == len(questions) + 1
     )
     return len(questions), doubtful
 
 
-def run(seed, asker_pool, guarded, chain):
+def run(seed, asker_pool, make_guard, chain):
     """One run: two writers in half of them, at system calls in half, sealed in a quarter."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     writers = [0, 1] if seed % 2 else [0]
-    made = guarded(sealed=seed % 8 in {2, 3})
+    made = make_guard(sealed=seed % 8 in {2, 3})
     killed = rng.choice([1, 1, 2])  # it may go on after a kill, and be killed again
     for _ in range(killed):
         kill(asker_pool, made, rng, writers=writers, traced=seed % 4 < 2)
     return verify(made, chain, writers, killed)
 
 
-def test_twelve_kills(asker_pool, guarded, chain):
+def test_twelve_kills(asker_pool, make_guard, chain):
     for seed in range(12):
-        run(seed, asker_pool, guarded, chain)
+        run(seed, asker_pool, make_guard, chain)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
-def test_two_hundred_and_forty_kills(block, asker_pool, guarded, chain):
+def test_two_hundred_and_forty_kills(block, asker_pool, make_guard, chain):
     seeds = range(100 + 60 * block, 160 + 60 * block)
-    found = [run(seed, asker_pool, guarded, chain) for seed in seeds]
+    found = [run(seed, asker_pool, make_guard, chain) for seed in seeds]
     # A third of a question's stops are between commit and acknowledgement, and 30 runs are cut at
     # stops: the chance that none falls there is below 1e-5.
     assert any(doubtful for _, doubtful in found)
     assert sum(questions for questions, _ in found) > 60
 
 
-def cut(counts, asker_pool, guarded, chain):
+def cut(counts, asker_pool, make_guard, chain):
     """Kill an asker after so many stops at system calls, for each of these counts."""
     doubtful, whole = [], []
     for count in counts:
-        made = guarded(n=20)
+        made = make_guard(n=20)
         pid = asker_pool.start(made, traced=True)
         assert asker_pool.run("kill_after", pid=pid, count=count)["signal"] == signal.SIGKILL
         doubtful.append(verify(made, chain, [0])[1])
@@ -121,10 +124,10 @@ def cut(counts, asker_pool, guarded, chain):
     assert max(whole) >= 1
 
 
-def test_kills_at_system_calls_of_a_question(asker_pool, guarded, chain):
-    cut(range(1, STOPS, 7), asker_pool, guarded, chain)
+def test_kills_at_system_calls_of_a_question(asker_pool, make_guard, chain):
+    cut(range(1, STOPS, 7), asker_pool, make_guard, chain)
 
 
 @pytest.mark.slow
-def test_a_kill_at_every_system_call_of_a_question(asker_pool, guarded, chain):
-    cut(range(1, STOPS), asker_pool, guarded, chain)
+def test_a_kill_at_every_system_call_of_a_question(asker_pool, make_guard, chain):
+    cut(range(1, STOPS), asker_pool, make_guard, chain)

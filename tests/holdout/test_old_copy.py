@@ -55,11 +55,11 @@ def looking(monkeypatch):
 
 
 @pytest.fixture
-def rolled_back(guarded, tmp_path):
+def rolled_back(make_guard, tmp_path):
     """A guard of which two of five questions are in an old copy, which was put back."""
 
     def make(**how):
-        made = guarded(n=N, **how)
+        made = make_guard(n=N, **how)
         guard = made.open()
         ask(guard, 0, 1)
         kept = tmp_path / "kept.db"
@@ -105,9 +105,9 @@ def test_what_was_lost_widens_the_certificate(rolled_back):
     assert there.certificate.high - there.certificate.low > whole.high - whole.low
 
 
-def test_the_same_question_gets_the_same_answer_and_another_gets_other_noise(guarded, tmp_path):
+def test_the_same_question_gets_the_same_answer_and_another_gets_other_noise(make_guard, tmp_path):
     """With Laplace noise and no grid, every release shows its noise."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     path = tmp_path / "shaky.db"
     mechanism = lb.Noisy(sd=0.1)
     key = bytes(range(32))
@@ -132,8 +132,8 @@ def test_the_same_question_gets_the_same_answer_and_another_gets_other_noise(gua
     assert abs(noise[0] - noise[1]) > 1e-6
 
 
-def test_the_mark_is_missing(guarded):
-    made = guarded(n=N)
+def test_the_mark_is_missing(make_guard):
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     mark = made.path.with_name(made.path.name + ".mark")
@@ -161,8 +161,8 @@ def test_the_mark_is_missing(guarded):
         lambda mark: b"\xff" * 256,
     ],
 )
-def test_the_mark_is_damaged(guarded, damage):
-    made = guarded(n=N)
+def test_the_mark_is_damaged(make_guard, damage):
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     mark = made.path.with_name(made.path.name + ".mark")
@@ -173,8 +173,8 @@ def test_the_mark_is_damaged(guarded, damage):
     assert lb.Holdout.restore(made.path, 0).ask(model(1)).question == 2
 
 
-def test_the_mark_of_another_file(guarded):
-    one, other = guarded(n=N), guarded(n=N)
+def test_the_mark_of_another_file(make_guard):
+    one, other = make_guard(n=N), make_guard(n=N)
     guard = one.open()
     ask(guard, 0)
     mark, another = (each.path.with_name(each.path.name + ".mark") for each in (one, other))
@@ -184,9 +184,9 @@ def test_the_mark_of_another_file(guarded):
             refused()
 
 
-def test_file_and_mark_of_another_guard(guarded, looking):
+def test_file_and_mark_of_another_guard(make_guard, looking):
     """A stranger's file under this name is found out by whoever still has this one open."""
-    one, other = guarded(n=N), guarded(n=N)
+    one, other = make_guard(n=N), make_guard(n=N)
     guard = one.open()
     ask(guard, 0)
     settled(other.path)
@@ -197,9 +197,9 @@ def test_file_and_mark_of_another_guard(guarded, looking):
     assert one.open().remaining == 400  # it is whole, and another's
 
 
-def test_a_file_swapped_while_it_is_open(guarded, tmp_path, looking):
+def test_a_file_swapped_while_it_is_open(make_guard, tmp_path, looking):
     """What it would answer now would be in a file that has no name; so it does not."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     copy(made.path, tmp_path / "kept.db")
@@ -213,10 +213,10 @@ def test_a_file_swapped_while_it_is_open(guarded, tmp_path, looking):
     assert new.check() == 2
 
 
-def test_a_file_swapped_between_two_looks_at_it(guarded, tmp_path, monkeypatch):
+def test_a_file_swapped_between_two_looks_at_it(make_guard, tmp_path, monkeypatch):
     """Somebody answers in a file that has lost its name: the mark knows of it all the same."""
     monkeypatch.setattr("ladderboard.ledger._storage._sqlite._GLANCE", math.inf)
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     copy(made.path, tmp_path / "kept.db")
@@ -232,9 +232,9 @@ def test_a_file_swapped_between_two_looks_at_it(guarded, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("settle", [True, False])
-def test_a_file_written_over_in_its_place(guarded, tmp_path, settle):
+def test_a_file_written_over_in_its_place(make_guard, tmp_path, settle):
     """As `cp` does it, while nobody has it open; its log may still hold what is newer."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     copy(made.path, tmp_path / "kept.db")
@@ -255,9 +255,9 @@ def test_a_file_written_over_in_its_place(guarded, tmp_path, settle):
 
 
 @pytest.mark.parametrize("elsewhere", [1, 3, 6])
-def test_a_copy_that_was_used_elsewhere(guarded, tmp_path, elsewhere):
+def test_a_copy_that_was_used_elsewhere(make_guard, tmp_path, elsewhere):
     """It comes back with fewer, as many or more questions than were asked here."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)
     away = tmp_path / "away"
@@ -281,8 +281,8 @@ def test_a_copy_that_was_used_elsewhere(guarded, tmp_path, elsewhere):
     assert guard.check() == 1 + elsewhere
 
 
-def test_a_backup_must_be_restored(guarded, tmp_path):
-    made = guarded(n=N)
+def test_a_backup_must_be_restored(make_guard, tmp_path):
+    made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0, 1)
     guard.backup(tmp_path / "backup.db")

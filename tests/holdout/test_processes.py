@@ -15,8 +15,8 @@ import ladderboard as lb
 from ladderboard.ledger import HighWaterMark
 
 
-def contend(asker_pool, guarded, chain, *, processes, each, budget):
-    made = guarded(n=50, questions=budget)
+def contend(asker_pool, make_guard, chain, *, processes, each, budget):
+    made = make_guard(n=50, questions=budget)
     pids = [asker_pool.start(made, writer, each, shared=False) for writer in range(processes)]
     assert [asker_pool.wait(pid) for pid in pids] == [{"signal": 0, "code": 0}] * processes
     told = made.logged_answers()
@@ -40,13 +40,13 @@ def contend(asker_pool, guarded, chain, *, processes, each, budget):
     assert guard.remaining == 0
 
 
-def test_eight_processes_and_a_budget_for_half_of_their_questions(asker_pool, guarded, chain):
-    contend(asker_pool, guarded, chain, processes=8, each=250, budget=1000)
+def test_eight_processes_and_a_budget_for_half_of_their_questions(asker_pool, make_guard, chain):
+    contend(asker_pool, make_guard, chain, processes=8, each=250, budget=1000)
 
 
-def test_eight_processes_with_the_same_questions(asker_pool, guarded, chain):
+def test_eight_processes_with_the_same_questions(asker_pool, make_guard, chain):
     """Each question is answered once, and everybody hears the same."""
-    made = guarded(n=50, questions=400)
+    made = make_guard(n=50, questions=400)
     pids = [asker_pool.start(made, 0, 40) for _ in range(8)]
     assert all(asker_pool.wait(pid)["code"] == 0 for pid in pids)
     told = made.logged_answers()
@@ -57,9 +57,9 @@ def test_eight_processes_with_the_same_questions(asker_pool, guarded, chain):
         assert len({json.dumps(one["release"]) for one in told if one["number"] == at}) == 1
 
 
-def test_it_is_opened_while_others_ask(asker_pool, guarded):
+def test_it_is_opened_while_others_ask(asker_pool, make_guard):
     """Whoever opens it sees a file that goes on, and never takes it for an old copy."""
-    made = guarded(n=50)
+    made = make_guard(n=50)
     pids = [asker_pool.start(made, writer, 150, shared=False) for writer in range(2)]
     left = [made.open().remaining for _ in range(60)]
     assert [asker_pool.wait(pid)["code"] for pid in pids] == [0, 0]
@@ -67,9 +67,9 @@ def test_it_is_opened_while_others_ask(asker_pool, guarded):
     assert made.open().check() == 300
 
 
-def test_a_fork_of_a_process_that_has_asked(guarded, chain):
+def test_a_fork_of_a_process_that_has_asked(make_guard, chain):
     """In a process of its own: this one has threads, and must not fork."""
-    made = guarded(n=50)
+    made = make_guard(n=50)
     code = """
 import os, sys
 import numpy as np, ladderboard as lb
@@ -104,8 +104,8 @@ print(guard.remaining, guard.check())
         assert own == list(range(1, count + 1))
 
 
-def test_a_guard_that_was_pickled(guarded):
-    made = guarded(n=50, sealed=True)
+def test_a_guard_that_was_pickled(make_guard):
+    made = make_guard(n=50, sealed=True)
     guard = made.open().ladder("study")
     first = guard.ask(np.zeros(50))
     again = pickle.loads(pickle.dumps(guard))
@@ -116,17 +116,17 @@ def test_a_guard_that_was_pickled(guarded):
     assert pickle.loads(pickle.dumps(first)).bound == first.bound
 
 
-def test_a_pickle_holds_no_secret(guarded):
-    made = guarded(n=50, sealed=True)
+def test_a_pickle_holds_no_secret(make_guard):
+    made = make_guard(n=50, sealed=True)
     whole = pickle.dumps(made.open())
     assert bytes(range(32)) not in whole
     assert made.key_file.read_text().strip().encode() not in whole
     assert len(whole) < 1000  # no labels either
 
 
-def test_spawned_workers_with_a_pickled_guard(guarded):
+def test_spawned_workers_with_a_pickled_guard(make_guard):
     """As n_jobs > 1 does: the guard travels, its state does not."""
-    made = guarded(n=50)
+    made = make_guard(n=50)
     guard = made.open()
     rows = [np.random.default_rng(at).integers(2, size=50) for at in range(20)]
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
@@ -137,10 +137,10 @@ def test_spawned_workers_with_a_pickled_guard(guarded):
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_files_are_their_owners_only_whatever_the_umask(guarded, sealed):
+def test_files_are_their_owners_only_whatever_the_umask(make_guard, sealed):
     before = os.umask(0)
     try:
-        made = guarded(n=50, sealed=sealed)
+        made = make_guard(n=50, sealed=sealed)
         made.open().ask(np.zeros(50))
         keep = lb.Holdout.open(made.path, key_file=made.key_file)  # so that the log stays
         keep.ask(np.ones(50))

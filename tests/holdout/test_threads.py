@@ -30,8 +30,8 @@ def in_threads(work, count=8):
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_eight_threads_and_a_budget_for_half_of_their_questions(guarded, chain, sealed):
-    made = guarded(n=N, questions=200, sealed=sealed)
+def test_eight_threads_and_a_budget_for_half_of_their_questions(make_guard, chain, sealed):
+    made = make_guard(n=N, questions=200, sealed=sealed)
     guard = made.open()
 
     def work(which):
@@ -56,8 +56,8 @@ def test_eight_threads_and_a_budget_for_half_of_their_questions(guarded, chain, 
     assert guard.check() == 200
 
 
-def test_threads_with_the_same_question_hear_the_same(guarded):
-    guard = guarded(n=N).open()
+def test_threads_with_the_same_question_hear_the_same(make_guard):
+    guard = make_guard(n=N).open()
     told = in_threads(lambda _: [guard.ask(model(at)) for at in range(20)])
     for replies in zip(*told, strict=True):
         assert len({(each.released, each.improved, each.question) for each in replies}) == 1
@@ -65,16 +65,16 @@ def test_threads_with_the_same_question_hear_the_same(guarded):
     assert guard.remaining == 380
 
 
-def test_threads_that_start_the_same_ladder_get_one(guarded):
-    guard = guarded(n=N).open()
+def test_threads_that_start_the_same_ladder_get_one(make_guard):
+    guard = make_guard(n=N).open()
     told = in_threads(lambda which: guard.ladder("study").ask(model(which)).question)
     assert sorted(told) == list(range(1, 9))
     assert [each.name for each in guard.status().ladders] == ["", "study"]
     assert guard.check() == 8
 
 
-def test_threads_on_ladders_of_their_own(guarded, chain):
-    guard = guarded(n=N).open()
+def test_threads_on_ladders_of_their_own(make_guard, chain):
+    guard = make_guard(n=N).open()
 
     def work(which):
         ladder = guard.ladder(f"study {which}")
@@ -86,9 +86,9 @@ def test_threads_on_ladders_of_their_own(guarded, chain):
     assert sum(each["kind"] == "ladder" for each in entries) == 9
 
 
-def test_a_status_is_of_one_moment(guarded):
+def test_a_status_is_of_one_moment(make_guard):
     """While ladders are started and asked: nothing in it is of before or after the rest."""
-    guard = guarded(n=N, questions=400, ladders=40).open()
+    guard = make_guard(n=N, questions=400, ladders=40).open()
     done = Event()
 
     def go_on():
@@ -117,8 +117,8 @@ def test_a_status_is_of_one_moment(guarded):
     assert seen > 1
 
 
-def test_a_thread_that_is_refused_holds_nobody_up(guarded):
-    guard = guarded(n=N).open()
+def test_a_thread_that_is_refused_holds_nobody_up(make_guard):
+    guard = make_guard(n=N).open()
 
     def work(which):
         if which % 2:
@@ -131,9 +131,9 @@ def test_a_thread_that_is_refused_holds_nobody_up(guarded):
     assert sorted(in_threads(work)) == list(range(1, 9))
 
 
-def test_who_comes_late_to_the_mark_does_not_lower_it(guarded, monkeypatch):
+def test_who_comes_late_to_the_mark_does_not_lower_it(make_guard, monkeypatch):
     """One thread commits first and marks last: the mark stays where the other put it."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     committed, go_on, true = Event(), Event(), HighWaterMark.advance
 

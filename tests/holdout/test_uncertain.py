@@ -38,9 +38,9 @@ class Unsure(SqliteStorage):
 
 
 @pytest.fixture
-def unsure(guarded, monkeypatch):
+def uncertain_guard(make_guard, monkeypatch):
     """Make a guard whose commits go as planned."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     guard = made.open()
     guard._book.storage.__class__ = Unsure
     monkeypatch.setattr(Unsure, "plan", [])
@@ -48,8 +48,8 @@ def unsure(guarded, monkeypatch):
     return made, guard
 
 
-def test_a_commit_that_stands_is_found(unsure, chain):
-    made, guard = unsure
+def test_a_commit_that_stands_is_found(uncertain_guard, chain):
+    made, guard = uncertain_guard
     guard.ask(model(0))
     Unsure.plan[:] = ["after"]
     reply = guard.ask(model(1))
@@ -64,8 +64,8 @@ def test_a_commit_that_stands_is_found(unsure, chain):
     assert made.open().check() == 2
 
 
-def test_a_commit_that_does_not_stand_is_told(unsure, chain):
-    made, guard = unsure
+def test_a_commit_that_does_not_stand_is_told(uncertain_guard, chain):
+    made, guard = uncertain_guard
     guard.ask(model(0))
     Unsure.plan[:] = ["never"]
     with pytest.raises(StorageFailed, match="The question was not asked") as failed:
@@ -80,8 +80,8 @@ def test_a_commit_that_does_not_stand_is_told(unsure, chain):
 
 
 @pytest.mark.parametrize("plan", [["before"], ["plainly"]])
-def test_nothing_was_sent(unsure, chain, plan):
-    _, guard = unsure
+def test_nothing_was_sent(uncertain_guard, chain, plan):
+    _, guard = uncertain_guard
     Unsure.plan[:] = plan
     with pytest.raises(StorageFailed):
         guard.ask(model(1))
@@ -90,9 +90,9 @@ def test_nothing_was_sent(unsure, chain, plan):
 
 
 @pytest.mark.parametrize("first", ["after", "never"])
-def test_the_look_up_fails_too(unsure, chain, first):
+def test_the_look_up_fails_too(uncertain_guard, chain, first):
     """Then it stays unknown, and asking again tells."""
-    made, guard = unsure
+    made, guard = uncertain_guard
     Unsure.plan[:] = [first, "before"]
     with pytest.raises(StorageFailed):
         guard.ask(model(1))
@@ -103,9 +103,9 @@ def test_the_look_up_fails_too(unsure, chain, first):
     assert made.open().check() == 1
 
 
-def test_an_earlier_answer_whose_commit_is_unsure(unsure):
+def test_an_earlier_answer_whose_commit_is_unsure(uncertain_guard):
     """There is nothing to lose: it is told again."""
-    _, guard = unsure
+    _, guard = uncertain_guard
     first = guard.ask(model(1))
     for how in ("after", "never"):
         Unsure.plan[:] = [how]
@@ -113,9 +113,9 @@ def test_an_earlier_answer_whose_commit_is_unsure(unsure):
         assert (reply.again, reply.question, reply.released) == (True, 1, first.released)
 
 
-def test_another_asks_the_same_before_it_is_looked_up(unsure, chain):
+def test_another_asks_the_same_before_it_is_looked_up(uncertain_guard, chain):
     """This commit did not stand, and that of another process does: theirs is the answer."""
-    made, guard = unsure
+    made, guard = uncertain_guard
     Unsure.plan[:] = ["never"]
     true = guard._book._look_up
 
@@ -129,16 +129,16 @@ def test_another_asks_the_same_before_it_is_looked_up(unsure, chain):
     assert len(chain(guard)[1]) == 1
 
 
-def test_the_mark_follows_a_commit_that_was_found(unsure):
-    made, guard = unsure
+def test_the_mark_follows_a_commit_that_was_found(uncertain_guard):
+    made, guard = uncertain_guard
     Unsure.plan[:] = ["after"]
     guard.ask(model(1))
     mark = made.path.with_name(made.path.name + ".mark").read_text().split()
     assert mark[4:6] == ["3", "1"]
 
 
-def test_a_ladder_whose_start_is_unsure_is_started_once(unsure, chain):
-    _, guard = unsure
+def test_a_ladder_whose_start_is_unsure_is_started_once(uncertain_guard, chain):
+    _, guard = uncertain_guard
     Unsure.plan[:] = ["after"]
     assert guard.ladder("study").ask(model(0)).question == 1
     assert guard.ladder("study").ask(model(1)).question == 2
@@ -170,9 +170,9 @@ print(len(said), log[-1], guard.check())
 
 
 @pytest.mark.parametrize("room", [100_000, 200_000, 201_000, 202_000, 203_000, 250_001])
-def test_a_full_disk(guarded, chain, room):
+def test_a_full_disk(make_guard, chain, room):
     """Nothing is half done, and with room again it goes on; whatever write did not fit."""
-    made = guarded(n=N)
+    made = make_guard(n=N)
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(made.path), str(room)],
         capture_output=True,

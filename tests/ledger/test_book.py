@@ -1,7 +1,6 @@
 """A book: the one transaction in which a question is answered."""
 
 import hashlib
-import itertools
 import json
 import secrets
 
@@ -20,41 +19,18 @@ from ladderboard.ledger import (
     Commitment,
     HighWaterMark,
     LedgerEnvironment,
-    Opening,
     PostgresStorage,
-    ScoredQuestion,
     SqliteStorage,
     digest,
 )
-
-KEY = b"k" * 32
-MECHANISM = lb.ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005, grid=0.01)
-
-
-def opening(mechanism=MECHANISM, questions=20):
-    return Opening(
-        n=1000,
-        loss={"loss": "zero_one", "classes": None},
-        mechanism=mechanism.describe(),
-        rules={"questions": questions},
-        holdout=b"h" * 32,
-    )
-
-
-def world():
-    numbers = itertools.count()
-    ticks = itertools.count(1000)
-    return LedgerEnvironment(
-        clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big")
-    )
-
-
-def submission(number):
-    return hashlib.sha256(b"%d" % number).digest()
-
-
-def asked(number, risk=0.3, **more):
-    return ScoredQuestion(submission(number), risk, **more)
+from support.books import (
+    KEY,
+    MECHANISM,
+    fixed_environment,
+    make_opening,
+    make_question,
+    submission_digest,
+)
 
 
 class Database:
@@ -83,11 +59,11 @@ def database(request, tmp_path):
 def book(database):
     return Book.create(
         database.create(),
-        opening(),
+        make_opening(),
         name="b",
         key=KEY,
         high_water=database.water,
-        environment=world(),
+        environment=fixed_environment(),
     )
 
 
@@ -108,7 +84,7 @@ def test_the_first_entry_commits_to_everything_that_decides_releases(book):
 
 def test_salts_are_not_made_from_the_noise_key(database):
     storage = database.create()
-    twice = [Book.create(storage, opening(), name=name, key=KEY) for name in ("b", "c")]
+    twice = [Book.create(storage, make_opening(), name=name, key=KEY) for name in ("b", "c")]
     firsts = [entries(each)[0] for each in twice]
     for what in ("holdout", "key", "commitment"):
         assert firsts[0][what] != firsts[1][what]
@@ -117,81 +93,81 @@ def test_salts_are_not_made_from_the_noise_key(database):
 def test_releases_are_those_of_a_session_on_the_same_tape(book):
     session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY))
     for number, risk in enumerate([0.5, 0.45, 0.4, 0.41, 0.3, 0.1]):
-        expected = session.ask(risk=risk, context=submission(number))
-        assert book.ask(asked(number, risk)).release == expected
+        expected = session.ask(risk=risk, context=submission_digest(number))
+        assert book.ask(make_question(number, risk)).release == expected
     assert book.check() == 6
 
 
 def test_an_entry_tells_the_release_and_hides_the_rest(book):
-    outcome = book.ask(asked(1, 0.123456))
+    outcome = book.ask(make_question(1, 0.123456))
     last = entries(book)[-1]
     told = {"kind", "value", "score", "improved", "question", "ladder", "asker", "time"}
     shown = {"format", "book", "number", "previous", "submission", "secret"}
     assert set(last) == told | shown
     assert (last["value"], last["improved"]) == (outcome.release.value, outcome.release.improved)
     assert "0.123456" not in json.dumps(last)
-    assert last["submission"] != submission(1).hex()
+    assert last["submission"] != submission_digest(1).hex()
     assert last["time"] == int(last["time"])
 
 
 def test_the_same_submission_gets_the_same_answer_and_costs_nothing(book):
-    first = book.ask(asked(1, 0.5))
-    book.ask(asked(2, 0.2))
-    again = book.ask(asked(1, 0.5))
+    first = book.ask(make_question(1, 0.5))
+    book.ask(make_question(2, 0.2))
+    again = book.ask(make_question(1, 0.5))
     assert again.repeated
     assert again.release == first.release
     assert book.chain_state().asked == 2
-    assert book.find_previous_answer(submission(1)).release == first.release
-    assert book.find_previous_answer(submission(3)) is None
+    assert book.find_previous_answer(submission_digest(1)).release == first.release
+    assert book.find_previous_answer(submission_digest(3)) is None
 
 
 def test_another_ladder_and_another_asker_are_other_questions(book):
-    book.ask(asked(1, 0.5))
-    assert not book.ask(asked(1, 0.5, ladder="other")).repeated
-    assert not book.ask(asked(1, 0.5, asker="somebody")).repeated
-    assert book.ask(asked(1, 0.5, asker="somebody")).repeated
+    book.ask(make_question(1, 0.5))
+    assert not book.ask(make_question(1, 0.5, ladder="other")).repeated
+    assert not book.ask(make_question(1, 0.5, asker="somebody")).repeated
+    assert book.ask(make_question(1, 0.5, asker="somebody")).repeated
     assert book.chain_state().asked == 3
 
 
 def test_a_key_to_retry_with_belongs_to_one_submission(book):
-    first = book.ask(asked(1, retry="r"))
-    assert book.ask(asked(1, retry="r")).release == first.release
+    first = book.ask(make_question(1, retry="r"))
+    assert book.ask(make_question(1, retry="r")).release == first.release
     before = book.chain_state()
     with pytest.raises(InvalidSetting, match="another submission"):
-        book.ask(asked(2, retry="r"))
+        book.ask(make_question(2, retry="r"))
     assert book.chain_state() == before
-    assert not book.ask(asked(3, retry="s")).repeated
+    assert not book.ask(make_question(3, retry="s")).repeated
     assert book.chain_state().asked == 2
 
 
 def test_a_key_to_retry_with_is_somebodys_own(book):
-    book.ask(asked(1, retry="r", asker="one"))
-    assert not book.ask(asked(2, retry="r", asker="other")).repeated
+    book.ask(make_question(1, retry="r", asker="one"))
+    assert not book.ask(make_question(2, retry="r", asker="other")).repeated
 
 
 def test_past_the_budget_there_is_a_refusal_but_for_what_was_asked_before(book):
     for number in range(20):
-        book.ask(asked(number))
+        book.ask(make_question(number))
     before = book.chain_state()
     with pytest.raises(BudgetSpent, match="All 20 questions"):
-        book.ask(asked(20))
-    assert book.ask(asked(7)).repeated
+        book.ask(make_question(20))
+    assert book.ask(make_question(7)).repeated
     assert book.chain_state() == before
 
 
 def test_the_budget_is_shared_by_all_ladders(book):
     for number in range(20):
-        book.ask(asked(number, ladder="other" if number % 2 else ""))
+        book.ask(make_question(number, ladder="other" if number % 2 else ""))
     with pytest.raises(BudgetSpent):
-        book.ask(asked(20, ladder="other"))
+        book.ask(make_question(20, ladder="other"))
 
 
 def test_ladders_have_numbers_and_noise_of_their_own(book):
     for ladder, name in enumerate(["", "a", "b"]):
         assert book.ladder_value(name) == 1
         session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY), ladder=ladder)
-        expected = session.ask(risk=0.3, context=submission(1))
-        assert book.ask(asked(1, 0.3, ladder=name)).release == expected
+        expected = session.ask(risk=0.3, context=submission_digest(1))
+        assert book.ask(make_question(1, 0.3, ladder=name)).release == expected
         assert book.ladder_value(name) == expected.value
     assert book.ladder_names() == ["", "a", "b"]
     assert [entry["kind"] for entry in entries(book)] == ["opened", *["ladder", "question"] * 3]
@@ -201,28 +177,32 @@ def test_ladders_have_numbers_and_noise_of_their_own(book):
 def test_a_question_that_is_refused_starts_no_ladder(book):
     before = book.chain_state()
     with pytest.raises(lb.LadderboardError, match="risk must be"):
-        book.ask(asked(1, 1.5, ladder="new"))
+        book.ask(make_question(1, 1.5, ladder="new"))
     assert book.chain_state() == before
     assert book.ladder_names() == [""]
-    book.ask(asked(1, 0.5, ladder="new"))
+    book.ask(make_question(1, 0.5, ladder="new"))
     assert book.check() == 1
 
 
 def test_closing_is_for_good(book):
-    first = book.ask(asked(1, 0.2))
+    first = book.ask(make_question(1, 0.2))
     assert book.close() == [first.release.value]
-    for act in (lambda: book.ask(asked(2)), book.close, lambda: book.ask(asked(2, ladder="late"))):
+    for act in (
+        lambda: book.ask(make_question(2)),
+        book.close,
+        lambda: book.ask(make_question(2, ladder="late")),
+    ):
         with pytest.raises(SessionClosed):
             act()
-    assert book.ask(asked(1)).repeated
+    assert book.ask(make_question(1)).repeated
     assert entries(book)[-1]["kind"] == "closed"
     assert book.check() == 1
 
 
 def test_what_was_kept_back_is_told_at_the_close(database):
     mechanism = lb.OneBit(step=0.1)
-    book = Book.create(database.create(), opening(mechanism), name="b")
-    assert book.ask(asked(1, 0.25)).release.value is None
+    book = Book.create(database.create(), make_opening(mechanism), name="b")
+    assert book.ask(make_question(1, 0.25)).release.value is None
     assert book.close() == [0.2]  # to the nearest step
 
 
@@ -230,33 +210,33 @@ def test_time_is_whole_and_never_runs_backwards(database):
     times = iter([100, 100, 300, 200, 400])
     book = Book.create(
         database.create(),
-        opening(),
+        make_opening(),
         name="b",
         environment=LedgerEnvironment(clock=lambda: next(times)),
     )
     for number in range(3):
-        book.ask(asked(number))
+        book.ask(make_question(number))
     assert [entry["time"] for entry in entries(book)] == [100, 100, 300, 300, 400]
 
 
 def test_another_process_may_go_on(book, database):
-    book.ask(asked(1, 0.5))
+    book.ask(make_question(1, 0.5))
     other = Book(database.open(), "b", high_water=database.water)
-    other.ask(asked(2, 0.4))
-    book.ask(asked(3, 0.3))  # the session at hand is not where the ladder is any more
+    other.ask(make_question(2, 0.4))
+    book.ask(make_question(3, 0.3))  # the session at hand is not where the ladder is any more
     session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY))
     for number, risk in ((1, 0.5), (2, 0.4), (3, 0.3)):
-        expected = session.ask(risk=risk, context=submission(number))
-    assert book.ask(asked(3)).release == expected
+        expected = session.ask(risk=risk, context=submission_digest(number))
+    assert book.ask(make_question(3)).release == expected
     assert other.check() == 3
 
 
 def test_a_question_that_the_mechanism_refuses_changes_nothing(book):
     before = book.chain_state()
     with pytest.raises(lb.LadderboardError, match="risk must be"):
-        book.ask(asked(1, 1.5))
+        book.ask(make_question(1, 1.5))
     assert book.chain_state() == before
-    assert not book.ask(asked(1, 0.5)).repeated
+    assert not book.ask(make_question(1, 0.5)).repeated
     assert book.check() == 1
 
 
@@ -274,17 +254,17 @@ def test_a_question_that_the_mechanism_refuses_changes_nothing(book):
     ids=lambda each: each.name,
 )
 def test_every_mechanism_is_replayed_from_its_secrets(database, mechanism):
-    book = Book.create(database.create(), opening(mechanism), name="b")
+    book = Book.create(database.create(), make_opening(mechanism), name="b")
     for number, risk in enumerate([0.5, 0.31, 0.3, 0.2, 0.1, 0.05]):
-        book.ask(asked(number, risk))
+        book.ask(make_question(number, risk))
     assert Book(database.open(), "b").check() == 6
 
 
 def test_training_losses_are_replayed(database):
     mechanism = lb.Thresholdout(threshold=0.04, noise=0.01)
-    book = Book.create(database.create(), opening(mechanism), name="b")
+    book = Book.create(database.create(), make_opening(mechanism), name="b")
     for number, risk in enumerate([0.5, 0.3, 0.1]):
-        book.ask(asked(number, risk, training=0.2))
+        book.ask(make_question(number, risk, training=0.2))
     assert book.check() == 3
 
 
@@ -292,12 +272,12 @@ def test_a_mechanism_that_wants_losses_gets_them(database):
     import numpy as np
 
     mechanism = lb.BootstrapLadder()
-    book = Book.create(database.create(), opening(mechanism), name="b", key=KEY)
+    book = Book.create(database.create(), make_opening(mechanism), name="b", key=KEY)
     session = mechanism.start(n=1000, tape=lb.Tape(key=KEY))
     for number, wrong in enumerate((500, 300, 290)):
         losses = (np.arange(1000) < wrong).astype(float)
-        expected = session.ask(losses=losses, context=submission(number))
-        told = book.ask(asked(number, losses.mean(), losses=losses)).release
+        expected = session.ask(losses=losses, context=submission_digest(number))
+        told = book.ask(make_question(number, losses.mean(), losses=losses)).release
         assert told == expected
     assert book.check() == 0  # it holds together, but no release can be recomputed
 
@@ -307,18 +287,20 @@ class Own(lb.Ladder):
 
 
 def test_a_mechanism_of_ones_own_is_given_to_open(database):
-    Book.create(database.create(), opening(Own(step=0.1)), name="b", mechanism=Own(step=0.1))
+    Book.create(database.create(), make_opening(Own(step=0.1)), name="b", mechanism=Own(step=0.1))
     with pytest.raises(lb.LadderboardError, match="own"):
         Book(database.open(), "b")
     with pytest.raises(InvalidSetting, match="another mechanism"):
         Book(database.open(), "b", mechanism=Own(step=0.2))
-    assert Book(database.open(), "b", mechanism=Own(step=0.1)).ask(asked(1)).release.improved
+    assert (
+        Book(database.open(), "b", mechanism=Own(step=0.1)).ask(make_question(1)).release.improved
+    )
 
 
 def test_an_encrypted_book_needs_its_key(database):
     seal = Cipher(KEY, "b")
-    book = Book.create(database.create(), opening(), name="b", encryption=seal)
-    book.ask(asked(1))
+    book = Book.create(database.create(), make_opening(), name="b", encryption=seal)
+    book.ask(make_question(1))
     with pytest.raises(InvalidState, match="encrypted"):
         Book(database.open(), "b")
     with pytest.raises(InvalidState, match="another one"):

@@ -1,7 +1,5 @@
 """Books that were changed, or put back."""
 
-import hashlib
-import itertools
 import sqlite3
 
 import numpy as np
@@ -17,16 +15,17 @@ from ladderboard.errors import (
 from ladderboard.ledger import (
     Book,
     HighWaterMark,
-    LedgerEnvironment,
-    Opening,
-    ScoredQuestion,
     SqliteStorage,
     adopt_copy,
 )
-
-KEY = b"k" * 32
-MECHANISM = lb.ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005, grid=0.01)
-
+from support.books import (
+    KEY,
+    MECHANISM,
+    fixed_environment,
+    make_opening,
+    make_question,
+    submission_digest,
+)
 
 # The entry with number 3, as the database shows it.
 THIRD = "CAST(form AS TEXT) LIKE '%\"number\":3,%'"
@@ -34,32 +33,6 @@ OF_THIRD = f"place = (SELECT place FROM entry WHERE {THIRD})"
 LAST = "place = (SELECT max(place) FROM entry)"
 OTHER = f"(SELECT min(packed) FROM secret WHERE NOT {OF_THIRD})"
 SPACED = "CAST(replace(CAST(form AS TEXT), '\"improved\":', '\"improved\": ') AS BLOB)"
-
-
-def opening(mechanism=MECHANISM, questions=20):
-    return Opening(
-        n=1000,
-        loss={"loss": "zero_one", "classes": None},
-        mechanism=mechanism.describe(),
-        rules={"questions": questions},
-        holdout=b"h" * 32,
-    )
-
-
-def world():
-    numbers = itertools.count()
-    ticks = itertools.count(1000)
-    return LedgerEnvironment(
-        clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big")
-    )
-
-
-def submission(number):
-    return hashlib.sha256(b"%d" % number).digest()
-
-
-def asked(number, risk=0.3, **more):
-    return ScoredQuestion(submission(number), risk, **more)
 
 
 @pytest.fixture
@@ -71,11 +44,11 @@ def path(tmp_path):
 def book(path):
     return Book.create(
         SqliteStorage(path, create=True),
-        opening(),
+        make_opening(),
         name="b",
         key=KEY,
         high_water=HighWaterMark(path),
-        environment=world(),
+        environment=fixed_environment(),
     )
 
 
@@ -101,8 +74,8 @@ def entries(book):
 )  # fmt: skip
 def test_whatever_was_changed_in_the_database_is_found(book, path, statement, words):
     for number, risk in enumerate([0.5, 0.3, 0.1]):
-        book.ask(asked(number, risk))
-    book.ask(asked(9, ladder="other"))
+        book.ask(make_question(number, risk))
+    book.ask(make_question(9, ladder="other"))
     database = sqlite3.connect(path)
     database.execute("PRAGMA foreign_keys = OFF")
     changed = database.execute(statement).rowcount
@@ -129,10 +102,10 @@ def copy_of(path, to):
 
 
 def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(book, path, tmp_path):
-    book.ask(asked(1))
+    book.ask(make_question(1))
     copy = copy_of(path, tmp_path / "copy.db")
     for number in (2, 3, 4):
-        book.ask(asked(number))
+        book.ask(make_question(number))
     book.storage.close()
     put_back(path, copy)
     water = HighWaterMark(path)
@@ -152,31 +125,31 @@ def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(bo
     )
     assert entries(back)[-1] | {"kind": "restored", "charged": 5} == entries(back)[-1]
     for number in range(10, 24):
-        back.ask(asked(number))
+        back.ask(make_question(number))
     with pytest.raises(BudgetSpent):
-        back.ask(asked(24))
+        back.ask(make_question(24))
     assert back.check() == 15
 
 
 def test_a_question_number_that_comes_again_has_noise_of_its_own(book, path, tmp_path):
     copy = copy_of(path, tmp_path / "copy.db")
-    first = [book.ask(asked(number, 0.3)).release for number in range(5)]
+    first = [book.ask(make_question(number, 0.3)).release for number in range(5)]
     book.storage.close()
     put_back(path, copy)
     storage = SqliteStorage(path)
     adopt_copy(storage, "b", 5, high_water=HighWaterMark(path))
     back = Book(storage, "b", high_water=HighWaterMark(path))
-    assert [back.ask(asked(number, 0.3)).release for number in range(5)] == first
+    assert [back.ask(make_question(number, 0.3)).release for number in range(5)] == first
 
     def draws(number):
         tape = lb.Tape(key=KEY)
-        return tape.draw(MECHANISM.laws, ladder=0, question=1, context=submission(number))
+        return tape.draw(MECHANISM.laws, ladder=0, question=1, context=submission_digest(number))
 
     assert draws(0) != draws(1)
 
 
 def test_a_copy_of_before_the_close_has_nothing_left_to_ask(book, path, tmp_path):
-    book.ask(asked(1))
+    book.ask(make_question(1))
     copy = copy_of(path, tmp_path / "copy.db")
     book.close()
     book.storage.close()
@@ -185,15 +158,15 @@ def test_a_copy_of_before_the_close_has_nothing_left_to_ask(book, path, tmp_path
         adopt_copy(SqliteStorage(path), "b", 0, high_water=HighWaterMark(path))
     adopt_copy(SqliteStorage(path), "b", 19, high_water=HighWaterMark(path))
     with pytest.raises(BudgetSpent):
-        Book(SqliteStorage(path), "b", high_water=HighWaterMark(path)).ask(asked(2))
+        Book(SqliteStorage(path), "b", high_water=HighWaterMark(path)).ask(make_question(2))
 
 
 def test_of_a_mechanism_that_wants_losses_the_states_are_checked(path):
     mechanism = lb.ParameterFreeLadder()
-    book = Book.create(SqliteStorage(path, create=True), opening(mechanism), name="b")
+    book = Book.create(SqliteStorage(path, create=True), make_opening(mechanism), name="b")
     for number in (1, 2):
         losses = (np.arange(1000) < 300 // number).astype(float)
-        book.ask(asked(number, losses.mean(), losses=losses))
+        book.ask(make_question(number, losses.mean(), losses=losses))
     assert book.check() == 0
     database = sqlite3.connect(path)
     kept = database.execute("SELECT state FROM ladder").fetchone()[0]

@@ -15,61 +15,61 @@ def level(entries, book="b"):
 
 
 @pytest.fixture
-def water(tmp_path):
+def high_water(tmp_path):
     return HighWaterMark(tmp_path / "guard.db")
 
 
-def test_there_is_none_at_first(water):
-    assert water.read() is None
+def test_there_is_none_at_first(high_water):
+    assert high_water.read() is None
 
 
-def test_it_rises_and_never_falls(water):
+def test_it_rises_and_never_falls(high_water):
     for entries in (5, 4, 7, 6, 7):
-        water.advance(level(entries))
-    assert water.read() == level(7)
+        high_water.advance(level(entries))
+    assert high_water.read() == level(7)
 
 
-def test_only_the_owner_reads_it_and_its_size_stays(water):
-    water.replace(level(1))
-    size = water.path.stat().st_size
-    water.advance(level(10**9))
-    assert water.path.stat().st_size == size
-    assert stat.S_IMODE(water.path.stat().st_mode) == 0o600
+def test_only_the_owner_reads_it_and_its_size_stays(high_water):
+    high_water.replace(level(1))
+    size = high_water.path.stat().st_size
+    high_water.advance(level(10**9))
+    assert high_water.path.stat().st_size == size
+    assert stat.S_IMODE(high_water.path.stat().st_mode) == 0o600
 
 
-def test_the_owner_may_lower_it(water):
-    water.advance(level(9))
-    water.replace(level(3))
-    assert water.read() == level(3)
+def test_the_owner_may_lower_it(high_water):
+    high_water.advance(level(9))
+    high_water.replace(level(3))
+    assert high_water.read() == level(3)
 
 
-def test_the_mark_of_the_same_book_is_renamed_and_no_other(water, tmp_path):
+def test_the_mark_of_the_same_book_is_renamed_and_no_other(high_water, tmp_path):
     old = HighWaterMark(tmp_path / "old")
     old.advance(level(9))
-    water.rename_from(old, "c")
-    assert (water.read(), old.read()) == (None, level(9))
-    water.rename_from(old, "b")
-    assert (water.read(), old.read()) == (level(9), None)
+    high_water.rename_from(old, "c")
+    assert (high_water.read(), old.read()) == (None, level(9))
+    high_water.rename_from(old, "b")
+    assert (high_water.read(), old.read()) == (level(9), None)
 
 
-def test_another_book_takes_its_place(water):
-    water.advance(level(9))
-    water.advance(level(2, "c"))
-    assert water.read() == level(2, "c")
+def test_another_book_takes_its_place(high_water):
+    high_water.advance(level(9))
+    high_water.advance(level(2, "c"))
+    assert high_water.read() == level(2, "c")
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"ladderboard mark 1 b 3 1 00", b"\xff" * 256])
-def test_what_is_damaged_is_refused(water, content):
-    water.path.write_bytes(content)
+def test_what_is_damaged_is_refused(high_water, content):
+    high_water.path.write_bytes(content)
     with pytest.raises(StaleCopy, match="damaged"):
-        water.read()
-    assert water.read_if_intact() is None
+        high_water.read()
+    assert high_water.read_if_intact() is None
 
 
-def test_what_cannot_be_opened_is_told(water):
-    water.path.mkdir()
+def test_what_cannot_be_opened_is_told(high_water):
+    high_water.path.mkdir()
     with pytest.raises(StorageFailed, match="cannot be written"):
-        water.advance(level(1))
+        high_water.advance(level(1))
 
 
 def _raise(path, start):
@@ -78,12 +78,12 @@ def _raise(path, start):
         water.advance(level(entries))
 
 
-def test_two_processes_leave_the_higher_one(water):
+def test_two_processes_leave_the_higher_one(high_water):
     context = get_context("fork" if hasattr(os, "fork") else "spawn")
-    path = water.path.with_suffix("")
+    path = high_water.path.with_suffix("")
     both = [context.Process(target=_raise, args=(path, start)) for start in (2, 3)]
     for each in both:
         each.start()
     for each in both:
         each.join()
-    assert water.read() == level(399)
+    assert high_water.read() == level(399)

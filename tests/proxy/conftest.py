@@ -184,7 +184,7 @@ def port_of(url):
 
 
 @pytest.fixture
-def beside(site):
+def another_proxy(site):
     """Run another nginx before the same server, with changes to what the page says."""
     running = []
 

@@ -80,8 +80,8 @@ def test_pages_of_everybody_a_team_and_the_organiser(site):
     assert counts[2][2] > counts[1][2] > counts[0][2]
 
 
-def test_a_proxy_that_takes_the_prefix_off(site, beside):
-    other = beside(STRIPPED)
+def test_a_proxy_that_takes_the_prefix_off(site, another_proxy):
+    other = another_proxy(STRIPPED)
     with other.browser() as browser:
         seen, pages, _ = crawl(browser)
         assert len(pages) >= 10

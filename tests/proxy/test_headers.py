@@ -23,9 +23,9 @@ def fail(browser, times, **headers):
 
 
 @pytest.mark.parametrize("changes", [{}, APPENDING], ids=["set", "appended"])
-def test_a_forged_address_evades_no_limit(site, beside, changes):
+def test_a_forged_address_evades_no_limit(site, another_proxy, changes):
     """Failed tokens count by address: that of the connection to nginx, whatever is claimed."""
-    other = beside(changes)
+    other = another_proxy(changes)
     mine = "127.0.0.2" if changes else "127.0.0.3"
     forged = {
         "X_Forwarded_For": "192.0.2.{}",
@@ -43,9 +43,9 @@ def test_a_forged_address_evades_no_limit(site, beside, changes):
         assert said.status_code == 200
 
 
-def test_where_it_is_appended_a_client_at_the_proxy_s_own_address_can_lie(site, beside):
+def test_where_it_is_appended_a_client_at_the_proxy_s_own_address_can_lie(site, another_proxy):
     """As the page says; and where it is set, as on the page, it cannot."""
-    with beside(APPENDING).browser(address="127.0.0.1") as cheat:
+    with another_proxy(APPENDING).browser(address="127.0.0.1") as cheat:
         assert fail(cheat, 40, X_Forwarded_For="192.0.2.{}") == 401
     with site.browser(address="127.0.0.1") as cheat:
         assert fail(cheat, 40, X_Forwarded_For="192.0.2.{}") == 429

@@ -79,9 +79,9 @@ def test_a_form_of_another_site_is_refused(site, headers):
         assert browser.post("/session", data=form, headers=own).status_code == 303
 
 
-def test_a_proxy_that_forgets_the_port_of_its_name(site, beside):
+def test_a_proxy_that_forgets_the_port_of_its_name(site, another_proxy):
     """Many a configuration has $host: what people type is known from --url."""
-    other = beside({"Host $http_host;": "Host $host;"})
+    other = another_proxy({"Host $http_host;": "Host $host;"})
     with other.browser() as browser:
         word = re.search(r'name="csrf" value="([^"]+)"', browser.get("/login").text)[1]
         form = {"token": site.organiser, "csrf": word}

@@ -14,7 +14,7 @@ from support.nginx import free_port
 
 
 @pytest.fixture
-def trusting(site, isolated_home, monkeypatch):
+def trusting_site(site, isolated_home, monkeypatch):
     """Trust who vouches for the proxy's name, as a shell does that has SSL_CERT_FILE set."""
     monkeypatch.setenv("SSL_CERT_FILE", site.authority)
     return site
@@ -58,19 +58,22 @@ def test_joining_by_page(site):
         assert "Newcomer" in browser.get("/boards/first/submit").text
 
 
-def test_in_python(trusting, predict):
-    token = trusting.team("In Python")
-    with Client(trusting.url, token) as client:
-        assert client.url == trusting.url
+def test_in_python(trusting_site, predict):
+    token = trusting_site.team("In Python")
+    with Client(trusting_site.url, token) as client:
+        assert client.url == trusting_site.url
         reply = client.submit("first", predict(400, 50), message="through a proxy")
         assert reply.improved
         assert [each.id for each in client.submissions("first")] == [reply.id]
-        assert client.receipts_file("first").parent.name == parse_address(trusting.url).folder_name
+        assert (
+            client.receipts_file("first").parent.name
+            == parse_address(trusting_site.url).folder_name
+        )
         assert client.team("first").name == "In Python"
         assert len(list(client.leaderboard("first"))) >= 1
 
     async def ask():
-        async with AsyncClient(trusting.url, token) as client:
+        async with AsyncClient(trusting_site.url, token) as client:
             return (await client.board("first")).slug
 
     assert asyncio.run(ask()) == "first"
@@ -105,17 +108,17 @@ def test_reading_in_a_shell(site, words):
     assert known.stdout == done.stdout
 
 
-def test_a_large_submission(trusting, predict):
+def test_a_large_submission(trusting_site, predict):
     body = predict(200_000, 500)
     assert len(body) > 2 * 2**20  # more than nginx takes by itself
-    with Client(trusting.url, trusting.team("Large", "large")) as client:
+    with Client(trusting_site.url, trusting_site.team("Large", "large")) as client:
         assert client.submit("large", body).improved
 
 
-def test_the_board_s_own_limit_is_told_by_the_server(trusting):
-    token = trusting.team("Too large", "small")
+def test_the_board_s_own_limit_is_told_by_the_server(trusting_site):
+    token = trusting_site.team("Too large", "small")
     with (
-        Client(trusting.url, token) as client,
+        Client(trusting_site.url, token) as client,
         pytest.raises(InvalidPredictions, match="larger than 20000 bytes"),
     ):
         client.submit("small", b"id,prediction\n" + b"x" * 5_000_000)
@@ -138,9 +141,9 @@ def test_who_is_refused_while_sending_hears_why(site, good, sized):
         assert (said.status_code, said.json()["code"]) in {wanted, (429, "rate")}
 
 
-def test_a_limit_of_the_proxy_is_told_as_such(trusting, beside, predict, monkeypatch):
-    narrow = beside({"client_max_body_size 0;": "client_max_body_size 1m;"})
-    token = trusting.team("Narrow", "large")
+def test_a_limit_of_the_proxy_is_told_as_such(trusting_site, another_proxy, predict, monkeypatch):
+    narrow = another_proxy({"client_max_body_size 0;": "client_max_body_size 1m;"})
+    token = trusting_site.team("Narrow", "large")
     monkeypatch.setenv("SSL_CERT_FILE", narrow.authority)
     url = narrow.origin + "/ladder"
     with Client(url, token) as client:
@@ -149,8 +152,8 @@ def test_a_limit_of_the_proxy_is_told_as_such(trusting, beside, predict, monkeyp
         assert client.team("large").name == "Narrow"
 
 
-def test_a_server_that_is_down(trusting, beside, monkeypatch):
-    alone = beside({}, to=free_port())
+def test_a_server_that_is_down(trusting_site, another_proxy, monkeypatch):
+    alone = another_proxy({}, to=free_port())
     with alone.browser() as browser:
         said = browser.get("/boards/first")
         assert said.status_code == 502

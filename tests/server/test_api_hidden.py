@@ -45,7 +45,7 @@ def everything(live_server, token, ids):
 
 
 @pytest.fixture
-def planted(make_server):
+def busy_board(make_server):
     """A board on which a team is busy, and another one that looks on."""
     live_server = make_server()
     live_server.create_board(teams=9, mechanism="{name: exact}")
@@ -67,8 +67,8 @@ def look(live_server, ids, tokens):
         yield from everything(live_server, token, ids)
 
 
-def test_what_is_public_is_found_by_this_test(planted):
-    live_server, team, token, other = planted
+def test_what_is_public_is_found_by_this_test(busy_board):
+    live_server, team, token, other = busy_board
     ids = {"team": team, **plant(live_server, token)}
     said = b"".join(each for _, each in look(live_server, ids, [None, other]))
     assert any(each in said for each in spellings(NAME))
@@ -77,8 +77,8 @@ def test_what_is_public_is_found_by_this_test(planted):
     assert MESSAGE.encode() in b"".join(each for _, each in look(live_server, ids, [token]))
 
 
-def test_a_hidden_board_shows_neither_names_nor_numbers(planted):
-    live_server, team, token, other = planted
+def test_a_hidden_board_shows_neither_names_nor_numbers(busy_board):
+    live_server, team, token, other = busy_board
     live_server.amend(visibility="hidden")
     ids = {"team": team, **plant(live_server, token)}
     for path, said in look(live_server, ids, [None, other]):
@@ -90,8 +90,8 @@ def test_a_hidden_board_shows_neither_names_nor_numbers(planted):
     assert any(each in everything_ for each in spellings(NAME))
 
 
-def test_an_anonymous_board_shows_no_names(planted):
-    live_server, team, token, other = planted
+def test_an_anonymous_board_shows_no_names(busy_board):
+    live_server, team, token, other = busy_board
     live_server.amend(visibility="anonymous")
     ids = {"team": team, **plant(live_server, token)}
     for path, said in look(live_server, ids, [None, other]):
@@ -101,8 +101,8 @@ def test_an_anonymous_board_shows_no_names(planted):
         assert any(each in said for each in spellings(NAME))
 
 
-def test_a_frozen_board_shows_nothing_that_came_after(planted):
-    live_server, team, token, other = planted
+def test_a_frozen_board_shows_nothing_that_came_after(busy_board):
+    live_server, team, token, other = busy_board
     live_server.amend(visibility="frozen")
     before = dict(everything(live_server, None, {"team": team, "submission": "0" * 32}))
     live_server.clock.now += 100
@@ -127,8 +127,8 @@ def blind(page):
     return re.sub(rb"set-cookie: [^\n]+", b"", page)
 
 
-def test_who_is_disqualified_is_shown_nowhere(planted):
-    live_server, team, token, other = planted
+def test_who_is_disqualified_is_shown_nowhere(busy_board):
+    live_server, team, token, other = busy_board
     ids = {"team": team, **plant(live_server, token)}
     path = f"/boards/first/teams/{team}/disqualification"
     assert live_server.call("PUT", path, live_server.organiser).status_code == 204
@@ -140,8 +140,8 @@ def test_who_is_disqualified_is_shown_nowhere(planted):
     assert any(each in said for each in spellings(NAME))
 
 
-def test_log_and_metrics_name_nobody(planted):
-    live_server, team, token, _ = planted
+def test_log_and_metrics_name_nobody(busy_board):
+    live_server, team, token, _ = busy_board
     ids = {"team": team, **plant(live_server, token)}
     list(look(live_server, ids, [None, token, live_server.organiser]))
     live_server.submit(token, b"nonsense")
@@ -164,8 +164,8 @@ def test_log_and_metrics_name_nobody(planted):
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
-def test_registering_does_not_tell_which_names_there_are(planted, visibility):
-    live_server, *_ = planted
+def test_registering_does_not_tell_which_names_there_are(busy_board, visibility):
+    live_server, *_ = busy_board
     live_server.amend(visibility=visibility)
 
     def register(name, token=None):
@@ -181,8 +181,8 @@ def test_registering_does_not_tell_which_names_there_are(planted, visibility):
     assert register(NAME, live_server.organiser).status_code == 409
 
 
-def test_names_are_told_apart_when_they_are_shown(planted):
-    live_server, team, token, _ = planted
+def test_names_are_told_apart_when_they_are_shown(busy_board):
+    live_server, team, token, _ = busy_board
     live_server.amend(visibility="hidden")
     made = live_server.call("POST", "/boards/first/teams", json={"name": NAME}).json()
     for each in (token, made["token"]):

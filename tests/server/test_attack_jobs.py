@@ -59,7 +59,7 @@ class Guest:
 
 
 @pytest.fixture
-def come():
+def open_attack_page():
     """Let somebody come in; whoever does leaves in the end."""
     here = []
 
@@ -73,17 +73,17 @@ def come():
 
 
 @pytest.fixture
-def short(empty_server, come):
+def short_attack(empty_server, open_attack_page):
     """An organiser of a board that is played in a moment."""
     empty_server.create_board(**SHORT)
-    return come(empty_server)
+    return open_attack_page(empty_server)
 
 
 @pytest.fixture
-def long(empty_server, come):
+def long_attack(empty_server, open_attack_page):
     """An organiser of a board whose games go on until they are ended."""
     empty_server.create_board(**LONG)
-    guest = come(empty_server)
+    guest = open_attack_page(empty_server)
     yield guest
     guest.end()
 
@@ -115,13 +115,16 @@ def plain(page):
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page.text))
 
 
-def test_games_are_played_to_the_end_and_shown(empty_server, short):
-    said = short.page()
-    assert (said.status_code, short.state()) == (200, {"state": "none", "done": 0, "total": 1000})
+def test_games_are_played_to_the_end_and_shown(empty_server, short_attack):
+    said = short_attack.page()
+    assert (said.status_code, short_attack.state()) == (
+        200,
+        {"state": "none", "done": 0, "total": 1000},
+    )
     assert "<table" not in said.text
-    short.begin()
-    assert short.wait() == {"state": "done", "done": 1000, "total": 1000}
-    page = short.page()
+    short_attack.begin()
+    assert short_attack.wait() == {"state": "done", "done": 1000, "total": 1000}
+    page = short_attack.page()
     target = Target.of(empty_server.boards.open(empty_server.slug))
     points = play_attacks_on_target(target)
     cells = re.findall(r'<td class="number">([\d.]+)</td>', page.text)
@@ -134,37 +137,41 @@ def test_games_are_played_to_the_end_and_shown(empty_server, short):
     assert "With 4 questions, all that there are, the strongest of these attacks" in page.text
     assert "A single team, which may ask 2 questions, gains" in page.text
     assert "with seed 0" in page.text
-    short.begin()  # however long the process before takes to end
-    assert "with seed 0" in short.page().text or short.state()["state"] == "done"
-    short.wait()
-    assert "with seed 1" in short.page().text
+    short_attack.begin()  # however long the process before takes to end
+    assert "with seed 0" in short_attack.page().text or short_attack.state()["state"] == "done"
+    short_attack.wait()
+    assert "with seed 1" in short_attack.page().text
 
 
-def test_what_was_found_is_kept_while_another_board_is_played(empty_server, come, short):
-    short.begin()
-    short.wait()
-    before = short.page().text
+def test_what_was_found_is_kept_while_another_board_is_played(
+    empty_server, open_attack_page, short_attack
+):
+    short_attack.begin()
+    short_attack.wait()
+    before = short_attack.page().text
     empty_server.reset()
     empty_server.create_board(**LONG)
-    other = come(empty_server)
+    other = open_attack_page(empty_server)
     other.begin()
-    assert f"Games are under way for {other.place.split('/')[2]} ;" in plain(short.page())
-    assert short.state()["state"] == "done"
+    assert f"Games are under way for {other.place.split('/')[2]} ;" in plain(short_attack.page())
+    assert short_attack.state()["state"] == "done"
     other.end()
-    assert short.page().text == before
+    assert short_attack.page().text == before
 
 
-def test_it_says_when_the_rules_have_changed_since(empty_server, short):
-    short.begin()
-    short.wait()
-    assert "have changed since" not in short.page().text
+def test_it_says_when_the_rules_have_changed_since(empty_server, short_attack):
+    short_attack.begin()
+    short_attack.wait()
+    assert "have changed since" not in short_attack.page().text
     empty_server.amend(questions=8)
-    assert "have changed since" in short.page().text
+    assert "have changed since" in short_attack.page().text
 
 
-def test_the_process_gives_way_and_knows_what_is_public_only(empty_server, long, monkeypatch):
+def test_the_process_gives_way_and_knows_what_is_public_only(
+    empty_server, long_attack, monkeypatch
+):
     monkeypatch.setenv("LADDERBOARD_TOKEN", "hush")
-    long.begin()
+    long_attack.begin()
     found = player()
     told = (found / "cmdline").read_bytes().split(b"\0")
     asked = json.loads(next(each for each in told if each.startswith(b"{")))
@@ -183,7 +190,7 @@ def test_the_process_gives_way_and_knows_what_is_public_only(empty_server, long,
     surroundings = (found / "environ").read_bytes()
     assert b"hush" not in surroundings
     assert {b"OMP_NUM_THREADS=1", b"OPENBLAS_NUM_THREADS=1"} <= set(surroundings.split(b"\0"))
-    while not long.state()["done"]:  # until everything is loaded
+    while not long_attack.state()["done"]:  # until everything is loaded
         time.sleep(0.05)
     stat = (found / "stat").read_text().rpartition(")")[2].split()
     assert (stat[16], stat[17]) == ("19", "1")  # priority, and threads
@@ -191,43 +198,45 @@ def test_the_process_gives_way_and_knows_what_is_public_only(empty_server, long,
     assert sorted(names) == ["jsonl", "lock", "null", "null"]
 
 
-def test_one_at_a_time(empty_server, come, long):
-    long.begin()
-    assert long.state()["state"] == "running"
-    again = long.post()
+def test_one_at_a_time(empty_server, open_attack_page, long_attack):
+    long_attack.begin()
+    assert long_attack.state()["state"] == "running"
+    again = long_attack.post()
     assert again.status_code == 409
     assert "Nothing was begun: games are under way for this board" in again.text
     busy = empty_server.slug
     empty_server.reset()
     empty_server.create_board()
-    mine = come(empty_server, empty_server.issue_token("organiser"))  # of this board alone
+    mine = open_attack_page(
+        empty_server, empty_server.issue_token("organiser")
+    )  # of this board alone
     said = mine.post()
     assert said.status_code == 409
     for each in (said, mine.page()):
         assert "another board" in each.text
         assert f"/{busy}/" not in each.text
-    everywhere = come(empty_server).post()
+    everywhere = open_attack_page(empty_server).post()
     assert everywhere.status_code == 409
     assert f'<a href="/boards/{busy}/attack">' in everywhere.text
     assert mine.state()["state"] == "none"
     mine.end()  # which is not theirs to end
-    assert long.state()["state"] == "running"
+    assert long_attack.state()["state"] == "running"
     assert len(players()) == 1
 
 
-def test_games_can_be_cancelled(long):
-    long.begin()
-    page = long.page().text
+def test_games_can_be_cancelled(long_attack):
+    long_attack.begin()
+    page = long_attack.page().text
     assert re.search(r'<progress id="progress" max="1000" value="\d+">', page)
-    assert f'data-poll="{long.place}/progress"' in page
+    assert f'data-poll="{long_attack.place}/progress"' in page
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
     found = player()
-    long.end()
-    assert long.state()["state"] == "cancelled"
-    assert "The games were cancelled." in long.page().text
+    long_attack.end()
+    assert long_attack.state()["state"] == "cancelled"
+    assert "The games were cancelled." in long_attack.page().text
     gone(found)
-    long.begin()
-    assert long.state()["state"] == "running"
+    long_attack.begin()
+    assert long_attack.state()["state"] == "running"
 
 
 def gone(process):
@@ -235,21 +244,21 @@ def gone(process):
         time.sleep(0.01)
 
 
-def test_a_process_that_is_killed_is_told_of_and_the_next_one_begins(long):
-    long.begin()
+def test_a_process_that_is_killed_is_told_of_and_the_next_one_begins(long_attack):
+    long_attack.begin()
     found = player()
     os.kill(int(found.name), signal.SIGKILL)
-    assert long.wait()["state"] == "failed"
-    assert "The games broke off before their end." in long.page().text
+    assert long_attack.wait()["state"] == "failed"
+    assert "The games broke off before their end." in long_attack.page().text
     gone(found)
-    long.begin()
-    assert long.state()["state"] == "running"
+    long_attack.begin()
+    assert long_attack.state()["state"] == "running"
 
 
-def test_what_takes_too_long_is_ended(make_server, come):
+def test_what_takes_too_long_is_ended(make_server, open_attack_page):
     live_server = make_server(trial_seconds=0.2)
     live_server.create_board("first", **LONG)
-    guest = come(live_server, slug="first")
+    guest = open_attack_page(live_server, slug="first")
     guest.begin()
     found = player()
     assert guest.wait()["state"] == "late"
@@ -257,22 +266,22 @@ def test_what_takes_too_long_is_ended(make_server, come):
     gone(found)
 
 
-def test_games_end_with_their_server(make_server, come):
+def test_games_end_with_their_server(make_server, open_attack_page):
     live_server = make_server()
     live_server.create_board("first", **LONG)
-    come(live_server, slug="first").begin()
+    open_attack_page(live_server, slug="first").begin()
     found = player()
     live_server.server.should_exit = True
     gone(found)
 
 
-def test_a_mechanism_that_is_not_known_is_not_played(empty_server, short, monkeypatch):
+def test_a_mechanism_that_is_not_known_is_not_played(empty_server, short_attack, monkeypatch):
     monkeypatch.delitem(MECHANISMS, "ladder")
-    assert "no game can be played" in short.page().text
-    assert "<button>Play" not in short.page().text
-    said = short.post()
+    assert "no game can be played" in short_attack.page().text
+    assert "<button>Play" not in short_attack.page().text
+    said = short_attack.post()
     assert (said.status_code, "no game can be played" in said.text) == (422, True)
-    assert short.state()["state"] == "none"
+    assert short_attack.state()["state"] == "none"
 
 
 def test_games_that_fail_say_why(tmp_path):
@@ -286,17 +295,17 @@ def test_games_that_fail_say_why(tmp_path):
     trials.close()
 
 
-def test_where_no_process_can_be_started_nothing_is_left(short, monkeypatch):
+def test_where_no_process_can_be_started_nothing_is_left(short_attack, monkeypatch):
     def fail(*_, **__):
         raise OSError(11, "Resource temporarily unavailable")
 
     with monkeypatch.context() as patch:
         patch.setattr(_attack_jobs.subprocess, "Popen", fail)
-        said = short.post()
+        said = short_attack.post()
         assert (said.status_code, "No process could be started" in said.text) == (503, True)
-    assert short.state()["state"] == "none"
-    short.begin()
-    assert short.wait()["state"] == "done"
+    assert short_attack.state()["state"] == "none"
+    short_attack.begin()
+    assert short_attack.wait()["state"] == "done"
 
 
 def test_a_system_without_locks_plays_nothing(tmp_path, monkeypatch):
@@ -339,7 +348,7 @@ def test_of_many_who_begin_at_once_one_does(tmp_path):
         each.close()
 
 
-def test_a_form_from_elsewhere_begins_nothing(short):
-    said = short.browser.post(short.place, data={"csrf": "guess"})
+def test_a_form_from_elsewhere_begins_nothing(short_attack):
+    said = short_attack.browser.post(short_attack.place, data={"csrf": "guess"})
     assert said.status_code == 403
-    assert short.state()["state"] == "none"
+    assert short_attack.state()["state"] == "none"

@@ -25,7 +25,7 @@ def _clean(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def there(postgres):
+def database_url(postgres):
     """Make an empty database, and give its address."""
     name = f"doctor_{secrets.token_hex(6)}"
     postgres.run(f"CREATE DATABASE {name}")
@@ -54,12 +54,12 @@ def seen(url, **more):
     return found
 
 
-def test_all_is_well(there, board, tmp_path):
-    found = seen(there)
+def test_all_is_well(database_url, board, tmp_path):
+    found = seen(database_url)
     assert (found["database"].state, "no boards yet" in found["database"].said) == ("note", True)
-    with closing(open_boards(there, create=True, key_file=tmp_path / "key")) as boards:
+    with closing(open_boards(database_url, create=True, key_file=tmp_path / "key")) as boards:
         boards.create(board)
-    found = seen(there, key_file=tmp_path / "key")
+    found = seen(database_url, key_file=tmp_path / "key")
     assert {each.about for each in found.values() if each.state == "problem"} == set()
     assert found["database"].said.endswith("has 1 board, in format 1.")
     assert found["PostgreSQL"].said.startswith("PostgreSQL 1")
@@ -67,12 +67,12 @@ def test_all_is_well(there, board, tmp_path):
     assert found["key file"].said.endswith("fits the database.")
     assert found["clock"].state == "ok"
     (tmp_path / "other").write_text("0" * 64)
-    assert seen(there, key_file=tmp_path / "other")["key file"].state == "problem"
+    assert seen(database_url, key_file=tmp_path / "other")["key file"].state == "problem"
 
 
-def test_nothing_is_made(there, postgres):
-    seen(there)
-    name = there.rpartition("/")[2]
+def test_nothing_is_made(database_url, postgres):
+    seen(database_url)
+    name = database_url.rpartition("/")[2]
     schemas = "SELECT 1 FROM pg_namespace WHERE nspname = 'ladderboard'"
     import psycopg
 
@@ -97,8 +97,8 @@ def test_a_server_that_is_not_there_or_does_not_let_us_in(postgres):
     assert "Correct the address" in found["database"].do
 
 
-def test_the_password_comes_from_where_libpq_looks(postgres, there, tmp_path, monkeypatch):
-    without = there.replace(f":{PASSWORD}@", "@")
+def test_the_password_comes_from_where_libpq_looks(postgres, database_url, tmp_path, monkeypatch):
+    without = database_url.replace(f":{PASSWORD}@", "@")
     assert seen(without)["database"].state == "problem"
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     assert seen(without)["database"].state == "note"
@@ -114,35 +114,35 @@ def test_the_password_comes_from_where_libpq_looks(postgres, there, tmp_path, mo
         assert boards.list() == []
 
 
-def test_formats_that_are_newer_or_older(there, monkeypatch):
-    PostgresStorage(there, create=True).close()
-    assert seen(there)["database"].state == "note"  # the tables of boards are yet to be made
-    open_boards(there).close()
-    assert seen(there)["database"].state == "ok"
+def test_formats_that_are_newer_or_older(database_url, monkeypatch):
+    PostgresStorage(database_url, create=True).close()
+    assert seen(database_url)["database"].state == "note"  # the tables of boards are yet to be made
+    open_boards(database_url).close()
+    assert seen(database_url)["database"].state == "ok"
     with monkeypatch.context() as newer:
         newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
-        assert "which is an old one" in seen(there)["database"].said
+        assert "which is an old one" in seen(database_url)["database"].said
     import psycopg
 
-    with psycopg.connect(there.replace("+psycopg", "")) as connection:
+    with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         assert connection.execute("SELECT version FROM ladderboard.format").fetchall() == [(1,)]
         connection.execute("UPDATE ladderboard.format SET version = 99")
-    found = seen(there)["database"]
+    found = seen(database_url)["database"]
     assert (found.state, "newer Ladderboard" in found.said) == ("problem", True)
-    with psycopg.connect(there.replace("+psycopg", "")) as connection:
+    with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         connection.execute("DROP TABLE ladderboard.kept")
         connection.execute("UPDATE ladderboard.format SET version = 1")
-    assert "damaged" in seen(there)["database"].said
+    assert "damaged" in seen(database_url)["database"].said
 
 
-def test_a_user_who_may_not_make_or_write_the_tables(postgres, there):
-    name = there.rpartition("/")[2]
+def test_a_user_who_may_not_make_or_write_the_tables(postgres, database_url):
+    name = database_url.rpartition("/")[2]
     role = f"role_{secrets.token_hex(4)}"
     postgres.run(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
-    theirs = there.replace("tester:", f"{role}:")
+    theirs = database_url.replace("tester:", f"{role}:")
     found = seen(theirs)["database"]
     assert (found.state, found.do) == ("problem", "GRANT CREATE ON DATABASE name TO user;")
-    open_boards(there, create=True).close()
+    open_boards(database_url, create=True).close()
     found = seen(theirs)["database"]
     assert (found.state, found.do) == ("problem", "Name the user who made them.")
     assert name in found.said
@@ -158,16 +158,16 @@ def test_a_database_in_another_encoding(postgres):
 
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
-def test_a_server_that_may_forget(postgres, there, name):
+def test_a_server_that_may_forget(postgres, database_url, name):
     set_here = name == "synchronous_commit"  # the others are the whole server's
     if set_here:
-        database = there.rpartition("/")[2]
+        database = database_url.rpartition("/")[2]
         postgres.run(f"ALTER DATABASE {database} SET {name} = off")
     else:
         postgres.run(f"ALTER SYSTEM SET {name} = off")
         postgres.run("SELECT pg_reload_conf(), pg_sleep(0.2)")
     try:
-        found = seen(there)["durability"]
+        found = seen(database_url)["durability"]
     finally:
         if not set_here:
             postgres.run(f"ALTER SYSTEM RESET {name}")
@@ -176,8 +176,8 @@ def test_a_server_that_may_forget(postgres, there, name):
     assert found.do.startswith(f"ALTER SYSTEM SET {name} = on;")
 
 
-def test_more_connections_than_the_server_has(there):
-    told = check_postgres(there, 1000)
+def test_more_connections_than_the_server_has(database_url):
+    told = check_postgres(database_url, 1000)
     (found,) = (each for each in told.findings if each.about == "connections")
     assert (found.state, "may want 1000 at once" in found.said) == ("note", True)
     assert abs(told.ahead) < 5

@@ -34,7 +34,7 @@ def database(request):
 
 
 @pytest.fixture
-def place(disk):
+def serve_from_disk(disk):
     """Give a function that serves one board from the small disk."""
     with contextlib.ExitStack() as ends:
 
@@ -69,8 +69,8 @@ def is_told(reply, status, code, *words):
         assert each in said["detail"]
 
 
-def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(place, disk):
-    live_server = place()
+def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(serve_from_disk, disk):
+    live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     assert live_server.submit(token, make_predictions(30)).status_code == 201
     disk.fill()
@@ -103,8 +103,8 @@ def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(place, disk):
     assert live_server.boards.open(live_server.slug).book.check() == 2
 
 
-def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk):
-    live_server = place()
+def test_a_disk_that_may_only_be_read_goes_on_showing(serve_from_disk, disk):
+    live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     assert live_server.submit(token, make_predictions(30)).status_code == 201
     live_server.boards.storage.close()  # or it could not be made so here
@@ -123,10 +123,10 @@ def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk):
     assert live_server.boards.open(live_server.slug).book.check() == 3
 
 
-def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, monkeypatch):
+def test_who_holds_the_file_for_long_keeps_nobody_from_looking(serve_from_disk, disk, monkeypatch):
     monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 2.0)
     monkeypatch.setattr(_pool, "WRITER_TIMEOUT", 2.0)
-    live_server = place(threads=2)
+    live_server = serve_from_disk(threads=2)
     _, token = live_server.join("Alpha")
     begun = []
     turn = live_server.boards.open(live_server.slug).book.transaction
@@ -160,8 +160,8 @@ def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, monk
     assert live_server.submit(token, make_predictions(0)).status_code == 201
 
 
-def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk):
-    live_server = place()
+def test_a_file_that_is_taken_away_is_missed_until_it_is_back(serve_from_disk, disk):
+    live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     file, away = disk.path / "boards.db", disk.path / "away.db"
     file.rename(away)
@@ -177,8 +177,8 @@ def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk):
     assert live_server.submit(token, make_predictions(20)).json()["number"] == 1
 
 
-def test_a_large_body_finds_no_room(place, disk):
-    live_server = place(spool=disk.path / "spool")
+def test_a_large_body_finds_no_room(serve_from_disk, disk):
+    live_server = serve_from_disk(spool=disk.path / "spool")
     _, token = live_server.join("Alpha")
     is_told(live_server.submit(token, b"id,prediction\n" * 2**17), 507, "disk_full", NOTHING)
     assert "bytes left, which is too few" in errors_in(live_server)[0]

@@ -30,7 +30,7 @@ def database(request):
 
 
 @pytest.fixture(scope="module")
-def own():
+def postgres_server():
     """Give a server that may be ended; whoever does starts it again."""
     server = PostgresServer(max_connections="20")
     yield server
@@ -38,11 +38,11 @@ def own():
 
 
 @pytest.fixture
-def there(own, monkeypatch):
+def server(postgres_server, monkeypatch):
     """Serve one board, and have a team on it; where nobody answers, for a short time only."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
     monkeypatch.setattr(_postgres, "_SILENT", 0.5)
-    url = own.url(query="?connect_timeout=2")
+    url = postgres_server.url(query="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
     live_server = LiveServer(storage)
     live_server.start()
@@ -83,71 +83,76 @@ def errors_in(live_server):
     return [each["said"] for each in lines if each["event"] == "error"]
 
 
-def test_a_server_that_was_ended_is_missed_until_it_is_back(there, own):
-    is_back(there, 30, 1)
-    own.end(signal.SIGQUIT)  # at once: its connections are gone, and what was not committed
+def test_a_server_that_was_ended_is_missed_until_it_is_back(server, postgres_server):
+    is_back(server, 30, 1)
+    # At once: its connections are gone, and what was not committed.
+    postgres_server.end(signal.SIGQUIT)
     try:
-        is_lost(there, 20)
+        is_lost(server, 20)
     finally:
-        own.start()
-    is_back(there, 20, 2)
-    assert all("no way to the PostgreSQL database" in each for each in errors_in(there))
-    own.run(
+        postgres_server.start()
+    is_back(server, 20, 2)
+    assert all("no way to the PostgreSQL database" in each for each in errors_in(server))
+    postgres_server.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     )
-    is_back(there, 10, 3)  # nobody sees that
+    is_back(server, 10, 3)  # nobody sees that
 
 
-def test_a_server_that_hangs_keeps_nobody_for_ever(there, own):
-    is_back(there, 30, 1)
-    own.hang()
+def test_a_server_that_hangs_keeps_nobody_for_ever(server, postgres_server):
+    is_back(server, 30, 1)
+    postgres_server.hang()
     try:
-        is_lost(there, 20)  # each of these ends, or the test never does
+        is_lost(server, 20)  # each of these ends, or the test never does
     finally:
-        own.resume()
+        postgres_server.resume()
     time.sleep(0.5)  # nobody tries before that
-    is_back(there, 20, 2)
-    assert "connection timeout expired" in "".join(errors_in(there))
+    is_back(server, 20, 2)
+    assert "connection timeout expired" in "".join(errors_in(server))
 
 
 @pytest.mark.parametrize("path", ["/boards/{}", "/", "/api/v1/boards/{}/leaderboard", "/healthz"])
-def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, monkeypatch, path):
+def test_a_database_that_freezes_under_a_reader_is_given_up_soon(
+    server, postgres_server, monkeypatch, path
+):
     begin, frozen = _postgres.PostgresConnection.begin, []
 
     def freeze(link, *, write):
         begin(link, write=write)
         if not frozen:
-            own.hang()
+            postgres_server.hang()
             frozen.append(time.monotonic())
 
     monkeypatch.setattr(_postgres.PostgresConnection, "begin", freeze)
     try:
-        reply = there.client.get(path.format(there.slug))
+        reply = server.client.get(path.format(server.slug))
         waited = time.monotonic() - frozen[0]
     finally:
-        own.resume()
+        postgres_server.resume()
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
     assert waited < 7  # 2.5 here, with what a busy machine adds
 
 
-def test_a_statement_that_is_never_answered_ends(own, grow_a_book):
+def test_a_statement_that_is_never_answered_ends(postgres_server, grow_a_book):
     storage, link = grow_a_book
     link.connection.patience = 0.5
-    own.hang()
+    postgres_server.hang()
     try:
         with pytest.raises(Exception, match=r"said nothing for 0\.5 seconds"):
             link.query("SELECT 1")
     finally:
-        own.resume()
+        postgres_server.resume()
     assert link.broken
     storage._pool.release(link)
     assert storage.books() == ["b"]
 
 
 @pytest.fixture
-def grow_a_book(own):
-    storage = PostgresStorage(own.url(), create=True, schema=f"s_{secrets.token_hex(6)}")
+def grow_a_book(postgres_server):
+    storage = PostgresStorage(
+        postgres_server.url(), create=True, schema=f"s_{secrets.token_hex(6)}"
+    )
     with storage.add_book("b"):
         pass
     link = storage._pool.acquire()
@@ -156,50 +161,52 @@ def grow_a_book(own):
     storage.close()
 
 
-def test_a_commit_without_an_answer_is_uncertain_and_found_later(there, own, monkeypatch):
+def test_a_commit_without_an_answer_is_uncertain_and_found_later(
+    server, postgres_server, monkeypatch
+):
     """A commit that waits for a second server, which is not there, is on the disk already."""
     monkeypatch.setattr(_postgres, "_ANSWER", 1.0)
     short = _postgres._WRITE.replace("'30s'", "'300ms'")
     monkeypatch.setattr(_postgres, "_WRITE", short)
-    is_back(there, 30, 1)
+    is_back(server, 30, 1)
 
     def wait_for(name):
-        own.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-        own.run("SELECT pg_reload_conf()")
-        while own.run("SHOW synchronous_standby_names") != [(name,)]:
+        postgres_server.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+        postgres_server.run("SELECT pg_reload_conf()")
+        while postgres_server.run("SHOW synchronous_standby_names") != [(name,)]:
             time.sleep(0.01)
 
     wait_for("nobody")
     try:
-        sent = there.submit(there.token, make_predictions(20), Idempotency_Key="once")
+        sent = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
         assert (sent.status_code, sent.json()["code"]) == (503, "storage")
         assert "did not say whether this was kept" in sent.json()["detail"]
         assert NOTHING not in sent.json()["detail"]
     finally:
         wait_for("")
     for _ in range(2):
-        sent = there.submit(there.token, make_predictions(20), Idempotency_Key="once")
+        sent = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
         assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (200, 2, True)
-    is_back(there, 10, 3)
+    is_back(server, 10, 3)
 
 
-def test_where_no_connection_is_left_it_is_told(there, own):
-    is_back(there, 30, 1)
-    there.boards.storage.close()
+def test_where_no_connection_is_left_it_is_told(server, postgres_server):
+    is_back(server, 30, 1)
+    server.boards.storage.close()
     with contextlib.ExitStack() as others:
         with contextlib.suppress(psycopg.OperationalError):
             while True:
-                others.enter_context(psycopg.connect(own.url()))
-        is_lost(there, 20)
-    is_back(there, 20, 2)
-    assert "too many clients" in errors_in(there)[0]
+                others.enter_context(psycopg.connect(postgres_server.url()))
+        is_lost(server, 20)
+    is_back(server, 20, 2)
+    assert "too many clients" in errors_in(server)[0]
 
 
 @pytest.mark.slow
-def test_restarts_under_load_lose_nothing(there, own):
+def test_restarts_under_load_lose_nothing(server, postgres_server):
     """Whatever is refused is sent again under its key, and everything is answered once."""
-    place = f"{there.url}/api/v1/boards/{there.slug}/submissions"
-    mine = {"Authorization": f"Bearer {there.token}", "Content-Type": "text/csv"}
+    place = f"{server.url}/api/v1/boards/{server.slug}/submissions"
+    mine = {"Authorization": f"Bearer {server.token}", "Content-Type": "text/csv"}
     seen = []
 
     def send(wrong):
@@ -222,21 +229,25 @@ def test_restarts_under_load_lose_nothing(there, own):
         for how in (signal.SIGQUIT, signal.SIGINT):
             while len(seen) < 5:
                 time.sleep(0.01)
-            own.end(how)
-            own.start()
+            postgres_server.end(how)
+            postgres_server.start()
         numbers = [each.result() for each in sent]
     assert sorted(numbers) == list(range(1, 61))
     assert set(seen) <= {200, 201, 503}
     assert 503 in seen
-    assert there.boards.open(there.slug).book.check() == 60
+    assert server.boards.open(server.slug).book.check() == 60
 
 
 @pytest.fixture
-def program(own):
+def program(postgres_server):
     """Run a server of two processes, and end what is left of it."""
     name = f"run_{secrets.token_hex(6)}"
-    own.run(f"CREATE DATABASE {name}")
-    url = own.url().replace("/postgres", f"/{name}").replace("postgresql:", "postgresql+psycopg:")
+    postgres_server.run(f"CREATE DATABASE {name}")
+    url = (
+        postgres_server.url()
+        .replace("/postgres", f"/{name}")
+        .replace("postgresql:", "postgresql+psycopg:")
+    )
     command = [sys.executable, SERVE_FIRST_BOARD, url, "2"]
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -259,7 +270,7 @@ def healths(url, *, wanted):
 
 
 @pytest.mark.slow
-def test_two_processes_come_back_by_themselves(program, own):
+def test_two_processes_come_back_by_themselves(program, postgres_server):
     url = program.stdout.readline().split()[0]
     healths(url, wanted=200)
     made = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "A"}, timeout=30).json()
@@ -270,19 +281,19 @@ def test_two_processes_come_back_by_themselves(program, own):
         return httpx.post(place, content=make_predictions(wrong), headers=mine, timeout=60)
 
     for at, how in enumerate((signal.SIGQUIT, signal.SIGINT)):
-        own.end(how)
+        postgres_server.end(how)
         try:
             healths(url, wanted=503)
             assert (send(at).status_code, send(at).json()["code"]) == (503, "storage")
         finally:
-            own.start()
+            postgres_server.start()
         healths(url, wanted=200)
         assert (send(at).status_code, send(at).json()["again"]) == (201, True)
-    own.hang()
+    postgres_server.hang()
     try:
         assert httpx.get(f"{url}/healthz", timeout=30).status_code == 503
     finally:
-        own.resume()
+        postgres_server.resume()
     healths(url, wanted=200)
     assert send(9).json()["number"] == 3
     program.terminate()

@@ -18,7 +18,7 @@ def live_server(make_server):
 
 
 @pytest.fixture
-def many(live_server):
+def boards(live_server):
     """Six boards more, one of which is closed; returns all, oldest first."""
     slugs = [f"board-{at}" for at in range(6)]
     for each in slugs:
@@ -29,7 +29,7 @@ def many(live_server):
     return [live_server.slug, *slugs]
 
 
-def test_pages_of_the_list_hold_every_board_once(live_server, many):
+def test_pages_of_the_list_hold_every_board_once(live_server, boards):
     seen, path = [], "/boards?limit=3"
     while path is not None:
         reply = live_server.call("GET", path)
@@ -40,9 +40,9 @@ def test_pages_of_the_list_hold_every_board_once(live_server, many):
         if said["next"] is not None:
             path = f"/boards?limit=3&cursor={said['next']}"
             assert reply.headers["link"].endswith(f'{path}>; rel="next"')
-    assert seen == [many[:3], many[3:6], many[6:]]
+    assert seen == [boards[:3], boards[3:6], boards[6:]]
     whole = live_server.call("GET", "/boards?limit=7").json()
-    assert ([each["slug"] for each in whole["boards"]], whole["next"]) == (many, None)
+    assert ([each["slug"] for each in whole["boards"]], whole["next"]) == (boards, None)
 
 
 @pytest.mark.parametrize("cursor", ["nobody", "", "%00", "1", "' OR 1=1 --"])
@@ -50,13 +50,13 @@ def test_a_cursor_that_is_none_is_refused(live_server, cursor):
     assert live_server.call("GET", f"/boards?cursor={cursor}").status_code == 422
 
 
-def test_the_client_reads_all_pages(live_server, many, monkeypatch):
+def test_the_client_reads_all_pages(live_server, boards, monkeypatch):
     monkeypatch.setattr(requests, "_BOARDS", 3)
     with Client(url=live_server.url) as client:
-        assert [each.slug for each in client.boards()] == many
+        assert [each.slug for each in client.boards()] == boards
 
 
-def test_the_first_page_has_the_open_ones(live_server, many, monkeypatch):
+def test_the_first_page_has_the_open_ones(live_server, boards, monkeypatch):
     monkeypatch.setattr(page, "_MANY", 4)
     seen, path = [], "/"
     while path is not None:
@@ -65,7 +65,7 @@ def test_the_first_page_has_the_open_ones(live_server, many, monkeypatch):
         found = re.search(r'href="(\?page=\d+)">Next page', text)
         path = None if found is None else f"/{found[1]}"
     assert [len(each) for each in seen] == [4, 3]
-    assert [*seen[0], *seen[1]] == [*(each for each in many if each != "board-0"), "board-0"]
+    assert [*seen[0], *seen[1]] == [*(each for each in boards if each != "board-0"), "board-0"]
     assert "There are no boards on this page" in live_server.client.get("/?page=9").text
 
 

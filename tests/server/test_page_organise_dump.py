@@ -20,7 +20,7 @@ TYPED = {"passphrase": WORDS, "again": WORDS}
 
 
 @pytest.fixture
-def lively(live_server):
+def board_with_history(live_server):
     """A board with a history."""
     for name in ("Alpha", "Beta"):
         token = live_server.join(name)[1]
@@ -40,8 +40,8 @@ def elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["passphrase", "key"])
-def test_it_can_be_restored_elsewhere(lively, organiser_page, tmp_path, way):
-    live_server, secret = lively, SecretKey.make()
+def test_it_can_be_restored_elsewhere(board_with_history, organiser_page, tmp_path, way):
+    live_server, secret = board_with_history, SecretKey.make()
     typed = TYPED if way == "passphrase" else {"public_key": write_public_key(secret.public)}
     said = organiser_page.send("dump", **typed)
     assert said.status_code == 200
@@ -70,7 +70,7 @@ def test_it_can_be_restored_elsewhere(lively, organiser_page, tmp_path, way):
     boards.close()
 
 
-def test_nothing_is_told_of_its_passphrase(lively, organiser_page):
+def test_nothing_is_told_of_its_passphrase(board_with_history, organiser_page):
     short, other = "seven77", "another that is long"
     pages = [
         organiser_page.send("dump", **TYPED),
@@ -81,10 +81,12 @@ def test_nothing_is_told_of_its_passphrase(lively, organiser_page):
     for word in (WORDS, other, short):
         for page in pages[1:]:
             assert word not in page.text
-        assert word not in lively.log.getvalue()
-    lines = [each for each in lively.log.getvalue().splitlines() if '"event": "dump"' in each]
+        assert word not in board_with_history.log.getvalue()
+    lines = [
+        each for each in board_with_history.log.getvalue().splitlines() if '"event": "dump"' in each
+    ]
     assert len(lines) == 1
-    assert f'"board": "{lively.slug}"' in lines[0]
+    assert f'"board": "{board_with_history.slug}"' in lines[0]
 
 
 def test_what_it_cannot_be_encrypted_to_is_said(organiser_page, tmp_path):
@@ -107,7 +109,9 @@ def test_what_it_cannot_be_encrypted_to_is_said(organiser_page, tmp_path):
 
 
 @pytest.mark.slow
-def test_one_is_made_at_a_time(lively, organiser_page, open_organiser_page, monkeypatch):
+def test_one_is_made_at_a_time(
+    board_with_history, organiser_page, open_organiser_page, monkeypatch
+):
     begun, go, write = threading.Event(), threading.Event(), board_backup.dump_board
 
     def slow(*what, **how):
@@ -121,7 +125,7 @@ def test_one_is_made_at_a_time(lively, organiser_page, open_organiser_page, monk
     first.start()
     try:
         assert begun.wait(60)
-        other = open_organiser_page(lively.organiser)
+        other = open_organiser_page(board_with_history.organiser)
         page = other.send("dump", **TYPED)
         assert (page.status_code, "Another dump is under way" in page.text) == (503, True)
         assert other.get().status_code == 200  # everything else goes on
@@ -133,7 +137,7 @@ def test_one_is_made_at_a_time(lively, organiser_page, open_organiser_page, monk
 
 
 @pytest.mark.slow
-def test_a_failure_leaves_nothing(lively, organiser_page, monkeypatch):
+def test_a_failure_leaves_nothing(board_with_history, organiser_page, monkeypatch):
     def fail(*_, **__):
         raise OSError("secret path")
 
@@ -142,12 +146,12 @@ def test_a_failure_leaves_nothing(lively, organiser_page, monkeypatch):
         said = organiser_page.send("dump", **TYPED)
         assert said.status_code in {500, 503}
         assert "secret path" not in said.text
-    assert left_in(lively) == []
+    assert left_in(board_with_history) == []
     assert organiser_page.send("dump", **TYPED).status_code == 200
 
 
 @pytest.mark.slow
-def test_whoever_goes_away_leaves_nothing(lively, organiser_page, monkeypatch):
+def test_whoever_goes_away_leaves_nothing(board_with_history, organiser_page, monkeypatch):
     """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
     write = board_backup.dump_board
 
@@ -163,20 +167,20 @@ def test_whoever_goes_away_leaves_nothing(lively, organiser_page, monkeypatch):
         f"POST {organiser_page.path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", lively.port)) as line:
+    with socket.create_connection(("127.0.0.1", board_with_history.port)) as line:
         line.sendall(head.encode() + body)
         start = line.recv(4096)
         assert re.match(rb"HTTP/1.1 200 ", start)
         assert _dump._ONE.locked()
-        assert left_in(lively) == []  # it has no name even while it is sent
+        assert left_in(board_with_history) == []  # it has no name even while it is sent
     until = time.monotonic() + 60
     while _dump._ONE.locked() and time.monotonic() < until:
         time.sleep(0.01)
     assert not _dump._ONE.locked()
 
 
-def test_what_a_crash_has_left_is_swept(lively, organiser_page, monkeypatch):
-    place = lively.app.state.context.spool.path
+def test_what_a_crash_has_left_is_swept(board_with_history, organiser_page, monkeypatch):
+    place = board_with_history.app.state.context.spool.path
     old, new = place / "dump-old", place / "dump-new"
     for each in (old, new):
         each.mkdir()
@@ -186,6 +190,6 @@ def test_what_a_crash_has_left_is_swept(lively, organiser_page, monkeypatch):
     monkeypatch.setattr(_dump.time, "time", lambda: later)
     os.utime(new / ".ladderboard-x", (later, later))
     assert organiser_page.send("dump", **TYPED).status_code == 200
-    assert left_in(lively) == [new]
+    assert left_in(board_with_history) == [new]
     (new / ".ladderboard-x").unlink()
     new.rmdir()

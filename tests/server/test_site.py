@@ -40,7 +40,7 @@ def sections_of(page):
 
 
 @pytest.fixture(scope="module")
-def rich(shared_server, tmp_path_factory):
+def full_board(shared_server, tmp_path_factory):
     """A board with everything: phases, baselines, ties, odd names, amended, somebody put out."""
     live_server, tmp_path = shared_server, tmp_path_factory.mktemp("rich")
     live_server.reset()
@@ -70,8 +70,8 @@ def rich(shared_server, tmp_path_factory):
     return board
 
 
-def test_every_link_leads_somewhere(rich, tmp_path):
-    made = write_site(rich, tmp_path / "out")
+def test_every_link_leads_somewhere(full_board, tmp_path):
+    made = write_site(full_board, tmp_path / "out")
     files = {each.relative_to(made.folder).as_posix()
              for each in made.folder.rglob("*") if each.is_file()}  # fmt: skip
     reached, outward = crawl_site(made.folder)
@@ -80,7 +80,7 @@ def test_every_link_leads_somewhere(rich, tmp_path):
     assert outward == {"https://example.org/a?b=c#d"}
     assert files == {
         "index.html", "standings-2.html", "standings.csv", "standings.json", "records.json",
-        "finals.json", "finals.csv", "board.json", "ledger.jsonl", f"{rich.slug}.bundle",
+        "finals.json", "finals.csv", "board.json", "ledger.jsonl", f"{full_board.slug}.bundle",
         "sha256sums.txt", "static/style.css", "static/icon.svg",
     }  # fmt: skip
     modes = {each.stat().st_mode & 0o777 for each in made.folder.rglob("*") if each.is_file()}
@@ -93,15 +93,15 @@ def umask():
     return now
 
 
-def test_the_page_is_the_one_that_the_server_shows(rich, empty_server, tmp_path):
-    folder = write_site(rich, tmp_path / "out").folder
-    live = empty_server.client.get(f"/boards/{rich.slug}").text
+def test_the_page_is_the_one_that_the_server_shows(full_board, empty_server, tmp_path):
+    folder = write_site(full_board, tmp_path / "out").folder
+    live = empty_server.client.get(f"/boards/{full_board.slug}").text
     mine, its = (sections_of(text) for text in ((folder / "index.html").read_text(), live))
     assert set(its) - set(mine) == {"submit"}
     for name in SECTIONS:
         assert mine[name] == its[name], name
     following = re.search(r'href="(\?cursor=[^"#]+)#standings">Next page', live)[1]
-    live = sections_of(empty_server.client.get(f"/boards/{rich.slug}{following}").text)
+    live = sections_of(empty_server.client.get(f"/boards/{full_board.slug}{following}").text)
     assert sections_of((folder / "standings-2.html").read_text())["standings"] == live["standings"]
     page = (folder / "index.html").read_text()
     for odd in NAMES[1:]:
@@ -115,9 +115,9 @@ def written(text):
     return html.escape(text).replace("&#x27;", "&#39;")
 
 
-def test_downloads_are_those_of_the_server(rich, empty_server, tmp_path):
-    folder = write_site(rich, tmp_path / "out").folder
-    get, slug = empty_server.client.get, rich.slug
+def test_downloads_are_those_of_the_server(full_board, empty_server, tmp_path):
+    folder = write_site(full_board, tmp_path / "out").folder
+    get, slug = empty_server.client.get, full_board.slug
     for name in ("standings.csv", "standings.json", "ledger.jsonl"):
         assert (folder / name).read_bytes() == get(f"/boards/{slug}/{name}").content, name
     for name, path in (
@@ -135,8 +135,8 @@ def test_downloads_are_those_of_the_server(rich, empty_server, tmp_path):
     assert any(",'=1+1," in line for line in lines)  # no formula for a spreadsheet
 
 
-def test_what_it_says_of_itself(rich, tmp_path):
-    made = write_site(rich, tmp_path / "out")
+def test_what_it_says_of_itself(full_board, tmp_path):
+    made = write_site(full_board, tmp_path / "out")
     page = (made.folder / "index.html").read_text()
     said = " ".join(re.sub("<[^>]*>", "", page).split())
     # 8 teams are shown, and all 10 asked: nothing is taken back from who is put out.
@@ -144,8 +144,8 @@ def test_what_it_says_of_itself(rich, tmp_path):
         "This is an archive. The board was closed at 2027-01-16 17:00 UTC, after 10 questions."
         in said
     )
-    assert f"ladderboard verify {rich.slug}.bundle --head {made.head}" in said
-    assert rich.book.opening["commitment"] in said
+    assert f"ladderboard verify {full_board.slug}.bundle --head {made.head}" in said
+    assert full_board.book.opening["commitment"] in said
     finals = json.loads((made.folder / "finals.json").read_bytes())
     assert finals["closed"] == "2027-01-16T17:00:00Z"  # not when the last question was
     assert " ago" not in said
@@ -157,8 +157,8 @@ def test_what_it_says_of_itself(rich, tmp_path):
     assert "script-src" not in policy
 
 
-def test_sums_are_checked_by_sha256sum(rich, tmp_path):
-    folder = write_site(rich, tmp_path / "out").folder
+def test_sums_are_checked_by_sha256sum(full_board, tmp_path):
+    folder = write_site(full_board, tmp_path / "out").folder
     check = ["sha256sum", "-c", "--strict", "sha256sums.txt"]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout.count(": OK\n") == len(list(folder.rglob("*.*"))) - 1

@@ -25,7 +25,7 @@ def file_of(wrong):
 
 
 @pytest.fixture
-def scene(empty_server):
+def secret_board(empty_server):
     """A board with two teams, one of them disqualified, and everything that is secret of it."""
     live_server = empty_server
     folder = make_folder(live_server.slug)
@@ -62,8 +62,8 @@ def secrets_of(board, teams, live_server, request):
     return {**kept, "marking": marking, "marking in hex": marking.hex().encode()}
 
 
-def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
-    board, teams = scene
+def test_nothing_that_was_kept_is_in_it(secret_board, empty_server, request, tmp_path):
+    board, teams = secret_board
     kept = secrets_of(board, teams, empty_server, request)
     salt = bytes(board.book.read_encrypted("salt of the holdout"))
     sent = board.scorer().read(file_of(3)).pack()
@@ -86,8 +86,8 @@ def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
     }
 
 
-def test_who_was_put_out_is_on_no_page(scene, tmp_path):
-    board, _ = scene
+def test_who_was_put_out_is_on_no_page(secret_board, tmp_path):
+    board, _ = secret_board
     board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out").folder
     bundle = (folder / f"{board.slug}.bundle").read_bytes()
@@ -98,8 +98,10 @@ def test_who_was_put_out_is_on_no_page(scene, tmp_path):
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
-def test_what_a_board_does_not_show_its_site_does_not(scene, empty_server, tmp_path, visibility):
-    board, teams = scene
+def test_what_a_board_does_not_show_its_site_does_not(
+    secret_board, empty_server, tmp_path, visibility
+):
+    board, teams = secret_board
     board.amendments.amend(ORGANISER, {"visibility": visibility})
     board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out", bundle=False).folder

@@ -24,7 +24,7 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
+def plain_records(tmp_path_factory):
     """Give the records of a board of three teams and a baseline, each team with three questions."""
     folder = tmp_path_factory.mktemp("plain")
     with small_board(folder) as (board, teams):
@@ -34,7 +34,7 @@ def plain(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def corrected(tmp_path_factory):
+def corrected_records(tmp_path_factory):
     """Give the records of a board whose labels were corrected twice, after six questions each.
 
     The first time what was best was asked again, the second time nothing; three questions follow.
@@ -51,31 +51,31 @@ def corrected(tmp_path_factory):
 
 
 @pytest.fixture
-def forge(plain):
+def forge(plain_records):
     """Give the plain board to a forger."""
-    return BundleForge(copy_records(plain))
+    return BundleForge(copy_records(plain_records))
 
 
 @pytest.fixture
-def forge_corrected(corrected):
+def forge_corrected(corrected_records):
     """Give the corrected board to a forger."""
-    return BundleForge(copy_records(corrected))
+    return BundleForge(copy_records(corrected_records))
 
 
 @pytest.fixture
-def write(tmp_path):
+def write_forged(tmp_path):
     """Give a function that writes what was forged."""
     numbers = itertools.count(1)
     return lambda forged: write_records(tmp_path / f"forged {next(numbers)}", forged.records())
 
 
 @pytest.fixture
-def refused(write):
+def check_refused(write_forged):
     """Give a function that sees that something is refused, in these words, and for this entry."""
 
     def see(forged, words, entry=None):
         with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
-            verify_bundle(write(forged))
+            verify_bundle(write_forged(forged))
         assert caught.value.entry == entry
 
     return see
@@ -90,7 +90,7 @@ def _second():
 
 
 @pytest.fixture
-def second(_second, monkeypatch, capsys):
+def second_verifier(_second, monkeypatch, capsys):
     """Give a function that asks the second verifier, and returns the first line that it says."""
 
     def run(path):

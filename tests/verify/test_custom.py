@@ -38,19 +38,19 @@ def test_a_mechanism_of_ones_own(guarded):
     assert "noise and releases: the mechanism is a custom one" in found.unchecked
 
 
-def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, refused):
+def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, check_refused):
     forge = BundleForge(read_records(guarded))
     first = forge.of("question")[0]
     first.secret["content"]["draws"] = ["text"]
-    refused(forge, "its draws are malformed", forge.number("question"))
+    check_refused(forge, "its draws are malformed", forge.number("question"))
 
 
 @pytest.fixture
-def own_loss(forge, write):
+def own_loss(forge, write_forged):
     """Give the bundle of a board with a loss of its owner's."""
     forge.entries[0].fields["loss"]["loss"] = forge.rules["board"]["loss"]["name"] = "own"
     forge.rules["zero_one"] = False
-    return write(forge)
+    return write_forged(forge)
 
 
 def test_a_loss_of_ones_own(own_loss):

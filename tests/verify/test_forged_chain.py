@@ -83,10 +83,10 @@ WALK = {
 
 
 @pytest.mark.parametrize("name", WALK)
-def test_an_entry_that_could_not_come_there(forge, refused, name):
+def test_an_entry_that_could_not_come_there(forge, check_refused, name):
     change, entry, words = WALK[name]
     change(forge)
-    refused(forge, words, entry)
+    check_refused(forge, words, entry)
 
 
 def secret(**changes):
@@ -116,31 +116,31 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_a_secret_side_that_does_not_make_its_release(forge, refused, name):
+def test_a_secret_side_that_does_not_make_its_release(forge, check_refused, name):
     change, words = SECRETS[name]
     change(forge)
     for entry in forge.entries:
         entry.files = []
-    refused(forge, words, 5)
+    check_refused(forge, words, 5)
 
 
 @pytest.mark.parametrize("name", ["submission", "secret"])
-def test_a_secret_side_that_opens_another_commitment(forge, refused, name):
+def test_a_secret_side_that_opens_another_commitment(forge, check_refused, name):
     forge.rewrites[5] = lambda form: form.replace(
         b'"%s":"' % name.encode(), b'"%s":"0' % name.encode()
     )
     said = "its submission" if name == "submission" else "its secret side"
-    refused(forge, f"{said} is not what was committed to", 5)
+    check_refused(forge, f"{said} is not what was committed to", 5)
 
 
-def test_noise_is_drawn_again_where_releases_cannot_be(tmp_path, refused):
+def test_noise_is_drawn_again_where_releases_cannot_be(tmp_path, check_refused):
     told = {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20}
     with small_board(tmp_path, mechanism=told) as (board, (red, *_)):
         submit_predictions(board, red, 10)
         path = close_and_bundle(board, tmp_path / "bundle", submissions=False)
     forge = BundleForge(read_records(path))
     forge.of("question")[1].secret["content"]["draws"][0] = bytes(32)
-    refused(forge, "its noise was not drawn from the key", forge.number("question", 1))
+    check_refused(forge, "its noise was not drawn from the key", forge.number("question", 1))
 
 
 def other_body(body, format_="csv"):
@@ -182,10 +182,10 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_was_not_submitted_so(forge, refused, name):
+def test_a_file_that_was_not_submitted_so(forge, check_refused, name):
     change, entry, words = FILES[name]
     change(forge)
-    refused(forge, words, entry)
+    check_refused(forge, words, entry)
 
 
 def of_a_guard(forge):
@@ -239,18 +239,18 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_bundle_that_holds_something_else_than_it_says(forge, refused, name):
+def test_a_bundle_that_holds_something_else_than_it_says(forge, check_refused, name):
     change, entry, words = WHOLE[name]
     change(forge)
-    refused(forge, words, entry)
+    check_refused(forge, words, entry)
 
 
-def test_labels_of_an_epoch_that_are_missing(forge_corrected, refused):
+def test_labels_of_an_epoch_that_are_missing(forge_corrected, check_refused):
     del forge_corrected.samples[2]
     at = forge_corrected.number("amended", 1)
-    refused(forge_corrected, "the labels that it commits to are not in the bundle", at)
+    check_refused(forge_corrected, "the labels that it commits to are not in the bundle", at)
 
 
-def test_a_kind_that_is_not_known_yet_is_met_with_respect(forge, write):
+def test_a_kind_that_is_not_known_yet_is_met_with_respect(forge, write_forged):
     forge.add(4, "sung", song=["la", 0.5])
-    assert verify_bundle(write(forge)).releases == 10
+    assert verify_bundle(write_forged(forge)).releases == 10

@@ -17,8 +17,8 @@ UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": N
 STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is not"
 
 
-def test_what_nobody_changed_is_sound(forge, write):
-    found = verify_bundle(write(forge))
+def test_what_nobody_changed_is_sound(forge, write_forged):
+    found = verify_bundle(write_forged(forge))
     assert found.risks == found.releases == found.questions == 10
     assert "the final ranking: of the submissions, on the private labels" in found.checked
 
@@ -100,10 +100,10 @@ STOOD = {
 
 
 @pytest.mark.parametrize("name", STOOD)
-def test_standings_that_do_not_follow_from_the_releases(forge, refused, name):
+def test_standings_that_do_not_follow_from_the_releases(forge, check_refused, name):
     change, words = STOOD[name]
     change(forge)
-    refused(forge, f"{STANDINGS} {words}")
+    check_refused(forge, f"{STANDINGS} {words}")
 
 
 def made_up_winner(forge):
@@ -204,29 +204,29 @@ RANKED = {
 
 
 @pytest.mark.parametrize("name", RANKED)
-def test_finals_that_do_not_follow_from_the_files(forge, refused, name):
+def test_finals_that_do_not_follow_from_the_files(forge, check_refused, name):
     change, words = RANKED[name]
     change(forge)
-    refused(forge, words)
+    check_refused(forge, words)
 
 
-def test_a_name_that_comes_twice_in_the_finals(forge, refused):
+def test_a_name_that_comes_twice_in_the_finals(forge, check_refused):
     forge.finals = json.dumps(forge.finals).replace('"n": ', '"n": 1, "n": ', 1)
-    refused(forge, "The records after the entries")
+    check_refused(forge, "The records after the entries")
 
 
-def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, refused):
+def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, check_refused):
     last = {file["id"]: file for file in forge_corrected.files()}
     again = next(file for file in forge_corrected.files() if file is not last[file["id"]])
     again["selected"] = last[again["id"]]["selected"] = True
-    refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
+    check_refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
 
 
-def test_standings_that_nobody_commits_to_are_said(forge, write):
+def test_standings_that_nobody_commits_to_are_said(forge, write_forged):
     forge.standings = None
     assert (
         "the standings: the last entry does not commit to them"
-        in verify_bundle(write(forge)).unchecked
+        in verify_bundle(write_forged(forge)).unchecked
     )
 
 
@@ -237,25 +237,27 @@ def test_standings_that_nobody_commits_to_are_said(forge, write):
         ("finals", f"{FINALS} the one that was committed to at the close"),
     ],
 )
-def test_what_is_committed_to_and_was_taken_out(forge, refused, kind, words):
+def test_what_is_committed_to_and_was_taken_out(forge, check_refused, kind, words):
     kept = [record for record in forge.records() if record[0] != kind]
     forge.records = lambda: kept
-    refused(forge, words)
+    check_refused(forge, words)
 
 
-def test_private_rows_without_a_final_ranking(forge, refused):
+def test_private_rows_without_a_final_ranking(forge, check_refused):
     forge.finals = None
-    refused(forge, "There are private rows, but the closing entry commits to no final ranking.")
+    check_refused(
+        forge, "There are private rows, but the closing entry commits to no final ranking."
+    )
 
 
-def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write):
+def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write_forged):
     forge.finals, forge.samples = None, []
     forge.head["labels"] = False
     said = "whether there should be a final ranking: the labels are not in the bundle"
-    assert said in verify_bundle(write(forge)).unchecked
+    assert said in verify_bundle(write_forged(forge)).unchecked
 
 
-def test_a_final_ranking_without_private_rows(tmp_path, refused):
+def test_a_final_ranking_without_private_rows(tmp_path, check_refused):
     table = read_holdout({"id": list(range(N)), "label": [0, 1] * (N // 2)})
     more = {"finals": None, "baselines": None, "ladder": "team"}
     with small_board(tmp_path, table, names=("Red",), **more) as (board, (red,)):
@@ -267,6 +269,6 @@ def test_a_final_ranking_without_private_rows(tmp_path, refused):
     closed = format_time(forge.first("closed")["time"])
     forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}
     forge.rank()
-    refused(forge, "There is a final ranking, but there are no private rows.")
+    check_refused(forge, "There is a final ranking, but there are no private rows.")
     forge.files()[0]["selected"] = True
-    refused(forge, f"{FINALS} possible: a file is selected twice, or for nothing")
+    check_refused(forge, f"{FINALS} possible: a file is selected twice, or for nothing")

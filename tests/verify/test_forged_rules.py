@@ -15,8 +15,8 @@ NONE_TAKEN = "it is a question while the board accepted none"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "complement"}
 
 
-def test_what_nobody_changed_is_sound(forge_corrected, write):
-    found = verify_bundle(write(forge_corrected))
+def test_what_nobody_changed_is_sound(forge_corrected, write_forged):
+    found = verify_bundle(write_forged(forge_corrected))
     assert found.risks == found.releases == found.questions > 18
 
 
@@ -69,10 +69,10 @@ OPENED = {
 
 
 @pytest.mark.parametrize("name", OPENED)
-def test_an_opening_that_contradicts_itself_or_the_labels(forge, refused, name):
+def test_an_opening_that_contradicts_itself_or_the_labels(forge, check_refused, name):
     change, words = OPENED[name]
     change(forge)
-    refused(forge, words, 0)
+    check_refused(forge, words, 0)
 
 
 AMENDED = {
@@ -98,35 +98,35 @@ AMENDED = {
 
 
 @pytest.mark.parametrize("name", AMENDED)
-def test_an_amendment_of_what_cannot_change(forge, refused, name):
+def test_an_amendment_of_what_cannot_change(forge, check_refused, name):
     changes, words = AMENDED[name]
     forge.amend(6, **changes)
-    refused(forge, words, 6)
+    check_refused(forge, words, 6)
 
 
-def test_what_may_change_does(forge, write):
+def test_what_may_change_does(forge, write_forged):
     forge.amend(6, questions=80, display={**DISPLAY, "name": "hits"}, title="Next", play=True)
     forge.amend(7, visibility="hidden")
     forge.amend(len(forge.entries), visibility="public")
-    assert verify_bundle(write(forge)).releases == 10
+    assert verify_bundle(write_forged(forge)).releases == 10
 
 
-def test_an_amendment_after_the_close(forge, refused):
+def test_an_amendment_after_the_close(forge, check_refused):
     last = len(forge.entries)
     forge.amend(last, title="Next")
-    refused(forge, "it changes a rule that is fixed after the close", last)
+    check_refused(forge, "it changes a rule that is fixed after the close", last)
 
 
-def test_an_amendment_that_commits_to_something_else(forge, refused):
+def test_an_amendment_that_commits_to_something_else(forge, check_refused):
     forge.amend(6, title="Next")
     forge.rewrites[6] = lambda form: form.replace(b'"title":"Next"', b'"title":"Last"')
-    refused(forge, "its commitment is not the hash of the amended rules", 6)
+    check_refused(forge, "its commitment is not the hash of the amended rules", 6)
 
 
-def test_a_guard_is_not_amended(tmp_path, refused):
+def test_a_guard_is_not_amended(tmp_path, check_refused):
     forge = BundleForge(read_records(make_bundle(tmp_path)))
     forge.amend(3, questions=2000)
-    refused(forge, "it amends a guard, whose rules cannot change", 3)
+    check_refused(forge, "it amends a guard, whose rules cannot change", 3)
 
 
 def moved_rows(sample):
@@ -149,48 +149,50 @@ def other_shape(sample):
 
 
 @pytest.mark.parametrize("change", [moved_rows, other_ids, weighted, other_shape])
-def test_a_correction_of_more_than_labels(forge_corrected, refused, change):
+def test_a_correction_of_more_than_labels(forge_corrected, check_refused, change):
     change(forge_corrected.samples[1]["sample"])
-    refused(forge_corrected, "A correction in the bundle changes more than labels.")
+    check_refused(forge_corrected, "A correction in the bundle changes more than labels.")
 
 
 @pytest.mark.parametrize("told", [1, 3, {"labels": 2, "title": "x"}])
-def test_a_correction_that_is_not_the_next(forge_corrected, refused, told):
+def test_a_correction_that_is_not_the_next(forge_corrected, check_refused, told):
     second = forge_corrected.of("amended")[1].fields
     second["changes"] = told if isinstance(told, dict) else {"labels": told}
-    refused(forge_corrected, "it is not the next correction", forge_corrected.number("amended", 1))
+    check_refused(
+        forge_corrected, "it is not the next correction", forge_corrected.number("amended", 1)
+    )
 
 
-def test_a_question_in_a_pause(forge, refused):
+def test_a_question_in_a_pause(forge, check_refused):
     forge.add(6, "paused")
-    refused(forge, NONE_TAKEN, forge.number("question", 2))
+    check_refused(forge, NONE_TAKEN, forge.number("question", 2))
 
 
-def test_more_is_asked_in_a_pause_than_what_is_asked_again(forge_corrected, refused):
+def test_more_is_asked_in_a_pause_than_what_is_asked_again(forge_corrected, check_refused):
     forge = forge_corrected
     at = forge.number("resumed")
     del forge.entries[at]
     first = next(entry for entry in forge.entries[at:] if entry.secret is not None)
-    refused(forge, NONE_TAKEN, forge.entries.index(first))
+    check_refused(forge, NONE_TAKEN, forge.entries.index(first))
 
 
-def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, refused):
+def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, check_refused):
     pause = forge_corrected.number("paused")
     again = next(entry for entry in forge_corrected.entries[pause:] if entry.secret is not None)
     again.fields["asker"] = "stranger"
-    refused(forge_corrected, NONE_TAKEN, forge_corrected.entries.index(again))
+    check_refused(forge_corrected, NONE_TAKEN, forge_corrected.entries.index(again))
 
 
-def test_what_is_asked_again_was_asked_before(forge_corrected, refused):
+def test_what_is_asked_again_was_asked_before(forge_corrected, check_refused):
     """After the second correction nothing was: what comes then is new, and comes in the pause."""
     forge = forge_corrected
     at = forge.number("resumed", 1)
     del forge.entries[at]
     assert forge.entries[at + 1].fields["kind"] == "question"  # after its ladder
-    refused(forge, NONE_TAKEN, at + 1)
+    check_refused(forge, NONE_TAKEN, at + 1)
 
 
-def test_one_model_has_one_answer(tmp_path, monkeypatch, refused):
+def test_one_model_has_one_answer(tmp_path, monkeypatch, check_refused):
     """Whoever forgets what was asked draws noise again, as often as they like."""
     with small_board(tmp_path) as (board, (red, *_)):
         marks = itertools.count()
@@ -204,7 +206,7 @@ def test_one_model_has_one_answer(tmp_path, monkeypatch, refused):
         )
     assert len(forge.of("question")) == 4
     said = "the same predictions were answered before it on its ladder"
-    refused(forge, said, forge.number("question", 2))
+    check_refused(forge, said, forge.number("question", 2))
 
 
 def broken(forge):
@@ -220,7 +222,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_question_past_a_limit(forge, refused, name):
+def test_a_question_past_a_limit(forge, check_refused, name):
     change, at, words = LIMITS[name]
     change(forge)
-    refused(forge, words, forge.number("question", at))
+    check_refused(forge, words, forge.number("question", at))

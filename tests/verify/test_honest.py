@@ -34,13 +34,13 @@ LOSSES = {"parameter free", "bootstrap"}  # what they look at
 
 
 @pytest.fixture
-def sound(second):
+def check_sound(second_verifier):
     """Give a function that sees that both verifiers find all of a bundle right."""
 
     def see(path):
         found = verify_bundle(path)
         assert found.risks == found.releases == found.questions
-        assert second(path).endswith(HOLDS)
+        assert second_verifier(path).endswith(HOLDS)
         return found
 
     return see
@@ -52,7 +52,7 @@ def ask(board, teams, first, many=3):
 
 @pytest.mark.parametrize("ladder", ["team", "board"])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, ladder):
+def test_every_mechanism_with_two_corrections(tmp_path, check_sound, second_verifier, name, ladder):
     rules = {"mechanism": MECHANISMS[name], "ladder": ladder, "questions": 90}
     with small_board(tmp_path, **rules) as (board, teams):
         ask(board, teams, 10, 4)
@@ -60,7 +60,7 @@ def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, lad
         ask(board, teams, 20)
         board.amendments.correct_labels(ORGANISER, holdout_table(flip=9))
         ask(board, teams, 30)
-        found = sound(close_and_bundle(board, tmp_path / "bundle"))
+        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
         assert "the final ranking: of the submissions, on the private labels" in found.checked
         write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
     # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
@@ -68,12 +68,12 @@ def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, lad
     assert found.risks == 0
     assert found.releases == (0 if name in LOSSES else found.questions)
     assert f"the noise of {found.questions} questions: from the key" in found.checked
-    assert second(tmp_path / "closed").endswith(HOLDS)
+    assert second_verifier(tmp_path / "closed").endswith(HOLDS)
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous", "frozen"])
 @pytest.mark.parametrize("ladder", ["team", "board"])
-def test_a_veiled_board(tmp_path, sound, visibility, ladder):
+def test_a_veiled_board(tmp_path, check_sound, visibility, ladder):
     with small_board(tmp_path, visibility=visibility, ladder=ladder) as (board, teams):
         ask(board, teams, 10)
         board.amendments.amend(ORGANISER, {"visibility": "public"})
@@ -84,7 +84,7 @@ def test_a_veiled_board(tmp_path, sound, visibility, ladder):
         board.closer.close(ORGANISER)
         board.amendments.amend(ORGANISER, {"visibility": "hidden"})
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
-    sound(tmp_path / "bundle")
+    check_sound(tmp_path / "bundle")
 
 
 def rows(*, split=True, **columns):
@@ -108,16 +108,16 @@ COLUMNS = {
 
 @pytest.mark.parametrize("mechanism", ["shaky", "bootstrap"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_other_columns(tmp_path, sound, name, mechanism):
+def test_other_columns(tmp_path, check_sound, name, mechanism):
     if mechanism == "bootstrap" and "weight" in COLUMNS[name]:
         mechanism = "calibrated"  # who compares losses takes no weights
     table = rows(**COLUMNS[name])
     with small_board(tmp_path, table, mechanism=MECHANISMS[mechanism]) as (board, teams):
         ask(board, teams, 10, 5)
-        sound(close_and_bundle(board, tmp_path / "bundle"))
+        check_sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
-def test_a_board_of_scores(tmp_path, sound):
+def test_a_board_of_scores(tmp_path, check_sound):
     split = ["public"] * PUBLIC_ROWS + ["private"] * (N - PUBLIC_ROWS)
     table = read_holdout({"id": list(range(N)), "split": split}, labelled=False)
     evaluator = Caller(Role.EVALUATOR)
@@ -128,7 +128,7 @@ def test_a_board_of_scores(tmp_path, sound):
             body = "\n".join(["id,score", *lines, ""]).encode()
             sent = IncomingSubmission(board.scorer().read(body), 1_800_000_000)
             board.submit(evaluator, sent, team)
-        sound(close_and_bundle(board, tmp_path / "bundle"))
+        check_sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 DISPLAYED = {
@@ -140,18 +140,18 @@ DISPLAYED = {
 
 
 @pytest.mark.parametrize("name", DISPLAYED)
-def test_every_way_to_show_a_loss(tmp_path, sound, name):
+def test_every_way_to_show_a_loss(tmp_path, check_sound, name):
     with small_board(tmp_path, loss=DISPLAYED[name]) as (board, teams):
         assert board.rules.describe()["display"]["as"] == name
         ask(board, teams, 10)
-        sound(close_and_bundle(board, tmp_path / "bundle"))
+        check_sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
-def test_files_that_are_not_held_in_memory(tmp_path, sound, monkeypatch):
+def test_files_that_are_not_held_in_memory(tmp_path, check_sound, monkeypatch):
     monkeypatch.setattr("ladderboard.verify._source._MAX_BODY_IN_MEMORY", 100)
     with small_board(tmp_path) as (board, teams):
         ask(board, teams, LARGE - 1)  # the second of them has several parts
-        sound(close_and_bundle(board, tmp_path / "bundle"))
+        check_sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 BASELINES = {
@@ -167,30 +167,30 @@ BASELINES = {
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_baselines(tmp_path, sound, name):
+def test_baselines(tmp_path, check_sound, name):
     with small_board(tmp_path, baselines=BASELINES[name]) as (board, teams):
         ask(board, teams, 10)
-        found = sound(close_and_bundle(board, tmp_path / "bundle"))
+        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
     files = [each for each in BASELINES[name] or () if "file" in each]
     assert found.questions == 3 + len(files)
 
 
-def test_a_board_without_a_private_split(tmp_path, sound):
+def test_a_board_without_a_private_split(tmp_path, check_sound):
     table = rows(split=False)
     with small_board(tmp_path, table, finals=None, ladder="team") as (board, teams):
         ask(board, teams, 10)
-        found = sound(close_and_bundle(board, tmp_path / "bundle"))
+        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
     assert not any("final ranking" in each for each in (*found.checked, *found.unchecked))
 
 
 @pytest.mark.parametrize("names", [("Red",), ()])
-def test_a_board_that_nobody_asked(tmp_path, sound, names):
+def test_a_board_that_nobody_asked(tmp_path, check_sound, names):
     with small_board(tmp_path, baselines=None, names=names) as (board, _):
-        found = sound(close_and_bundle(board, tmp_path / "bundle"))
+        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
     assert str(found) == "verified: 0 releases"
 
 
-def test_disqualified_and_reinstated(tmp_path, sound):
+def test_disqualified_and_reinstated(tmp_path, check_sound):
     with small_board(tmp_path) as (board, teams):
         ask(board, teams, 10)
         red, blue = (board.teams.create(ORGANISER, each).id for each in ("Late", "Later"))
@@ -203,10 +203,10 @@ def test_disqualified_and_reinstated(tmp_path, sound):
         board.teams.disqualify(ORGANISER, blue)
         board.teams.disqualify(ORGANISER, red, reinstate=True)
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
-    sound(tmp_path / "bundle")
+    check_sound(tmp_path / "bundle")
 
 
-def test_selected_paused_amended_and_full(tmp_path, sound):
+def test_selected_paused_amended_and_full(tmp_path, check_sound):
     """Every limit is reached: each team asks all that it may, in the last places there are."""
     rules = {"teams": 2, "questions": 9, "per_team": 3, "ladder": "board"}
     with small_board(tmp_path, names=("Red", "Blue"), **rules) as (board, teams):
@@ -220,11 +220,11 @@ def test_selected_paused_amended_and_full(tmp_path, sound):
         board.amendments.resume(ORGANISER)
         submit_predictions(board, teams[1], 30)
         amend(ORGANISER, {"play": False, "finals": {"selections": 1}, "per_team": 2})
-        sound(close_and_bundle(board, tmp_path / "bundle"))
+        check_sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 @pytest.mark.parametrize("name", ["shaky", "bootstrap"])
-def test_a_file_that_was_lost(tmp_path, second, name):
+def test_a_file_that_was_lost(tmp_path, second_verifier, name):
     """One of six is gone: what it costs is said, and no more than that."""
     rules = {"mechanism": MECHANISMS[name], "baselines": None, "finals": {"selections": 1}}
     with small_board(tmp_path, **rules) as (board, teams):
@@ -245,7 +245,7 @@ def test_a_file_that_was_lost(tmp_path, second, name):
     assert "1 risk: the submissions are not in the bundle" in found.unchecked
     assert any(each.startswith(lacks) for each in found.unchecked) == (name == "bootstrap")
     assert "the final ranking, except that it is the one of the closing entry" in found.unchecked
-    assert second(path).endswith(HOLDS)
+    assert second_verifier(path).endswith(HOLDS)
 
 
 @pytest.mark.parametrize("resumed", [False, True])

@@ -70,26 +70,26 @@ def receipt_of(forge, path, **changes):
     [{"entry": [1]}, {"entry": {}}, {"entry": True}, {"entry": -1}, {"book": []}, {"salt": 7}],
     ids=str,
 )
-def test_a_receipt_that_is_none(forge, write, verify, tmp_path, changes):
+def test_a_receipt_that_is_none(forge, write_forged, verify, tmp_path, changes):
     kept = receipt_of(forge, tmp_path / "kept", **changes)
-    code, said = verify(write(forge), "--receipt", kept)
+    code, said = verify(write_forged(forge), "--receipt", kept)
     assert code == 4
     assert "holds no complete receipt" in said
 
 
 @pytest.mark.parametrize("held", ["[" * 100_000, "9" * 100_000, "\0"], ids=["deep", "long", "nul"])
-def test_a_file_that_holds_no_receipt(forge, write, verify, tmp_path, held):
+def test_a_file_that_holds_no_receipt(forge, write_forged, verify, tmp_path, held):
     (tmp_path / "kept").write_text(held)
-    code, said = verify(write(forge), "--receipt", tmp_path / "kept")
+    code, said = verify(write_forged(forge), "--receipt", tmp_path / "kept")
     assert code == 4
     assert "holds no complete receipt" in said
 
 
 @pytest.mark.parametrize("time", [10**12, 10**18, 10**400], ids=["12", "18", "400"])
-def test_a_time_that_no_calendar_knows(forge, write, verify, tmp_path, time):
+def test_a_time_that_no_calendar_knows(forge, write_forged, verify, tmp_path, time):
     for entry in forge.entries:
         entry.fields["time"] = time
-    code, said = verify(write(forge), "--receipt", receipt_of(forge, tmp_path / "kept"))
+    code, said = verify(write_forged(forge), "--receipt", receipt_of(forge, tmp_path / "kept"))
     assert code == 4
     assert "Entry 0 of the ledger is not as it was written: its time" in said
 
@@ -157,17 +157,17 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("change", HEAVY)
-def test_a_small_file_that_would_take_all_there_is(forge, write, limited, change):
+def test_a_small_file_that_would_take_all_there_is(forge, write_forged, limited, change):
     change(forge)
-    code, said = limited(write(forge), 1 * GIBIBYTE)
+    code, said = limited(write_forged(forge), 1 * GIBIBYTE)
     assert code == 4
     assert re.search(HEAVY[change], said)
 
 
-def test_a_header_that_a_terminal_cannot_show(forge, write):
+def test_a_header_that_a_terminal_cannot_show(forge, write_forged):
     forge.head["entries"] = "abc"
     mine, theirs = pty.openpty()
-    words = [sys.executable, "-m", "ladderboard", "verify", write(forge)]
+    words = [sys.executable, "-m", "ladderboard", "verify", write_forged(forge)]
     done = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
     assert done.wait(60) == 4
     os.close(theirs)
@@ -190,8 +190,8 @@ def test_a_pipe_is_not_waited_for(verify, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
-def test_the_second_verifier_where_there_is_no_file(second, tmp_path, name):
-    assert second(tmp_path / name) == "there is no such file"
+def test_the_second_verifier_where_there_is_no_file(second_verifier, tmp_path, name):
+    assert second_verifier(tmp_path / name) == "there is no such file"
 
 
 def no_examples(forge):
@@ -235,9 +235,9 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_odd_in_a_bundle_is_a_fault_of_the_bundle(forge, write, verify, name):
+def test_what_is_odd_in_a_bundle_is_a_fault_of_the_bundle(forge, write_forged, verify, name):
     change, words = ODD[name]
     change(forge)
-    code, said = verify(write(forge))
+    code, said = verify(write_forged(forge))
     assert code == 4
     assert re.search(words, said)

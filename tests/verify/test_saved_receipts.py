@@ -23,7 +23,7 @@ def answered(tmp_path_factory):
 
 
 @pytest.fixture
-def keep(tmp_path):
+def write_receipts(tmp_path):
     """Give a function that writes what was kept, and reads it."""
 
     def read(*kept):
@@ -33,29 +33,29 @@ def keep(tmp_path):
     return read
 
 
-def test_every_way_to_keep_a_receipt(answered, keep):
+def test_every_way_to_keep_a_receipt(answered, write_receipts):
     path, answers = answered
     receipts = [answer["receipt"] for answer in answers]
     for kept in (receipts, answers, [{"sent": "a.csv", "answer": answer} for answer in answers]):
-        found = verify_bundle(path, receipts=keep(*kept))
+        found = verify_bundle(path, receipts=write_receipts(*kept))
         assert [receipt["entry"] for receipt in found.receipts] == [
             receipt["entry"] for receipt in receipts
         ]
         assert found.unchanged == receipts[-1]["entry"]
 
 
-def test_what_was_never_answered_is_passed_over(answered, keep, tmp_path):
+def test_what_was_never_answered_is_passed_over(answered, write_receipts, tmp_path):
     path, answers = answered
-    assert len(keep({"state": "pending"}, answers[0], {"answer": None})) == 1
+    assert len(write_receipts({"state": "pending"}, answers[0], {"answer": None})) == 1
     (tmp_path / "kept").write_text(f'{json.dumps(answers[0])}\n{{"state": "answered", "ans')
     assert len(verify_bundle(path, receipts=read_receipts(tmp_path / "kept")).receipts) == 1
 
 
-def test_an_answer_that_says_less_is_enough(answered, keep):
+def test_an_answer_that_says_less_is_enough(answered, write_receipts):
     """Of an answer only what was kept is compared."""
     path, answers = answered
     kept = {"receipt": answers[0]["receipt"], "improved": answers[0]["improved"]}
-    assert len(verify_bundle(path, receipts=keep(kept)).receipts) == 1
+    assert len(verify_bundle(path, receipts=write_receipts(kept)).receipts) == 1
 
 
 FORGED = {
@@ -73,40 +73,40 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, keep, name):
+def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, write_receipts, name):
     path, answers = answered
     changes, words = FORGED[name]
     receipt = answers[1]["receipt"] | changes
     with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
-        verify_bundle(path, receipts=keep(receipt))
+        verify_bundle(path, receipts=write_receipts(receipt))
     assert "is not as it was written" not in str(caught.value)
     assert caught.value.entry == (None if "book" in changes else receipt["entry"])
 
 
-def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep):
+def test_a_receipt_with_the_hash_of_what_is_no_question(answered, write_receipts):
     path, answers = answered
     entries = [json.loads(content[0]) for kind, content in read_records(path) if kind == "entry"]
     at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")
     receipt = answers[1]["receipt"] | {"hash": entries[at + 1]["previous"], "entry": None}
     with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}") as caught:
-        verify_bundle(path, receipts=keep(receipt))
+        verify_bundle(path, receipts=write_receipts(receipt))
     assert caught.value.entry == at
 
 
 @pytest.mark.parametrize(
     "changes", [{"score": 0.0}, {"improved": None}, {"released": 0.0}, {"question": 9}], ids=str
 )
-def test_another_answer_than_the_recorded_one(answered, keep, changes):
+def test_another_answer_than_the_recorded_one(answered, write_receipts, changes):
     path, answers = answered
     words = "records another answer than the one saved with the receipt"
     with pytest.raises(BrokenLedger, match=words) as caught:
-        verify_bundle(path, receipts=keep(answers[1] | changes))
+        verify_bundle(path, receipts=write_receipts(answers[1] | changes))
     assert caught.value.entry == answers[1]["entry"]
 
 
-def test_a_receipt_of_a_newer_kind(keep):
+def test_a_receipt_of_a_newer_kind(write_receipts):
     with pytest.raises(InvalidState, match="written by a newer Ladderboard; install that one"):
-        keep(RECEIPT | {"book": "b", "format": 2})
+        write_receipts(RECEIPT | {"book": "b", "format": 2})
 
 
 def test_a_file_of_receipts_has_an_end(tmp_path, monkeypatch):

@@ -163,61 +163,61 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_both_refuse(forge, refused, write, second, name):
+def test_both_refuse(forge, check_refused, write_forged, second_verifier, name):
     change, entry, words, others = CASES[name]
     change(forge)
-    refused(forge, words, entry)
-    said = second(write(forge))
+    check_refused(forge, words, entry)
+    said = second_verifier(write_forged(forge))
     assert said.endswith(HOLDS) if others is None else others in said
 
 
-def test_both_hold(forge, forge_corrected, write, second):
+def test_both_hold(forge, forge_corrected, write_forged, second_verifier):
     for each in (forge, forge_corrected):
-        path = write(each)
+        path = write_forged(each)
         verify_bundle(path)
-        assert second(path).endswith(HOLDS)
+        assert second_verifier(path).endswith(HOLDS)
 
 
 @pytest.mark.parametrize("labels", [True, 1.0, None])
 @pytest.mark.parametrize("opened", [True, False])
 def test_a_correction_is_counted_in_whole_numbers(
-    forge_corrected, refused, write, second, labels, opened
+    forge_corrected, check_refused, write_forged, second_verifier, labels, opened
 ):
     forge = forge_corrected
     forge.first("amended")["changes"]["labels"] = labels
     if not opened:
         forge.samples, forge.head["labels"] = [], False
     at = forge.number("amended")
-    refused(forge, "it is not the next correction of labels", at)
-    assert second(write(forge)) == f"entry {at}: its correction is miscounted"
+    check_refused(forge, "it is not the next correction of labels", at)
+    assert second_verifier(write_forged(forge)) == f"entry {at}: its correction is miscounted"
 
 
-def test_an_amendment_of_no_labels(forge, refused, write, second):
+def test_an_amendment_of_no_labels(forge, check_refused, write_forged, second_verifier):
     forge.amend(4, labels=None)
-    refused(forge, "it corrects labels without a new commitment", 4)
-    assert second(write(forge)) == "entry 4: its correction is miscounted"
+    check_refused(forge, "it corrects labels without a new commitment", 4)
+    assert second_verifier(write_forged(forge)) == "entry 4: its correction is miscounted"
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, -2, -1, None])
 @pytest.mark.parametrize("record", [["part", b"x"], ["key", {}], ["more", 1]])
-def test_a_record_where_none_belongs(forge, tmp_path, second, record, at):
+def test_a_record_where_none_belongs(forge, tmp_path, second_verifier, record, at):
     records = forge.records()
     at = len(records) if at is None else at
     path = write_records(tmp_path / "forged", [*records[:at], record, *records[at:]])
     with pytest.raises(BrokenLedger, match=f"a record '{record[0]}' that is malformed") as caught:
         verify_bundle(path)
     assert caught.value.entry is None
-    assert not second(path).endswith(HOLDS)
+    assert not second_verifier(path).endswith(HOLDS)
 
 
-def test_a_file_after_what_is_no_question(forge, refused, write, second):
+def test_a_file_after_what_is_no_question(forge, check_refused, write_forged, second_verifier):
     forge.entries[1].files = forge.of("question")[0].files
-    refused(forge, "it has a secret side or a file, which only questions have", 1)
-    assert second(write(forge)) == "it holds a file that belongs to no question"
+    check_refused(forge, "it has a secret side or a file, which only questions have", 1)
+    assert second_verifier(write_forged(forge)) == "it holds a file that belongs to no question"
 
 
 @pytest.mark.parametrize("change", [{"format": 2}, {"of": "league"}])
-def test_a_newer_format_is_named(forge, write, change):
+def test_a_newer_format_is_named(forge, write_forged, change):
     forge.head.update(change)
     with pytest.raises(InvalidState, match="written by a newer Ladderboard"):
-        verify_bundle(write(forge))
+        verify_bundle(write_forged(forge))

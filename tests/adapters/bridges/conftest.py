@@ -19,7 +19,7 @@ LABELS = np.arange(400) % 2
 
 
 @pytest.fixture
-def correct(live_server):
+def correct_labels(live_server):
     """Give a function that corrects labels: those of fifteen public rows were wrong."""
 
     def change():
@@ -73,7 +73,7 @@ def scores():
 
 
 @pytest.fixture
-def of_scores(tmp_path):
+def guard_of_scores(tmp_path):
     """A guard of scores."""
     path = tmp_path / "scores.db"
     return lb.Holdout.create(path, ids=range(400), loss="score", questions=20, ladders=2)

@@ -274,7 +274,7 @@ def test_a_boards_address_may_be_copied_from_a_browser(live_server, tmp_path, pa
     assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
 
 
-def test_a_submission_is_run_again_after_a_correction(live_server, tmp_path, pack, correct):
+def test_a_submission_is_run_again_after_a_correction(live_server, tmp_path, pack, correct_labels):
     settings = {
         "board": f"{live_server.url}/boards/{live_server.slug}",
         "token": live_server.issue_token("evaluator"),
@@ -282,7 +282,7 @@ def test_a_submission_is_run_again_after_a_correction(live_server, tmp_path, pac
     settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
     worker = CodabenchWorker(tmp_path / "runs", settings)
     assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
-    correct()
+    correct_labels()
     ran = worker.score(pack(make_predictions(60), team=ALPHA))
     assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
 
@@ -297,15 +297,15 @@ def test_a_hidden_board_is_refused(live_server, tmp_path, pack):
     assert "neither hidden nor frozen" in ran.stderr
 
 
-def test_nobody_scores_itself(here, live_server, serve, of_scores, scores, capsys):
+def test_nobody_scores_itself(here, live_server, serve, guard_of_scores, scores, capsys):
     live_server.create_board("scores", loss="score")
     teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "scores")[0]}
     board = {"guard": None, "board": f"{live_server.url}/boards/scores", "teams": teams}
     board["token"] = live_server.issue_token("evaluator", "scores")
-    for settings in ({"guard": serve(of_scores)}, board):
+    for settings in ({"guard": serve(guard_of_scores)}, board):
         assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
         assert "would score themselves" in capsys.readouterr().err
-    assert of_scores.remaining == 20
+    assert guard_of_scores.remaining == 20
     assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
 
 

@@ -109,11 +109,11 @@ def test_a_team_too_many_is_left_for_the_organiser(evalai, make_worker, predict,
 
 
 @pytest.mark.parametrize("served", [False, True])
-def test_nobody_scores_itself(evalai, make_worker, of_scores, scores, serve, served):
-    asked = lb.Holdout.connect(serve(of_scores)) if served else of_scores
+def test_nobody_scores_itself(evalai, make_worker, guard_of_scores, scores, serve, served):
+    asked = lb.Holdout.connect(serve(guard_of_scores)) if served else guard_of_scores
     evalai.submit(5, scores)
     (done,) = make_worker(on_ladders(asked)).drain()
-    assert (done.status, evalai.leaderboard, of_scores.remaining) == ("left", [], 20)
+    assert (done.status, evalai.leaderboard, guard_of_scores.remaining) == ("left", [], 20)
     assert "would score themselves" in done.message
 
 

@@ -86,10 +86,10 @@ def test_a_crash_before_the_board_is_heard_costs_nothing(
     assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
 
 
-def test_a_submission_is_run_again_after_a_correction(live_server, worker, evalai, correct):
+def test_a_submission_is_run_again_after_a_correction(live_server, worker, evalai, correct_labels):
     evalai.submit(5, make_predictions(60))
     assert [each.status for each in worker.drain()] == ["finished"]
-    correct()
+    correct_labels()
     evalai.submissions[100]["status"] = "submitted"  # its organiser runs it again
     evalai.waiting.append(("again", {"challenge_pk": 12, "phase_pk": 34, "submission_pk": 100}))
     assert [(each.status, each.message) for each in worker.drain()] == [

@@ -84,7 +84,7 @@ def command(*words, **environment):
 
 
 @pytest.fixture
-def visit():
+def run_over_stdio():
     """Give a function that lets an agent, a coroutine function, use the SDK's real client."""
 
     def run(agent, *words, mode="auto", **environment):
@@ -99,7 +99,7 @@ def visit():
 
 
 @pytest.fixture
-def meet():
+def run_in_process():
     """Give a function that does the same without a process between, which is sooner done."""
 
     def run(agent, target, **how):
@@ -170,7 +170,7 @@ class Pipe:
 
 
 @pytest.fixture
-def pipe():
+def open_pipe():
     """Give a function that starts the program with bare pipes."""
     made = []
 

@@ -19,7 +19,7 @@ def wrong(labels, count):
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_agent_asks_and_knows_its_winner(visit, served, labels, mode):
+def test_an_agent_asks_and_knows_its_winner(run_over_stdio, served, labels, mode):
     async def agent(client):
         said = []
         for name, count in [("a", 80), ("b", 40), ("c", 90), ("d", 39)]:
@@ -29,7 +29,7 @@ def test_an_agent_asks_and_knows_its_winner(visit, served, labels, mode):
         budget = await client.call_tool("budget", {})
         return said, standing, budget
 
-    said, standing, budget = visit(agent, served.url, mode=mode)
+    said, standing, budget = run_over_stdio(agent, served.url, mode=mode)
     assert [each["improved"] for each in said] == [True, True, False, False]
     assert [each["released"] for each in said] == [0.4, 0.2, 0.2, 0.2]
     found = standing.structured_content
@@ -41,7 +41,7 @@ def test_an_agent_asks_and_knows_its_winner(visit, served, labels, mode):
     assert budget.content[0].text == "4 of 10 questions used; 6 left."
 
 
-def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
+def test_what_a_tool_gives_is_what_it_says_it_gives(run_in_process, served, labels):
     """The client refuses what is not as the schema has it; and the page names every field."""
 
     async def agent(client):
@@ -52,7 +52,7 @@ def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
             found[tool.name] = (tool, result.structured_content)
         return found
 
-    found = meet(agent, served.url)
+    found = run_in_process(agent, served.url)
     assert list(found) == ["ask", "standing", "budget"]
     for tool, content in found.values():
         assert tool.annotations.read_only_hint == (tool.name != "ask")
@@ -60,24 +60,24 @@ def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
     assert set(found["ask"][1]) == set(found["ask"][0].output_schema["properties"])
 
 
-def test_an_agent_does_not_score_itself(meet, serve, tmp_path):
+def test_an_agent_does_not_score_itself(run_in_process, serve, tmp_path):
     guard = lb.Holdout.create(tmp_path / "scores.db", ids=range(200), loss="score", questions=9)
 
     async def agent(client):
         return await client.call_tool("ask", {"predictions": [1.0] * 200})
 
-    refused = meet(agent, serve(guard).url)
+    refused = run_in_process(agent, serve(guard).url)
     assert refused.is_error
     assert "would score themselves" in refused.content[0].text
     assert guard.remaining == 9
 
 
-def test_the_descriptions_say_what_the_number_means(visit, served):
+def test_the_descriptions_say_what_the_number_means(run_over_stdio, served):
     async def agent(client):
         tools = (await client.list_tools()).tools
         return client.instructions, {tool.name: tool.description for tool in tools}
 
-    instructions, described = visit(agent, served.url)
+    instructions, described = run_over_stdio(agent, served.url)
     assert "the best result so far, not the score of the model" in instructions
     assert "the last one for which improved was true" in instructions
     for rule in [
@@ -93,7 +93,7 @@ def test_the_descriptions_say_what_the_number_means(visit, served):
     assert all("Costs no question" in described[each] for each in ("standing", "budget"))
 
 
-def test_the_same_again_is_free_and_keeps_its_first_name(meet, served, labels):
+def test_the_same_again_is_free_and_keeps_its_first_name(run_in_process, served, labels):
     async def agent(client):
         for name in ("first", "second"):
             given = {"predictions": wrong(labels, 40), "name": name}
@@ -101,12 +101,12 @@ def test_the_same_again_is_free_and_keeps_its_first_name(meet, served, labels):
         standing = await client.call_tool("standing", {})
         return told.structured_content, standing.structured_content
 
-    told, standing = meet(agent, served.url)
+    told, standing = run_in_process(agent, served.url)
     assert (told["again"], told["question"], told["remaining"]) == (True, 1, 9)
     assert standing["winner"]["name"] == "first"
 
 
-def test_started_anew_it_says_nothing_that_standing_contradicts(meet, served, labels):
+def test_started_anew_it_says_nothing_that_standing_contradicts(run_in_process, served, labels):
     """What was asked before it started counts, too; only the names are gone."""
 
     async def agent(client):
@@ -115,15 +115,15 @@ def test_started_anew_it_says_nothing_that_standing_contradicts(meet, served, la
         return asked, await client.call_tool("standing", {})
 
     counts = [60, 40]
-    meet(agent, served.url)
-    asked, standing = meet(agent, served.url)
+    run_in_process(agent, served.url)
+    asked, standing = run_in_process(agent, served.url)
     assert asked.content[0].text == asked.structured_content["reason"]
     assert not asked.structured_content["improved"]
     assert standing.structured_content["winner"] == {"question": 1, "name": None}
     assert "The model to report is that of question 1." in standing.content[0].text
 
 
-def test_predictions_come_as_lists_columns_text_or_a_file(meet, served, labels, tmp_path):
+def test_predictions_come_as_lists_columns_text_or_a_file(run_in_process, served, labels, tmp_path):
     folder = tmp_path / "agent"
     folder.mkdir()
     good = wrong(labels, 40)
@@ -146,10 +146,10 @@ def test_predictions_come_as_lists_columns_text_or_a_file(meet, served, labels, 
             assert result.structured_content["released"] == 0.2
         return result.structured_content
 
-    assert meet(agent, served.url, folder=folder)["remaining"] == 9
+    assert run_in_process(agent, served.url, folder=folder)["remaining"] == 9
 
 
-def test_a_ladder_is_the_owners_choice(meet, served, labels):
+def test_a_ladder_is_the_owners_choice(run_in_process, served, labels):
     served.guard.ask(wrong(labels, 20))
 
     async def agent(client):
@@ -157,13 +157,13 @@ def test_a_ladder_is_the_owners_choice(meet, served, labels):
         refused = await client.call_tool("ask", {"predictions": [0], "ladder": "mine"})
         return refused, (await client.call_tool("standing", {})).structured_content
 
-    refused, standing = meet(agent, served.url, ladder="agent 7")
+    refused, standing = run_in_process(agent, served.url, ladder="agent 7")
     assert refused.content[0].text.startswith("ask has no argument 'ladder'; there is predictions,")
     assert (standing["released"], standing["asked"]) == (0.3, 1)
     assert [ladder.name for ladder in served.guard.status().ladders] == ["", "agent 7"]
 
 
-def test_refusals_are_listed_and_free(meet, served):
+def test_refusals_are_listed_and_free(run_in_process, served):
     columns = {"id": [0, 0, 999], "prediction": [1, None, "x"]}
 
     async def agent(client):
@@ -191,7 +191,7 @@ def test_refusals_are_listed_and_free(meet, served):
         nameless = await client.call_tool("look", {})
         return told, nameless
 
-    told, nameless = meet(agent, served.url)
+    told, nameless = run_in_process(agent, served.url)
     assert told[0].startswith("The holdout has 200 rows; the predictions have 3.")
     assert "- Not among the holdout's ids: 1 id (999)." in told[1].splitlines()
     assert "problems were found:" in told[1]
@@ -205,20 +205,20 @@ def test_refusals_are_listed_and_free(meet, served):
     assert served.guard.remaining == 10
 
 
-def test_too_much_for_a_call_is_refused_before_it_is_sent(visit, served):
+def test_too_much_for_a_call_is_refused_before_it_is_sent(run_over_stdio, served):
     async def agent(client):
         huge = await client.call_tool("ask", {"predictions": [0] * 1_000_001})
         large = await client.call_tool("ask", {"predictions": [0] * 999_999})
         alive = await client.call_tool("budget", {})
         return huge.content[0].text, large.content[0].text, alive.structured_content["used"]
 
-    huge, large, used = visit(agent, served.url)
+    huge, large, used = run_over_stdio(agent, served.url)
     assert "at most 1,000,000 values; got 1,000,001" in huge
     assert "The array holds 999999 rows" in large
     assert used == 0
 
 
-def test_the_budget_ends_and_standing_still_tells_the_winner(meet, served, labels):
+def test_the_budget_ends_and_standing_still_tells_the_winner(run_in_process, served, labels):
     async def agent(client):
         for count in range(60, 80):
             given = {"predictions": wrong(labels, count), "name": f"{count} wrong"}
@@ -229,13 +229,13 @@ def test_the_budget_ends_and_standing_still_tells_the_winner(meet, served, label
         standing = await client.call_tool("standing", {})
         return result.content[0].text, budget.structured_content, standing.structured_content
 
-    refused, budget, standing = meet(agent, served.url)
+    refused, budget, standing = run_in_process(agent, served.url)
     assert refused.endswith("report the last model that improved; standing tells which.")
     assert (budget["remaining"], budget["open"]) == (0, False)
     assert standing["winner"] == {"question": 1, "name": "60 wrong"}
 
 
-def test_many_calls_at_once(visit, served, labels):
+def test_many_calls_at_once(run_over_stdio, served, labels):
     """Twenty agents' worth of calls: every question is answered once, and the budget holds."""
 
     async def agent(client):
@@ -249,14 +249,14 @@ def test_many_calls_at_once(visit, served, labels):
                 group.start_soon(one, count)
         return found
 
-    found = visit(agent, served.url)
+    found = run_over_stdio(agent, served.url)
     reply_result = [each.structured_content for each in found if not each.is_error]
     assert sorted(each["question"] for each in reply_result) == list(range(1, 11))
     assert len(found) == 20
     assert served.guard.meter.used == 10
 
 
-def test_a_guard_that_is_restarted_is_found_again(visit, served, labels):
+def test_a_guard_that_is_restarted_is_found_again(run_over_stdio, served, labels):
     served.stop()
 
     async def agent(client):
@@ -270,7 +270,7 @@ def test_a_guard_that_is_restarted_is_found_again(visit, served, labels):
         told.append(await client.call_tool("ask", {"predictions": wrong(labels, 40)}))
         return told
 
-    tools, early, first, between, last = visit(agent, served.url)
+    tools, early, first, between, last = run_over_stdio(agent, served.url)
     assert tools == ["ask", "standing", "budget"]
     assert early.is_error
     assert between.is_error
@@ -280,19 +280,19 @@ def test_a_guard_that_is_restarted_is_found_again(visit, served, labels):
     assert last.structured_content["question"] == 2
 
 
-def test_a_closed_guard_says_so(meet, served, labels):
+def test_a_closed_guard_says_so(run_in_process, served, labels):
     served.guard.close_for_good()
 
     async def agent(client):
         asked = await client.call_tool("ask", {"predictions": wrong(labels, 50)})
         return asked.content[0].text, (await client.call_tool("budget", {})).structured_content
 
-    asked, budget = meet(agent, served.url)
+    asked, budget = run_in_process(agent, served.url)
     assert "Ask no more" in asked
     assert not budget["open"]
 
 
-def test_a_mechanism_that_tells_no_value(meet, serve, labels, tmp_path):
+def test_a_mechanism_that_tells_no_value(run_in_process, serve, labels, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "bit.db", labels, questions=5, mechanism=lb.mechanism("one_bit", step=0.02)
     )
@@ -301,7 +301,7 @@ def test_a_mechanism_that_tells_no_value(meet, serve, labels, tmp_path):
         asked = await client.call_tool("ask", {"predictions": wrong(labels, 50)})
         return asked.structured_content, await client.call_tool("standing", {})
 
-    asked, standing = meet(agent, serve(guard).url)
+    asked, standing = run_in_process(agent, serve(guard).url)
     assert (asked["released"], asked["improved"]) == (None, True)
     assert standing.structured_content["winner"]["question"] == 1
     assert "its value is not told" in standing.content[0].text

@@ -46,7 +46,7 @@ def hostile(pipe, folder):
         assert pipe.call(tool)["isError"], tool
 
 
-def test_nothing_of_the_owners_goes_over_the_pipe(pipe, serve, tmp_path):
+def test_nothing_of_the_owners_goes_over_the_pipe(open_pipe, serve, tmp_path):
     """Labels, risks, key, token and the file's path: in no answer, in no log."""
     for each in ("owner", "agent"):
         (tmp_path / each).mkdir()
@@ -59,7 +59,7 @@ def test_nothing_of_the_owners_goes_over_the_pipe(pipe, serve, tmp_path):
     )  # fmt: skip
     (tmp_path / "owner/labels.csv").write_text("label\n" + "\n".join(labels))
     served = serve(guard, token=TOKEN)
-    agent = pipe(served.url, "--folder", tmp_path / "agent", LADDERBOARD_TOKEN=TOKEN)
+    agent = open_pipe(served.url, "--folder", tmp_path / "agent", LADDERBOARD_TOKEN=TOKEN)
     agent.open()
     agent.request("tools/list", {})
     agent.answer()
@@ -79,7 +79,7 @@ def test_nothing_of_the_owners_goes_over_the_pipe(pipe, serve, tmp_path):
         assert secret not in logged, secret
 
 
-def test_two_worlds_with_the_same_releases_say_the_same_bytes(pipe, serve, tmp_path):
+def test_two_worlds_with_the_same_releases_say_the_same_bytes(open_pipe, serve, tmp_path):
     """What is not released, such as a risk, is in no byte: labels differ, the pipe does not."""
     said = []
     for world, right in enumerate((61, 59)):  # losses of 0.39 and 0.41, both 0.4 on the grid
@@ -87,7 +87,7 @@ def test_two_worlds_with_the_same_releases_say_the_same_bytes(pipe, serve, tmp_p
         place = tmp_path / f"{world}.db"
         mechanism = lb.Ladder(step=0.1)
         served = serve(lb.Holdout.create(place, labels, questions=9, mechanism=mechanism))
-        agent = pipe(served.url)
+        agent = open_pipe(served.url)
         agent.open()
         for ones in (100, 99, 97, 60):
             agent.call("ask", predictions=[1] * ones + [0] * (100 - ones), name=str(ones))
@@ -98,7 +98,7 @@ def test_two_worlds_with_the_same_releases_say_the_same_bytes(pipe, serve, tmp_p
     assert b"0.39" not in said[0]
 
 
-def test_noise_and_faults_go_to_the_log_and_not_to_the_agent(pipe, served):
+def test_noise_and_faults_go_to_the_log_and_not_to_the_agent(open_pipe, served):
     code = (
         "import sys, subprocess\n"
         "from ladderboard.adapters.mcp import _guard\n"
@@ -113,7 +113,7 @@ def test_noise_and_faults_go_to_the_log_and_not_to_the_agent(pipe, served):
         "from ladderboard.cli import main\n"
         "main()\n"
     )
-    agent = pipe(program=[sys.executable, "-c", code])
+    agent = open_pipe(program=[sys.executable, "-c", code])
     agent.open()
     told = agent.call("standing")
     assert told["isError"]
@@ -127,8 +127,8 @@ def test_noise_and_faults_go_to_the_log_and_not_to_the_agent(pipe, served):
         assert each in logged
 
 
-def test_lines_that_are_no_protocol_are_passed_over(pipe, served):
-    agent = pipe(served.url)
+def test_lines_that_are_no_protocol_are_passed_over(open_pipe, served):
+    agent = open_pipe(served.url)
     agent.open()
     for line in [b"", b"{", b"\xff\xfe\x00", b"[]", b"[" * 100_000, b'{"jsonrpc": "2.0"}', b"null"]:
         agent.send(line)
@@ -145,21 +145,21 @@ def test_lines_that_are_no_protocol_are_passed_over(pipe, served):
     assert agent.end()[0] == 0
 
 
-def test_it_ends_with_its_host(pipe, served):
+def test_it_ends_with_its_host(open_pipe, served):
     for shaken in (False, True):
-        agent = pipe(served.url)
+        agent = open_pipe(served.url)
         if shaken:
             agent.open()
         code, _, logged = agent.end()
         assert (code, logged) == (0, b"")
 
 
-def test_it_ends_with_its_host_while_a_guard_is_silent(pipe, tmp_path):
+def test_it_ends_with_its_host_while_a_guard_is_silent(open_pipe, tmp_path):
     """The question under way would wait for fifty seconds; the host need not."""
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "silent.sock"))
         silent.listen()
-        agent = pipe(f"unix:{tmp_path / 'silent.sock'}")
+        agent = open_pipe(f"unix:{tmp_path / 'silent.sock'}")
         agent.open()
         agent.request("tools/call", {"name": "budget", "arguments": {}})
         line, _ = silent.accept()  # so the question is under way
@@ -168,8 +168,8 @@ def test_it_ends_with_its_host_while_a_guard_is_silent(pipe, tmp_path):
             assert agent.process.wait(timeout=30) == 0
 
 
-def test_a_host_that_reads_no_more_is_no_fault(pipe, served):
-    agent = pipe(served.url)
+def test_a_host_that_reads_no_more_is_no_fault(open_pipe, served):
+    agent = open_pipe(served.url)
     agent.open()
     agent.process.stdout.close()
     agent.request("tools/call", {"name": "budget", "arguments": {}})
@@ -179,8 +179,8 @@ def test_a_host_that_reads_no_more_is_no_fault(pipe, served):
     assert b"Traceback" not in logged
 
 
-def test_ctrl_c_ends_it_at_once(pipe, served):
-    agent = pipe(served.url)
+def test_ctrl_c_ends_it_at_once(open_pipe, served):
+    agent = open_pipe(served.url)
     agent.open()
     agent.process.send_signal(signal.SIGINT)
     assert agent.process.wait(timeout=30) == -signal.SIGINT
@@ -216,11 +216,11 @@ def test_without_stdin_there_is_nobody_to_speak_with():
     assert "stdin is closed" in done.stderr
 
 
-def test_a_wrong_token_is_told_and_not_shown(pipe, serve, labels, tmp_path):
+def test_a_wrong_token_is_told_and_not_shown(open_pipe, serve, labels, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "guard.db", labels, questions=9, mechanism=lb.Ladder(step=0.1)
     )
-    agent = pipe(serve(guard, token=TOKEN).url, LADDERBOARD_TOKEN="another-word")  # noqa: S106
+    agent = open_pipe(serve(guard, token=TOKEN).url, LADDERBOARD_TOKEN="another-word")  # noqa: S106
     agent.open()
     told = agent.call("budget")
     assert told["isError"]

@@ -148,7 +148,7 @@ def _boards(storage, store, key_file=None):
 
 
 @pytest.fixture
-def place(request, tmp_path):
+def make_boards(request, tmp_path):
     """Give a function that makes a place for boards: a file, or a schema of a server."""
     made = []
 
@@ -170,7 +170,7 @@ def place(request, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def a_dump(tmp_path_factory):
+def moved_dump(tmp_path_factory):
     """Give the path of a dump of a board that was moved, and the key that opens it."""
     folder, key = tmp_path_factory.mktemp("dump"), SecretKey.make()
     boards = _boards(
@@ -183,7 +183,7 @@ def a_dump(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def a_backup(tmp_path_factory):
+def backup_of_two(tmp_path_factory):
     """Give a folder with a backup of the boards digits and birds, and the key that opens it."""
     folder, key = tmp_path_factory.mktemp("backup"), SecretKey.make()
     storage = SqliteStorage(folder / "boards.db", create=True)
@@ -197,10 +197,10 @@ def a_backup(tmp_path_factory):
 
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS)
-def places(request, place):
+def source_and_target(request, make_boards):
     """Give two places to move between."""
     source, key, target, other = request.param
-    return place(source, key), place(target, other)
+    return make_boards(source, key), make_boards(target, other)
 
 
 @pytest.fixture(name="make_board")

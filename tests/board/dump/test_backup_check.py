@@ -19,30 +19,30 @@ from ladderboard.ledger import SecretKey
 
 
 @pytest.fixture
-def saved(a_backup, tmp_path):
+def saved(backup_of_two, tmp_path):
     """A backup of the boards digits and birds, to be changed."""
-    return find_backup(shutil.copytree(a_backup[0], tmp_path / "saved"))
+    return find_backup(shutil.copytree(backup_of_two[0], tmp_path / "saved"))
 
 
 @pytest.fixture
-def wrong(a_backup):
+def wrong(backup_of_two):
     """Give a function that tells what the drill finds wrong, by board."""
 
     def look(backup, **more):
-        found = check_backup(backup, secret_key=a_backup[1], **more)
+        found = check_backup(backup, secret_key=backup_of_two[1], **more)
         return {each.board: each.wrong for each in found if each.wrong}
 
     return look
 
 
 @pytest.fixture
-def key(a_backup):
+def key(backup_of_two):
     """What opens it."""
-    return a_backup[1]
+    return backup_of_two[1]
 
 
-def test_the_drill_tells_what_would_be_lost(saved, key, place, make_board, open_board):
-    other = place()
+def test_the_drill_tells_what_would_be_lost(saved, key, make_boards, make_board, open_board):
+    other = make_boards()
     restore_backup(other, saved, secret_key=key)
     checked = check_backup(saved, secret_key=key)
     found = compare_with_database(saved, other.storage, checked)
@@ -58,8 +58,8 @@ def test_the_drill_tells_what_would_be_lost(saved, key, place, make_board, open_
     assert (found.lacking, found.strange) == (("fish",), ())
 
 
-def test_the_drill_knows_another_board_of_the_same_name(saved, key, place, make_board):
-    other = place()
+def test_the_drill_knows_another_board_of_the_same_name(saved, key, make_boards, make_board):
+    other = make_boards()
     make_board(other, "digits")
     found = compare_with_database(saved, other.storage, check_backup(saved, secret_key=key))
     assert found.strange == ("digits", "birds")
@@ -127,9 +127,9 @@ def test_the_drill_names_what_is_damaged(saved, wrong, damage, told):
 
 
 @pytest.mark.parametrize("damage", [_cut, _change, _swap, _swap_and_say_so, _other_head, _pipe])
-def test_nothing_is_restored_from_a_damaged_backup(saved, key, place, damage):
+def test_nothing_is_restored_from_a_damaged_backup(saved, key, make_boards, damage):
     damage(saved.path)
-    other = place()
+    other = make_boards()
     with pytest.raises(BrokenDump, match=r"Nothing was restored\. digits\.dump"):
         restore_backup(other, find_backup(saved.path), secret_key=key)
     assert other.list() == []

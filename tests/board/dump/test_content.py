@@ -26,8 +26,8 @@ KINDS += ("record",)
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
-def test_no_column_and_no_table_is_forgotten(place, kind):
-    with place(kind).storage.read_transaction("server") as view:
+def test_no_column_and_no_table_is_forgotten(make_boards, kind):
+    with make_boards(kind).storage.read_transaction("server") as view:
         for table in (BOARD, *TABLES):
             if kind == "file":
                 found = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
@@ -48,9 +48,9 @@ def test_no_column_and_no_table_is_forgotten(place, kind):
 
 
 @pytest.fixture
-def dumped(place, a_dump, tmp_path):
+def dumped(make_boards, moved_dump, tmp_path):
     """Give a function that restores a dump whose records were changed, and the target."""
-    target, (path, key) = place(), a_dump
+    target, (path, key) = make_boards(), moved_dump
 
     def restore(change=lambda records: records):
         with read_vault(path, key) as vault:
@@ -200,8 +200,8 @@ def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_
     assert mark.path.read_bytes() == before
 
 
-def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dump):
-    book = read_header(a_dump[0], secret_key=a_dump[1]).book
+def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, moved_dump):
+    book = read_header(moved_dump[0], secret_key=moved_dump[1]).book
     mark = dumped.target.high_water_mark(book)
     mark.replace(Position("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
     with pytest.raises(Conflict, match="is the mark of another board"):
@@ -210,8 +210,8 @@ def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dum
     assert dumped.target.list() == []
 
 
-def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, a_dump):
-    book = read_header(a_dump[0], secret_key=a_dump[1]).book
+def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, moved_dump):
+    book = read_header(moved_dump[0], secret_key=moved_dump[1]).book
     mark = dumped.target.high_water_mark(book)
     mark.replace(Position(book, 9, 7, "0" * 64))
     with pytest.raises(LadderboardError):
@@ -220,8 +220,8 @@ def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, a_dum
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
-def test_a_process_that_is_killed_leaves_no_board(place, a_dump, kind, monkeypatch):
-    target, (path, key) = place(kind), a_dump
+def test_a_process_that_is_killed_leaves_no_board(make_boards, moved_dump, kind, monkeypatch):
+    target, (path, key) = make_boards(kind), moved_dump
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(
@@ -237,8 +237,8 @@ def test_a_process_that_is_killed_leaves_no_board(place, a_dump, kind, monkeypat
     assert target.open("digits").book.check() > 12
 
 
-def test_no_secret_is_to_be_seen_from_outside(place, make_board, tmp_path):
-    made = make_board(source := place(key=True))
+def test_no_secret_is_to_be_seen_from_outside(make_boards, make_board, tmp_path):
+    made = make_board(source := make_boards(key=True))
     dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
     form = Path(tmp_path / "dump").read_bytes()
     for secret in (

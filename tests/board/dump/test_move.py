@@ -41,9 +41,9 @@ def rows(made):
 
 
 @pytest.fixture
-def moved(places, make_board, open_board, tmp_path):
+def moved(source_and_target, make_board, open_board, tmp_path):
     """Give a board that was moved, the same where it is now, and the head of the dump."""
-    source, target = places
+    source, target = source_and_target
     made = make_board(source)
     make_board(source, "other")
     head = dump(source, tmp_path / "dump", move=True)
@@ -105,9 +105,9 @@ def _sent(made, at, retry):
     return IncomingSubmission(made.board.scorer().read(body), 1_800_000_000, retry=retry)
 
 
-def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places):
+def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, source_and_target):
     here, _, _ = moved
-    target = places[1]
+    target = source_and_target[1]
     for name, role in (("organiser", Role.ORGANISER), ("R\u00e9d", Role.TEAM), ("Blue", Role.TEAM)):
         assert target.caller_by_token(here.tokens[name], "digits").role == role
     with pytest.raises(NotAllowed):
@@ -124,8 +124,10 @@ def test_an_invitation_is_good_on_the_other_side(moved):
         there.board.teams.register("Late", "lb_invitation_made-up")
 
 
-def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_board, tmp_path):
-    source, target = places
+def test_a_copy_stays_paused_until_a_charge_is_named(
+    source_and_target, make_board, open_board, tmp_path
+):
+    source, target = source_and_target
     made = make_board(source)
     asked = made.book.chain_state().asked
     head = dump(source, tmp_path / "dump")
@@ -155,16 +157,16 @@ def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_bo
 @pytest.mark.parametrize(
     ("status", "move"), [("closing", True), ("closed", True), ("closed", False)]
 )
-def test_a_board_that_is_over_stays_so(place, make_board, open_board, tmp_path, status, move):
-    source, target = place(), place()
+def test_a_board_that_is_over_stays_so(make_boards, make_board, open_board, tmp_path, status, move):
+    source, target = make_boards(), make_boards()
     make_board(source, status=status)
     dump(source, tmp_path / "dump", move=move)
     restore(target, tmp_path / "dump")
     assert open_board(target).status == status
 
 
-def test_a_copy_of_a_close_that_was_cut_short_waits(place, make_board, open_board, tmp_path):
-    source, target = place(), place()
+def test_a_copy_of_a_close_that_was_cut_short_waits(make_boards, make_board, open_board, tmp_path):
+    source, target = make_boards(), make_boards()
     made = make_board(source, status="closing")
     dump(source, tmp_path / "dump")
     made.board.amendments.resume(ORGANISER)  # from there it can go on,
@@ -178,9 +180,9 @@ def test_a_copy_of_a_close_that_was_cut_short_waits(place, make_board, open_boar
 
 
 def test_a_close_that_is_cut_short_spares_nobody_the_charge(
-    place, make_board, open_board, tmp_path, monkeypatch
+    make_boards, make_board, open_board, tmp_path, monkeypatch
 ):
-    source, target = place(), place()
+    source, target = make_boards(), make_boards()
     make_board(source)
     dump(source, tmp_path / "dump")
     restore(target, tmp_path / "dump")
@@ -200,16 +202,16 @@ def test_a_close_that_is_cut_short_spares_nobody_the_charge(
 
 
 @pytest.mark.parametrize("status", ["paused", "restored"])
-def test_a_board_that_moves_is_as_it_was(place, make_board, open_board, tmp_path, status):
-    source, target = place(), place()
+def test_a_board_that_moves_is_as_it_was(make_boards, make_board, open_board, tmp_path, status):
+    source, target = make_boards(), make_boards()
     make_board(source, status=status)
     dump(source, tmp_path / "dump", move=True)
     restore(target, tmp_path / "dump")
     assert open_board(target).status == status
 
 
-def test_a_board_that_has_moved_may_be_dumped_again(place, make_board, open_board, tmp_path):
-    source, target = place(), place()
+def test_a_board_that_has_moved_may_be_dumped_again(make_boards, make_board, open_board, tmp_path):
+    source, target = make_boards(), make_boards()
     make_board(source)
     head = dump(source, tmp_path / "first", move=True)
     assert dump(source, tmp_path / "second", move=True) == head
@@ -218,8 +220,8 @@ def test_a_board_that_has_moved_may_be_dumped_again(place, make_board, open_boar
     assert open_board(target).status == "open"
 
 
-def test_a_dump_that_cannot_be_written_seals_nothing(place, make_board, open_board, tmp_path):
-    source = place()
+def test_a_dump_that_cannot_be_written_seals_nothing(make_boards, make_board, open_board, tmp_path):
+    source = make_boards()
     made = make_board(source)
     (tmp_path / "dump").write_bytes(b"mine")
     with pytest.raises(InvalidState, match="there already"):
@@ -233,9 +235,9 @@ def test_a_dump_that_cannot_be_written_seals_nothing(place, make_board, open_boa
 
 
 def test_a_dump_that_fails_after_the_seal_says_what_to_do(
-    place, make_board, open_board, tmp_path, monkeypatch
+    make_boards, make_board, open_board, tmp_path, monkeypatch
 ):
-    source, target = place(), place()
+    source, target = make_boards(), make_boards()
     made = make_board(source)
     real = source.store.get
     monkeypatch.setattr(type(source.store), "get", lambda *_: _full())
@@ -243,7 +245,7 @@ def test_a_dump_that_fails_after_the_seal_says_what_to_do(
         dump(source, tmp_path / "dump", move=True)
     assert made.status == "moved"
     assert not (tmp_path / "dump").exists()
-    monkeypatch.setattr(type(source.store), "get", lambda _, place: real(place))
+    monkeypatch.setattr(type(source.store), "get", lambda _, make_boards: real(make_boards))
     dump(source, tmp_path / "dump", move=True)
     restore(target, tmp_path / "dump")
     assert open_board(target).status == "open"
@@ -253,14 +255,14 @@ def _full():
     raise OSError(28, "No space left on device")
 
 
-def test_the_file_is_its_owners_alone(place, make_board, open_board, tmp_path):
-    make_board(source := place())
+def test_the_file_is_its_owners_alone(make_boards, make_board, open_board, tmp_path):
+    make_board(source := make_boards())
     dump(source, tmp_path / "dump")
     assert stat.S_IMODE((tmp_path / "dump").stat().st_mode) == 0o600
 
 
-def test_a_passphrase_or_a_key_but_not_both(place, make_board, open_board, tmp_path):
-    source, target = place(), place()
+def test_a_passphrase_or_a_key_but_not_both(make_boards, make_board, open_board, tmp_path):
+    source, target = make_boards(), make_boards()
     make_board(source)
     both = {"passphrase": "correct horse", "public_key": KEY.public}
     for given in ({}, both):
@@ -278,8 +280,8 @@ def test_a_passphrase_or_a_key_but_not_both(place, make_board, open_board, tmp_p
     assert restore_board(target, tmp_path / "dump", secret_key=str(tmp_path / "key")) == "digits"
 
 
-def test_a_passphrase_opens_it(place, make_board, open_board, tmp_path):
-    source, target = place(), place()
+def test_a_passphrase_opens_it(make_boards, make_board, open_board, tmp_path):
+    source, target = make_boards(), make_boards()
     make_board(source)
     words = {"passphrase": "correct horse battery"}
     assert isinstance(dump_board(source, "digits", tmp_path / "dump", **words), ChainHead)
@@ -288,8 +290,8 @@ def test_a_passphrase_opens_it(place, make_board, open_board, tmp_path):
     assert restore_board(target, tmp_path / "dump", **words) == "digits"
 
 
-def test_a_board_that_is_there_is_not_restored(places, make_board, open_board, tmp_path):
-    source, target = places
+def test_a_board_that_is_there_is_not_restored(source_and_target, make_board, open_board, tmp_path):
+    source, target = source_and_target
     make_board(source)
     dump(source, tmp_path / "dump", move=True)
     restore(target, tmp_path / "dump")
@@ -300,8 +302,8 @@ def test_a_board_that_is_there_is_not_restored(places, make_board, open_board, t
     assert rows(open_board(target)) == before
 
 
-def test_a_slug_that_is_taken_is_refused(places, make_board, tmp_path):
-    source, target = places
+def test_a_slug_that_is_taken_is_refused(source_and_target, make_board, tmp_path):
+    source, target = source_and_target
     make_board(source)
     there = make_board(target)
     dump(source, tmp_path / "dump", move=True)
@@ -310,23 +312,23 @@ def test_a_slug_that_is_taken_is_refused(places, make_board, tmp_path):
     assert target.storage.books() == ["server", there.book.name]
 
 
-def everything(place, folder):
+def everything(boards, folder):
     """Return what a restore might leave behind."""
     counted = ["board", "team", "credential", "submission", "record", "upload", "entry", "mark"]
-    with place.storage.read_transaction("server") as view:
+    with boards.storage.read_transaction("server") as view:
         found = [view.query(f"SELECT count(*) FROM main.{each}") for each in counted]
     files = sorted(path.name for path in folder.glob("place-*-files/*/*/*"))
     marks = sorted(path.name for path in folder.glob("*.mark"))
-    return place.storage.books(), found, files, marks
+    return boards.storage.books(), found, files, marks
 
 
 @pytest.fixture(params=["file", "server"])
-def target(request, place):
-    return place(request.param)
+def target(request, make_boards):
+    return make_boards(request.param)
 
 
-def test_damage_is_found_and_leaves_nothing(target, a_dump, tmp_path):
-    path, key = a_dump
+def test_damage_is_found_and_leaves_nothing(target, moved_dump, tmp_path):
+    path, key = moved_dump
     before = everything(target, tmp_path)
     form = path.read_bytes()
     damaged = {"longer": form + b"x"}
@@ -342,8 +344,8 @@ def test_damage_is_found_and_leaves_nothing(target, a_dump, tmp_path):
     assert restore_board(target, path, secret_key=key) == "digits"
 
 
-def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypatch):
-    path, key = a_dump
+def test_a_failure_on_the_way_leaves_nothing(target, moved_dump, tmp_path, monkeypatch):
+    path, key = moved_dump
     before = everything(target, tmp_path)
 
     def fail(*_):
@@ -358,8 +360,8 @@ def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypat
     assert restore_board(target, path, secret_key=key) == "digits"
 
 
-def test_a_commit_without_an_answer_is_looked_up(target, a_dump, monkeypatch):
-    path, key = a_dump
+def test_a_commit_without_an_answer_is_looked_up(target, moved_dump, monkeypatch):
+    path, key = moved_dump
     held = target.storage._pool.acquire()
     target.storage._pool.release(held)
     link, real = type(held), type(held).commit
@@ -374,14 +376,14 @@ def test_a_commit_without_an_answer_is_looked_up(target, a_dump, monkeypatch):
     assert target.open("digits").book.check() > 12
 
 
-def test_a_board_that_is_not_there_is_not_dumped(place, tmp_path):
+def test_a_board_that_is_not_there_is_not_dumped(make_boards, tmp_path):
     with pytest.raises(NotFound):
-        dump(place(), tmp_path / "dump")
+        dump(make_boards(), tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
 
 
-def test_the_restored_book_has_its_mark(place, make_board, open_board, tmp_path):
-    source, target = place(), place()
+def test_the_restored_book_has_its_mark(make_boards, make_board, open_board, tmp_path):
+    source, target = make_boards(), make_boards()
     make_board(source)
     dump(source, tmp_path / "dump")
     restore(target, tmp_path / "dump")

@@ -11,9 +11,9 @@ KEY = SecretKey.make()
 
 
 def test_the_close_of_a_restored_board_locks_selections(
-    place, make_board, open_board, tmp_path, monkeypatch
+    make_boards, make_board, open_board, tmp_path, monkeypatch
 ):
-    source, target = place(), place()
+    source, target = make_boards(), make_boards()
     make_board(source)
     dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
     restore_board(target, tmp_path / "dump", secret_key=KEY)

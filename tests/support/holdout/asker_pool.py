@@ -25,16 +25,16 @@ class AskerPool:
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
-    def start(self, guarded, writer=0, count=60, *, traced=False, shared=True):
+    def start(self, known_guard, writer=0, count=60, *, traced=False, shared=True):
         """Start an asker of a guard; return its process id."""
         arguments = {
-            "path": str(guarded.path),
-            "key_file": guarded.key_file and str(guarded.key_file),
-            "run": guarded.run,
-            "n": guarded.n,
+            "path": str(known_guard.path),
+            "key_file": known_guard.key_file and str(known_guard.key_file),
+            "run": known_guard.run,
+            "n": known_guard.n,
             "writer": writer,
             "count": count,
-            "log": str(guarded.path.with_suffix(".log")),
+            "log": str(known_guard.path.with_suffix(".log")),
             "traced": traced,
             "shared": shared,
         }
