@@ -103,9 +103,9 @@ def test_both_verifiers_count_ladders(tmp_path):
     guard.ladder("three").ask(wrong(40))
     guard.close_for_good()
     guard.reveal(tmp_path / "bundle", labels=True)
-    with pytest.raises(BrokenLedger, match=r"[Ee]ntry 7.*a ladder more than were declared"):
+    with pytest.raises(BrokenLedger, match=r"[Ee]ntry 7.*ladder.*than were declared"):
         verify_bundle(tmp_path / "bundle")
     command = [sys.executable, PROGRAM, tmp_path / "bundle"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode
-    assert "entry 7: it is asked on a ladder more than were declared" in done.stdout + done.stderr
+    assert "entry 7: it is asked on ladder.*than were declared" in done.stdout + done.stderr

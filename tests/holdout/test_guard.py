@@ -158,7 +158,7 @@ def test_a_mechanism_and_a_loss_of_ones_own(path):
     assert again.remaining == 19
     with pytest.raises(InvalidSetting, match="another loss"):
         lb.Holdout.open(path, mechanism=Own(step=0.02), loss="zero_one")
-    with pytest.raises(InvalidSetting, match="no name it can be imported by"):
+    with pytest.raises(InvalidSetting, match="cannot be imported by name"):
         create(path.with_name("b.db"), loss=lambda labels, predictions: labels != predictions)
 
 

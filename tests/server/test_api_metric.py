@@ -39,9 +39,9 @@ def test_a_board_speaks_of_its_metric_everywhere(empty_server, loss, shown, tmp_
     (receipt,) = read_receipts(tmp_path / "answer.json")
     lines = live_server.call("GET", "/boards/first/ledger").content.splitlines()
     entry = json.loads(lines[told["entry"]])
-    receipt.match(told["entry"], entry)
+    receipt.check_entry(told["entry"], entry)
     with pytest.raises(BrokenLedger):
-        replace(receipt, answer={**told, "loss": inside / 2}).match(told["entry"], entry)
+        replace(receipt, answer={**told, "loss": inside / 2}).check_entry(told["entry"], entry)
 
     board = live_server.call("GET", "/boards/first").json()
     assert (board["best"]["released"], board["best"]["loss"]) == (told["released"], inside)

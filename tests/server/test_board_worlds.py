@@ -87,10 +87,10 @@ def leak_a_header(monkeypatch, ear):
 
 
 def leak_a_reason(monkeypatch, ear):
-    reason = _submissions._reason
+    reason = _submissions._format_reason
     monkeypatch.setattr(
         _submissions,
-        "_reason",
+        "_format_reason",
         lambda *what: reason(*what) + (" Well done!" if ear.risk < 0.3 else ""),
     )
 

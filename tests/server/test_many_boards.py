@@ -51,7 +51,7 @@ def test_a_cursor_that_is_none_is_refused(live_server, cursor):
 
 
 def test_the_client_reads_all_pages(live_server, boards, monkeypatch):
-    monkeypatch.setattr(requests, "_BOARDS", 3)
+    monkeypatch.setattr(requests, "_BOARDS_PAGE_SIZE", 3)
     with Client(url=live_server.url) as client:
         assert [each.slug for each in client.boards()] == boards
 

@@ -272,10 +272,10 @@ def test_a_file_that_explodes_is_refused():
 
 SERVER = """
 import asyncio, sys
-from ladderboard.server._sandbox._pool import Parsers
+from ladderboard.server._sandbox._pool import ParserPool
 
 async def main():
-    async with Parsers(2) as parsers:
+    async with ParserPool(2) as parsers:
         while len(parsers._parsers) < 2:
             await asyncio.sleep(0.01)
         print(*(each.pid for each in parsers._parsers), flush=True)

@@ -19,6 +19,7 @@ GIVEN |= {"MKL_NUM_THREADS", "NUMBA_NUM_THREADS"}
 NONE = {
     "AF_UNIX",
     "COMMANDLINE",
+    "FIRST_COMPLETED",
     "GET",
     "POST",
 }  # other words, in files that look at the environment

@@ -12,13 +12,13 @@ from ladderboard.server._process._spawn import worker_spec_from_env
 TAKES = """
 import os, socket
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._process._listener import listen_given
+from ladderboard.server._process._listener import listen_on_inherited_socket
 
 def given(made, count="1", pid=None):
     os.dup2(made.fileno(), 3)
     os.environ.update(LISTEN_FDS=count, LISTEN_PID=str(pid or os.getpid()), LISTEN_FDNAMES="web")
     try:
-        found = listen_given()
+        found = listen_on_inherited_socket()
     except InvalidSetting as error:
         return str(error)
     finally:

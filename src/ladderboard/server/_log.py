@@ -59,7 +59,8 @@ class ServerLog:
 def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> str:
     r"""Return a line for a terminal, empty for what goes well: a new token stays in sight.
 
-    >>> _for_people(datetime(2026, 11, 16, 14, 5, tzinfo=UTC), "worker", {"state": "ended"})
+    >>> now = datetime(2026, 11, 16, 14, 5, tzinfo=UTC)
+    >>> _format_for_terminal(now, "worker", {"state": "ended"})
     '14:05:00 UTC worker: state ended\n'
     """
     if event in {"start", "stop"} or (event == "request" and fields.get("status", 500) < 500):

@@ -97,11 +97,11 @@ class RateLimiter:
     """A rate for each of many; who was not seen for longest is forgotten first.
 
     >>> now = iter([0.0, 0.0, 0.0, 0.0, 1.0, 60.0]).__next__
-    >>> bucket = Bucket(Rate(1, 60.0), "Wait.", now)
-    >>> bucket.wait("a")
+    >>> bucket = RateLimiter(Rate(1, 60.0), "Wait.", now)
+    >>> bucket.seconds_to_wait("a")
     0
     >>> bucket.record("a")
-    >>> bucket.wait("a"), bucket.wait("a"), bucket.wait("a")
+    >>> bucket.seconds_to_wait("a"), bucket.seconds_to_wait("a"), bucket.seconds_to_wait("a")
     (60, 59, 0)
     """
 
@@ -142,10 +142,10 @@ class AddressLimit:
 
     Trusted proxies, this machine and Unix sockets are not counted: behind them may be anybody.
 
-    >>> limit = AddressLimit(100, "10.0.0.0/24")
-    >>> limit.key_of(("203.0.113.5", 40000)), limit.key_of(("2001:db8:1:2:3:4:5:6", 40000, 0, 0))
+    >>> key = AddressLimit(100, "10.0.0.0/24").key_for_peer
+    >>> key(("203.0.113.5", 40000)), key(("2001:db8:1:2:3:4:5:6", 40000, 0, 0))
     ('203.0.113.5', '2001:db8:1:2::/64')
-    >>> limit.key_of(("10.0.0.7", 40000)), limit.key_of(("127.0.0.1", 40000)), limit.key_of("")
+    >>> key(("10.0.0.7", 40000)), key(("127.0.0.1", 40000)), key("")
     (None, None, None)
     """
 
@@ -250,7 +250,7 @@ def client_address(request: Request) -> str:
 def group_address(host: str) -> str:
     """Return an address, of IPv6 the part that one customer has.
 
-    >>> fold_address("::ffff:203.0.113.5")
+    >>> group_address("::ffff:203.0.113.5")
     '203.0.113.5'
     """
     try:

@@ -186,7 +186,7 @@ def test_what_is_no_log(tmp_path):
         read_log(cut)
     with pytest.raises(InvalidSetting, match=r"no file .*missing\.eval"):
         read_log(tmp_path / "missing.eval")
-    with pytest.raises(InvalidSetting, match=r"is a folder; give one .*There is 'cut\.json'"):
+    with pytest.raises(InvalidSetting, match=r"is a folder; give .*It contains 'cut\.json'"):
         read_log(tmp_path)
 
 

@@ -191,7 +191,7 @@ def test_what_is_no_samples_file(tmp_path, line):
 
 
 def test_a_folder_is_not_a_file(folder):
-    with pytest.raises(InvalidSetting, match=r"is a folder; give one .*There is 'samples_sums_2"):
+    with pytest.raises(InvalidSetting, match=r"is a folder; give .*It contains 'samples_sums_2"):
         read_samples(folder)
     with pytest.raises(InvalidSetting, match="There is no file"):
         read_samples(folder / "samples_other.jsonl")

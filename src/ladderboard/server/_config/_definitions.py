@@ -473,7 +473,7 @@ VARIABLES: tuple[Variable, ...] = (
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for every variable that looks like one of ours and is none.
 
-    >>> strangers({"LADDERBOARD_SERVE_PROT": "80", "PATH": "/bin"})
+    >>> unknown_variables({"LADDERBOARD_SERVE_PROT": "80", "PATH": "/bin"})
     ['LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?']
     """
     known = [each.variable for each in SETTINGS.values()]

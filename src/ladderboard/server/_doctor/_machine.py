@@ -315,7 +315,7 @@ def _files(folder: Path) -> int:
 def _format_size(size: float) -> str:
     """Return a size for people.
 
-    >>> _shown_size(5 * 2**30), _shown_size(12345678)
+    >>> _format_size(5 * 2**30), _format_size(12345678)
     ('5.0 GiB', '11.8 MiB')
     """
     for unit in ("bytes", "KiB", "MiB", "GiB"):

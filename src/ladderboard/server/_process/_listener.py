@@ -51,7 +51,7 @@ class Listener:
 def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     """Return a listener on a port of this machine that no other machine can reach.
 
-    >>> listen_on_port("0.0.0.0")
+    >>> listen_on_loopback("0.0.0.0")
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
@@ -79,7 +79,7 @@ def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
 def listen_on_address(host: str = "127.0.0.1", port: int = 8000) -> Listener:
     """Return a listener on a port that other machines can reach, too, if the address says so.
 
-    >>> listen_anywhere("example.org")
+    >>> listen_on_address("example.org")
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: host must be an address of this machine, such as 127.0.0.1,
