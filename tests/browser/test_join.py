@@ -63,7 +63,7 @@ def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, live_s
     assert "Welcome, Beta" in newcomer.text()
     third.page.get_by_label("Your team's name").fill("Gamma")
     third.page.get_by_role("button", name="Join").click()
-    assert "All 2 places on this board are taken" in third.text("[role=alert]")
+    assert "it has 2 teams" in third.text("[role=alert]")
     assert "The board is full" in third.text()
 
 
