@@ -11,7 +11,7 @@ import os
 import sys
 
 import ladderboard as lb
-from ladderboard.adapters.evalai import Phase, Worker, on_ladders
+from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
 
 
 def main(place: str, phase: str, split: str) -> None:
@@ -19,7 +19,7 @@ def main(place: str, phase: str, split: str) -> None:
     served = place.startswith(("http://", "https://", "unix:"))
     guard = lb.Holdout.connect(place) if served else lb.Holdout.open(place)
     worker = Worker(
-        {int(phase): Phase(split, on_ladders(guard))},
+        {int(phase): ChallengePhase(split, on_ladders(guard))},
         challenge=int(os.environ["CHALLENGE_PK"]),
         queue=os.environ["QUEUE_NAME"],
         token=os.environ["AUTH_TOKEN"],

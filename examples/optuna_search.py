@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score, train_test_split
 from sklearn.svm import SVC
 
 import ladderboard as lb
-from ladderboard.adapters.optuna import guarded, judged, winner
+from ladderboard.adapters.optuna import guard_objective, judged_trials, winning_trial
 
 X, y = load_digits(return_X_y=True)
 X, X_holdout, y, labels = train_test_split(X, y, train_size=400, random_state=0)
@@ -29,11 +29,11 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
 with tempfile.TemporaryDirectory() as folder:
     guard = lb.Holdout.create(Path(folder) / "guard.db", labels, questions=20)
-    study.optimize(guarded(objective, guard), n_trials=30)
+    study.optimize(guard_objective(objective, guard), n_trials=30)
     guard.close()
 
 print("trial  own error  question  improved  released")
-for row in judged(study):
-    won = "  the winner" if row["trial"] == winner(study).number else ""
+for row in judged_trials(study):
+    won = "  the winner" if row["trial"] == winning_trial(study).number else ""
     said = f"{row['question']:8}  {row['improved']!s:>8}  {row['released']:8.3f}"
     print(f"{row['trial']:5}  {row['value']:9.3f}  {said}{won}")

@@ -16,8 +16,8 @@ NEEDS: dict[str, tuple[str, str, str]] = {
     "inspect": ("inspect_ai", "inspect", "inspect.read_log('log.eval')"),
     "lightgbm": ("lightgbm", "lightgbm", ""),
     "lightning": ("lightning", "lightning", ""),
-    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
-    "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
+    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_toolset('unix:guard.sock'))"),
+    "optuna": ("optuna", "optuna", "optuna.guard_objective(None, None)"),
     "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
     "xgboost": ("xgboost", "xgboost", ""),
 }

@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 
 import ladderboard as lb
-from ladderboard.adapters.optuna import guarded, judged, winner
+from ladderboard.adapters.optuna import guard_objective, judged_trials, winning_trial
 from ladderboard.client import Client
 from ladderboard.files import read_holdout
 
@@ -63,10 +63,10 @@ def test_a_study_goes_on_while_a_board_takes_no_questions(empty_server):
             live_server.clock.now += 86_400 * (trial.number == 2)
             return (0.5, 0.4, 0.3)[trial.number], wrong((80, 70, 60)[trial.number])
 
-        study.optimize(guarded(objective, client.guard(live_server.slug)), n_trials=3)
+        study.optimize(guard_objective(objective, client.guard(live_server.slug)), n_trials=3)
     assert [each.state.name for each in study.trials] == ["COMPLETE"] * 3
-    assert [row["trial"] for row in judged(study)] == [0, 2]
-    assert winner(study).number == 2
+    assert [row["trial"] for row in judged_trials(study)] == [0, 2]
+    assert winning_trial(study).number == 2
 
 
 def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_server, client):

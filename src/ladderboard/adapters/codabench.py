@@ -47,7 +47,7 @@ _METADATA = "metadata"
 
 
 @dataclass(frozen=True)
-class Settings:
+class BridgeSettings:
     """The guard or board to ask; the keys of ``ladderboard.json`` in the reference data.
 
     Parameters
@@ -103,7 +103,7 @@ class Settings:
             raise InvalidSetting("A board needs teams: an evaluator submits in a team's name.")
 
     @classmethod
-    def read(cls, path: Path) -> Settings:
+    def read(cls, path: Path) -> BridgeSettings:
         """Read the file; unknown keys are refused."""
         try:
             document = json.loads(path.read_bytes())
@@ -130,7 +130,7 @@ def score(input_folder: Path | str, output: Path | str) -> int:
     output.mkdir(parents=True, exist_ok=True)
     (output / "scores.json").unlink(missing_ok=True)
     try:
-        settings = Settings.read(source / "ref" / SETTINGS)
+        settings = BridgeSettings.read(source / "ref" / SETTINGS)
     except InvalidSetting as error:  # its message repeats no setting
         return _fail(f"For the organiser: {error}", 2)
     try:
@@ -157,7 +157,7 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _ask(settings: Settings, folder: Path) -> Reply:
+def _ask(settings: BridgeSettings, folder: Path) -> Reply:
     team = _team(settings, folder)
     file = _predictions(settings, folder)
     if settings.guard is not None:
@@ -169,7 +169,7 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     return _ask_board(settings, team, file)
 
 
-def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
+def _ask_board(settings: BridgeSettings, team: str, file: Path) -> Reply:
     from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
     server, slug = _parse_board(settings.board)
@@ -186,7 +186,7 @@ def _parse_board(board: str | None) -> tuple[str | None, str]:
         return None, ""
 
 
-def _team(settings: Settings, folder: Path) -> str:
+def _team(settings: BridgeSettings, folder: Path) -> str:
     """Return a submission's ladder or team id; empty if all share one ladder."""
     if not settings.teams:
         return ""
@@ -204,7 +204,7 @@ def _team(settings: Settings, folder: Path) -> str:
     return matches[0]
 
 
-def _predictions(settings: Settings, folder: Path) -> Path:
+def _predictions(settings: BridgeSettings, folder: Path) -> Path:
     """Return the predictions file; links are ignored, as they may lead to the reference data."""
     plain = sorted(
         path

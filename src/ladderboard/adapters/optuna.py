@@ -1,9 +1,9 @@
-"""Optuna: a study goes by its own score, and the guard judges the trials that set a record.
+"""Optuna: a study optimises its own score, and the guard judges the trials that set a record.
 
-Optuna changes no trial that has finished, so a callback, which comes after that, can write nothing
-on it. :func:`guarded` wraps the objective instead: it asks while the trial still runs, and what was
-said becomes attributes of the trial. Where an objective must stay as it is, :class:`GuardCallback`
-asks afterwards, and writes on the study.
+Optuna does not change finished trials, so a callback cannot add attributes to one.
+:func:`guard_objective` wraps the objective instead: it asks while the trial still runs and stores
+the reply as attributes of the trial. If an objective cannot be changed, :class:`GuardCallback` asks
+after the trial and stores the reply on the study.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout import Guard
 
-_STUDY_KEY = "guard:trial:"  # and a number: what was said about a trial after it had finished
+_STUDY_KEY = "guard:trial:"  # and the trial's number: the reply about a finished trial
 _ATTRIBUTES = ("bound", "released", "remaining", "ladder", "order", "improved", "question")
 _BOUND_FIELDS = ("low", "high", "beta", "differences")
 
 
-def guarded(
+def guard_objective(
     objective: Callable[[Trial], tuple[float, Any]], guard: Guard, *, min_delta: float = 0.0
 ) -> Callable[[Trial], float]:
     """Return the objective for ``study.optimize``: it asks the guard when a trial sets a record.
 
-    What was said becomes attributes of the trial: ``question``, ``improved``, ``released``,
-    ``bound``, ``remaining``, ``ladder``, and ``order``, which is the question's number, or on a
-    board the submission's. The study stops when the budget is spent.
+    The reply becomes attributes of the trial: ``question``, ``improved``, ``released``, ``bound``,
+    ``remaining``, ``ladder``, and ``order``, which is the number of the question, or of the
+    submission on a board. The study stops when the budget is spent.
 
     Parameters
     ----------
     objective
-        Returns its value, on validation data of your own, and the model's predictions for the
-        holdout; they may be a function that makes them, called for records only.
+        Returns its value on your own validation data, and the model's predictions for the holdout,
+        or a function that returns them, which is called for records only.
     guard
-        What is asked. Each process of a study opens or connects to the same one.
+        The guard to ask. Each process of a study opens or connects to the same one.
     min_delta
-        By how much more than this a value must beat the study's best to be asked about.
+        A value must beat the study's best by more than this to be asked about.
     """
     return _GuardedObjective(objective, guard, min_delta)
 
 
 class _StudyJudge:
-    """Knows a record of a study when it sees one, asks about it, and ends what has no budget."""
+    """Asks about the trials that set a record, and stops the study when the budget is spent."""
 
     def __init__(self, guard: Guard, min_delta: float) -> None:
         import_library("optuna", extra="optuna")
@@ -62,27 +62,27 @@ class _StudyJudge:
         self._judges: dict[str, Judge] = {}
 
     def _judge(self, study: Study) -> Judge:
-        """Return the judge of this process for a study; the study's trials are everybody's."""
+        """Return this process's judge for a study; other processes may add trials to the study."""
         if len(study.directions) != 1:
             raise InvalidSetting(
                 f"A guard judges the records of one score; this study has {len(study.directions)} "
                 "objectives. Ask about the models you choose with ladderboard.Judge."
             )
         mode: Any = "max" if study.direction.name == "MAXIMIZE" else "min"
-        made = Judge(self._guard, mode=mode, min_delta=self._min_delta)
-        return self._judges.setdefault(study.study_name, made)
+        judge = Judge(self._guard, mode=mode, min_delta=self._min_delta)
+        return self._judges.setdefault(study.study_name, judge)
 
     def _consider(
         self, study: Study, trial: Trial | FrozenTrial, value: float, predictions: Any
     ) -> dict[str, Any] | None:
-        """Ask if no other trial of any process is as good; return what to write down."""
+        """Ask if no other trial of any process is as good; return the attributes to store."""
         judge = self._judge(study)
         gain = _margin_over_others(study, trial, value)
         verdict = None
         if gain > self._min_delta and _is_feasible(trial):
             verdict = judge.consider(value, predictions, name=trial.number)
         if judge.spent or _is_exhausted(self._guard):
-            with suppress(RuntimeError):  # asked and told by hand: there is no loop to end
+            with suppress(RuntimeError):  # with study.ask and study.tell there is no loop to stop
                 study.stop()
         return None if verdict is None else _verdict_attributes(verdict)
 
@@ -93,7 +93,7 @@ class _GuardedObjective(_StudyJudge):
         self._objective = objective
 
     def __call__(self, trial: Trial) -> float:
-        self._judge(trial.study)  # before any work: whether this study can be judged
+        self._judge(trial.study)  # refuses a study that cannot be judged before any training
         returned = self._objective(trial)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise InvalidSetting(
@@ -102,30 +102,30 @@ class _GuardedObjective(_StudyJudge):
                 f"This one returned {type(returned).__name__}."
             )
         value, predictions = returned
-        if value is not None:  # Optuna has words of its own for that
-            said = self._consider(trial.study, trial, float(value), predictions)
-            for name, each in (said or {}).items():
-                trial.set_user_attr(name, each)
+        if value is not None:  # Optuna reports None itself
+            attributes = self._consider(trial.study, trial, float(value), predictions)
+            for name, attribute in (attributes or {}).items():
+                trial.set_user_attr(name, attribute)
         return value
 
 
 class GuardCallback(_StudyJudge):
     """A callback for ``study.optimize`` that asks about a trial that has set a record.
 
-    For an objective that cannot be changed; otherwise use :func:`guarded`. Finished trials take no
-    attributes, so what was said is written on the study, under ``guard:trial:NUMBER``. The study
-    stops when the budget is spent.
+    For an objective that cannot be changed; otherwise use :func:`guard_objective`. Finished trials
+    cannot get attributes, so the reply is stored on the study, under ``guard:trial:NUMBER``. The
+    study stops when the budget is spent.
 
     Parameters
     ----------
     guard
-        What is asked. Each process of a study opens or connects to the same one.
+        The guard to ask. Each process of a study opens or connects to the same one.
     predictions
         A function of the study and the finished trial that returns the model's predictions for the
-        holdout: made anew from the trial's parameters, or kept by the objective. Called for records
-        only.
+        holdout, from a model trained again with the trial's parameters or saved by the objective.
+        Called for records only.
     min_delta
-        By how much more than this a value must beat the other trials to be asked about.
+        A value must beat the other trials by more than this to be asked about.
     """
 
     def __init__(
@@ -143,35 +143,38 @@ class GuardCallback(_StudyJudge):
         self._judge(study)
         if trial.state.name != "COMPLETE" or trial.value is None:
             return
-        said = self._consider(study, trial, trial.value, lambda: self._predictions(study, trial))
-        if said is not None:
-            study.set_user_attr(f"{_STUDY_KEY}{trial.number}", said)
+        attributes = self._consider(
+            study, trial, trial.value, lambda: self._predictions(study, trial)
+        )
+        if attributes is not None:
+            study.set_user_attr(f"{_STUDY_KEY}{trial.number}", attributes)
 
 
-def judged(study: Study) -> list[dict[str, Any]]:
-    """Return what the guard said about trials, a row each, in the order of the questions.
+def judged_trials(study: Study) -> list[dict[str, Any]]:
+    """Return a row for each trial that the guard judged, in the order of the questions.
 
-    A row has ``trial``, ``value`` and the attributes; trials of all processes are in it.
+    A row has ``trial``, ``value`` and the attributes of the reply. Trials of all processes are
+    included.
     """
-    afterwards = study.user_attrs
+    study_attributes = study.user_attrs
     rows = []
     for trial in study.get_trials(deepcopy=False):
-        said = afterwards.get(f"{_STUDY_KEY}{trial.number}", trial.user_attrs)
-        # The question is written last: what a process that died left half done counts for nothing.
-        if "improved" in said and isinstance(said.get("order"), int) and "question" in said:
+        reply = study_attributes.get(f"{_STUDY_KEY}{trial.number}", trial.user_attrs)
+        # "question" is written last, so the partial attributes of a killed process are ignored.
+        if "improved" in reply and isinstance(reply.get("order"), int) and "question" in reply:
             value = trial.value if trial.state.name == "COMPLETE" else None
-            told = {name: said.get(name) for name in _ATTRIBUTES}
-            rows.append({"trial": trial.number, "value": value, **told})
+            attributes = {name: reply.get(name) for name in _ATTRIBUTES}
+            rows.append({"trial": trial.number, "value": value, **attributes})
     return sorted(rows, key=lambda row: (row["order"], row["trial"]))
 
 
-def winner(study: Study) -> FrozenTrial | None:
+def winning_trial(study: Study) -> FrozenTrial | None:
     """Return the trial to take: of those that improved, the one that was asked about last.
 
-    Whatever the order in which trials began, finished or were written, and whoever asked. None if
-    no trial improved.
+    It does not depend on the order in which trials began or finished, or on which process asked.
+    None if no trial improved.
     """
-    rows = [row for row in judged(study) if row["improved"]]
+    rows = [row for row in judged_trials(study) if row["improved"]]
     ladders = {row["ladder"] for row in rows}
     if len(ladders) > 1:
         raise InvalidSetting(
@@ -180,19 +183,19 @@ def winner(study: Study) -> FrozenTrial | None:
         )
     if not rows:
         return None
-    # The same predictions again have the number of the question that was asked: the first is it.
+    # Equal predictions share the number of one question; the first trial with them asked it.
     last = max(rows, key=lambda row: (row["order"], row["value"] is not None, -row["trial"]))
     return next(trial for trial in study.trials if trial.number == last["trial"])
 
 
 def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
-    """Return what is kept of a reply: JSON, and the question last."""
+    """Return the attributes to store of a reply, as JSON values and with the question last."""
     reply = verdict.reply
-    found: Any = reply.bound  # a board may keep it back, and says it in its metric
-    bound: Certificate | None = getattr(found, "loss", found)
-    said = {} if bound is None else bound.describe()
+    reply_bound: Any = reply.bound  # a board states it in its metric, or withholds it
+    bound: Certificate | None = getattr(reply_bound, "loss", reply_bound)
+    description = {} if bound is None else bound.describe()
     return {
-        "bound": {name: said[name] for name in _BOUND_FIELDS} if said else None,
+        "bound": {name: description[name] for name in _BOUND_FIELDS} if description else None,
         "released": reply.loss,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
@@ -217,13 +220,13 @@ def _margin_over_others(study: Study, trial: Trial | FrozenTrial, value: float) 
 
 
 def _is_feasible(trial: Trial | FrozenTrial) -> bool:
-    """Return whether a trial keeps its constraints; before Optuna 5 it does not say."""
-    return all(each <= 0 for each in getattr(trial, "constraints", {}).values())
+    """Return whether a trial keeps its constraints; True before Optuna 5, which added them."""
+    return all(violation <= 0 for violation in getattr(trial, "constraints", {}).values())
 
 
 def _is_exhausted(guard: Guard) -> bool:
-    """Return whether others have spent what there was; a guard that is away may still have it."""
-    if not hasattr(type(guard), "meter"):  # a board's: what remains today says nothing of tomorrow
+    """Return whether no question is left; False if the guard cannot be reached."""
+    if not hasattr(type(guard), "meter"):  # a board, where more questions may be allowed tomorrow
         return False
     with suppress(LadderboardError):
         return getattr(guard, "remaining", None) == 0

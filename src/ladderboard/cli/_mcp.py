@@ -41,15 +41,15 @@ def mcp(
 
     Exit codes: 0 the host closed the connection; 2 invalid arguments.
     """
-    from ladderboard.adapters.mcp import open_desk, serve  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.adapters.mcp import open_toolset, serve  # noqa: PLC0415 - keeps --help fast
 
-    desk = open_desk(target, folder=folder, ladder=ladder)
+    toolset = open_toolset(target, folder=folder, ladder=ladder)
     if sys.stdin is None:
         raise InvalidSetting("stdin is closed; an agent's host talks to this command on stdin.")
     if sys.stdin.isatty():
         echo_err("This command is for an agent's host, not for people; Ctrl-C ends it.")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread reads stdin, and would not end
-    serve(desk)
+    serve(toolset)
     # A thread may still wait for an answer that has no reader left.
     sys.stderr.flush()
     os._exit(0)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import ladderboard as lb
-from ladderboard.adapters.codabench import Settings, score
+from ladderboard.adapters.codabench import BridgeSettings, score
 from ladderboard.client import Client
 from ladderboard.errors import InvalidSetting
 from support.adapters.codabench_worker import BUNDLE, CodabenchWorker, can_isolate, pack_zip
@@ -216,7 +216,7 @@ def test_a_token_is_sent_and_not_shown(serve, tmp_path, guard, pack, predict):
         assert ran.status == status
         assert token not in repr(ran)
         assert url not in repr(ran)
-    assert "guards-own-token" not in repr(Settings(guard=url, token="guards-own-token"))  # noqa: S106
+    assert "guards-own-token" not in repr(BridgeSettings(guard=url, token="guards-own-token"))  # noqa: S106
 
 
 def test_a_socket_in_the_workers_data_folder_will_do(serve, tmp_path, guard, pack, predict):
@@ -335,7 +335,7 @@ def test_nobody_scores_itself(here, live_server, serve, guard_of_scores, scores,
 )
 def test_settings_that_cannot_be_used(settings, said):
     with pytest.raises(InvalidSetting, match=said):
-        Settings(**settings)
+        BridgeSettings(**settings)
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"gaurd": "https://a"}'])
@@ -364,6 +364,6 @@ def test_the_bundle_holds_together():
     assert phase["accepts_only_result_submissions"]
     settings = json.loads((bundle / "reference_data/ladderboard.json").read_text())
     with pytest.raises(InvalidSetting, match="16 characters"):  # until the words are replaced
-        Settings(**settings)
-    assert Settings(**{**settings, "teams": WORDS}).guard == "unix:/app/data/guard/guard.sock"
+        BridgeSettings(**settings)
+    assert BridgeSettings(**{**settings, "teams": WORDS}).guard == "unix:/app/data/guard/guard.sock"
     assert not [path for path in Path(bundle).rglob("*") if path.suffix in {".db", ".key"}]

@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters.evalai import Phase, Worker, on_ladders
+from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
 from ladderboard.errors import GuardUnreachable, InvalidSetting, ServerUnreachable
 from support.adapters.evalai_server import CHALLENGE, QUEUE, SPLIT, TOKEN
 
@@ -119,7 +119,7 @@ def test_nobody_scores_itself(evalai, make_worker, guard_of_scores, scores, serv
 
 def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
     evalai.submit(5, predict(10))
-    done = make_worker(most_bytes=1000).drain()
+    done = make_worker(max_bytes=1000).drain()
     assert done[0].message == "The file is larger than 1,000 bytes, the maximum."
     assert (statuses(evalai), guard.remaining) == (["failed"], 20)
 
@@ -219,7 +219,10 @@ def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, 
 
 def test_phases_have_guards_of_their_own(evalai, guard, predict, tmp_path):
     second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7, ladders=2)
-    phases = {34: Phase(SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
+    phases = {
+        34: ChallengePhase(SPLIT, on_ladders(guard)),
+        35: ChallengePhase("other", on_ladders(second)),
+    }
     worker = Worker(phases, challenge=CHALLENGE, queue=QUEUE, token=TOKEN, server=evalai.url)
     evalai.submit(5, predict(96))
     evalai.submit(5, predict(96))
@@ -338,7 +341,7 @@ def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
         ({"challenge": 0}, "challenge must be"),
         ({"labels": {"risk": "Risk"}}, "labels must be"),
         ({"name": "Me"}, "lower case"),
-        ({"most_bytes": 0}, "most_bytes must be"),
+        ({"max_bytes": 0}, "max_bytes must be"),
     ],
 )
 def test_settings_that_cannot_be_used(make_worker, how, said):

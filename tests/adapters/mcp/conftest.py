@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import ladderboard as lb
-from ladderboard.adapters.mcp import make_server, open_desk
+from ladderboard.adapters.mcp import make_server, open_toolset
 from ladderboard.server import listen_on_unix_socket
 from support.server.guard_server import GuardServer
 
@@ -104,9 +104,9 @@ def run_in_process():
 
     def run(agent, target, **how):
         async def main():
-            desk = open_desk(target, **how)
-            with anyio.fail_after(120), contextlib.closing(desk):
-                async with Client(make_server(desk)) as client:
+            toolset = open_toolset(target, **how)
+            with anyio.fail_after(120), contextlib.closing(toolset):
+                async with Client(make_server(toolset)) as client:
                     return await agent(client)
 
         return anyio.run(main)

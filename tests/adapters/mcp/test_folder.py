@@ -93,7 +93,7 @@ def test_a_folder_swapped_again_and_again_never_leads_out(place, tmp_path):
 def test_a_file_has_so_many_bytes_at_most(place):
     (place / "large.csv").write_bytes(b"x" * 101)
     (place / "fits.csv").write_bytes(b"x" * 100)
-    folder = Folder(place, most_bytes=100)
+    folder = Folder(place, max_bytes=100)
     assert len(folder.read("fits.csv").getvalue()) == 100
     with pytest.raises(InvalidPredictions, match="at most 100 bytes"):
         folder.read("large.csv")

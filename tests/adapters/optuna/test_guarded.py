@@ -5,7 +5,7 @@ import optuna
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters.optuna import GuardCallback, guarded, judged, winner
+from ladderboard.adapters.optuna import GuardCallback, guard_objective, judged_trials, winning_trial
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 
 N = 1000
@@ -46,8 +46,8 @@ def play(values):
 
 
 def run(study, guard, values, **how):
-    study.optimize(guarded(play(values), guard, **how), n_trials=len(values))
-    return [row["trial"] for row in judged(study)]
+    study.optimize(guard_objective(play(values), guard, **how), n_trials=len(values))
+    return [row["trial"] for row in judged_trials(study)]
 
 
 def test_records_are_asked_about_and_written_on_the_trial(guard):
@@ -70,8 +70,8 @@ def test_records_are_asked_about_and_written_on_the_trial(guard):
     assert said["bound"]["beta"] == bound.beta == 0.05
     assert not study.trials[1].user_attrs
     assert study.best_trial.number == 4  # by its own score, and the guard has seen that it is worse
-    assert winner(study).number == 2
-    assert judged(study)[2] == {"trial": 4, "value": 0.3, **study.trials[4].user_attrs}
+    assert winning_trial(study).number == 2
+    assert judged_trials(study)[2] == {"trial": 4, "value": 0.3, **study.trials[4].user_attrs}
 
 
 def test_more_may_be_better_and_little_more_may_not_do(guard):
@@ -83,20 +83,20 @@ def test_more_may_be_better_and_little_more_may_not_do(guard):
 def test_a_trial_that_began_first_may_be_asked_about_last(guard):
     """As with workers that finish out of order; asked and told by hand, so the order is known."""
     study, asked = optuna.create_study(), guard()
-    objective = guarded(play({0: (0.3, 0.2), 1: (0.5, 0.4), 2: (0.4, 0.3)}), asked)
+    objective = guard_objective(play({0: (0.3, 0.2), 1: (0.5, 0.4), 2: (0.4, 0.3)}), asked)
     begun = [study.ask() for _ in range(3)]
     for at in (1, 2, 0):
         study.tell(begun[at], objective(begun[at]))
-    assert [row["trial"] for row in judged(study)] == [1, 2, 0]
-    assert winner(study).number == 0
+    assert [row["trial"] for row in judged_trials(study)] == [1, 2, 0]
+    assert winning_trial(study).number == 0
 
 
 def test_what_another_process_has_finished_is_a_record_too(guard):
     study, asked = optuna.create_study(), guard()
-    first, second = (guarded(play({0: (0.3, 0.2), 1: (0.4, 0.3)}), asked) for _ in range(2))
+    first, second = (guard_objective(play({0: (0.3, 0.2), 1: (0.4, 0.3)}), asked) for _ in range(2))
     study.tell(begun := study.ask(), first(begun))
     study.tell(begun := study.ask(), second(begun))
-    assert [row["trial"] for row in judged(study)] == [0]
+    assert [row["trial"] for row in judged_trials(study)] == [0]
 
 
 def test_the_study_stops_when_the_budget_is_spent(guard):
@@ -108,7 +108,7 @@ def test_the_study_stops_when_the_budget_is_spent(guard):
     other = optuna.create_study()
     assert run(other, asked, [(0.5, 0.1), (0.4, 0.05)]) == []
     assert [trial.state.name for trial in other.trials] == ["COMPLETE"]
-    assert winner(other) is None
+    assert winning_trial(other) is None
 
 
 class Away:
@@ -134,10 +134,10 @@ def test_threads(guard):
     study, asked = optuna.create_study(), guard(questions=50)
     rng = np.random.default_rng(0)
     values = [(each, each / 2) for each in rng.uniform(size=40)]
-    study.optimize(guarded(play(values), asked), n_trials=40, n_jobs=4)
-    rows = judged(study)
+    study.optimize(guard_objective(play(values), asked), n_trials=40, n_jobs=4)
+    rows = judged_trials(study)
     assert [row["question"] for row in rows] == list(range(1, asked.meter.used + 1))
-    assert winner(study).number == [row["trial"] for row in rows if row["improved"]][-1]
+    assert winning_trial(study).number == [row["trial"] for row in rows if row["improved"]][-1]
 
 
 def test_what_breaks_its_constraints_is_not_asked_about(guard):
@@ -146,8 +146,8 @@ def test_what_breaks_its_constraints_is_not_asked_about(guard):
         return 1 / (1 + trial.number), wrong(0.4 - trial.number / 10)
 
     study = optuna.create_study()
-    study.optimize(guarded(objective, guard()), n_trials=3)
-    assert [row["trial"] for row in judged(study)] == [0, 2]
+    study.optimize(guard_objective(objective, guard()), n_trials=3)
+    assert [row["trial"] for row in judged_trials(study)] == [0, 2]
 
 
 def test_pruned_and_failed_trials_are_not_asked_about(guard):
@@ -157,24 +157,24 @@ def test_pruned_and_failed_trials_are_not_asked_about(guard):
         return (None, float("nan"), 0.3)[trial.number - 1], wrong(0.2)
 
     study = optuna.create_study()
-    study.optimize(guarded(objective, guard()), n_trials=4)
+    study.optimize(guard_objective(objective, guard()), n_trials=4)
     assert [each.state.name for each in study.trials] == ["PRUNED", "FAIL", "FAIL", "COMPLETE"]
-    assert [row["trial"] for row in judged(study)] == [3]
+    assert [row["trial"] for row in judged_trials(study)] == [3]
 
 
 def test_the_same_model_again_belongs_to_the_trial_that_was_asked_about(guard):
     study = optuna.create_study()
     assert run(study, guard(), [(0.5, 0.3), (0.4, 0.3)]) == [0, 1]
-    assert winner(study).number == 0
+    assert winning_trial(study).number == 0
 
 
 def test_a_refusal_fails_the_trial_and_sets_no_record(guard):
     study, asked = optuna.create_study(), guard()
     values = {0: (0.5, wrong(0.3)[1:]), 1: (0.5, wrong(0.3))}
-    objective = guarded(lambda trial: values[trial.number], asked)
+    objective = guard_objective(lambda trial: values[trial.number], asked)
     study.optimize(objective, n_trials=2, catch=(InvalidPredictions,))
     assert [each.state.name for each in study.trials] == ["FAIL", "COMPLETE"]
-    assert [row["trial"] for row in judged(study)] == [1]
+    assert [row["trial"] for row in judged_trials(study)] == [1]
 
 
 def test_a_question_of_somebody_elses_is_none_of_ours(guard):
@@ -184,27 +184,27 @@ def test_a_question_of_somebody_elses_is_none_of_ours(guard):
         trial.set_user_attr("question", "Why?")
         return play([(0.5, 0.4), (0.6, 0.3)])(trial)
 
-    study.optimize(guarded(objective, guard()), n_trials=2)
-    assert [row["trial"] for row in judged(study)] == [0]
+    study.optimize(guard_objective(objective, guard()), n_trials=2)
+    assert [row["trial"] for row in judged_trials(study)] == [0]
 
 
 def test_several_ladders_have_no_winner_between_them(guard):
     study, asked = optuna.create_study(), guard()
-    study.tell(begun := study.ask(), guarded(play({0: (0.5, 0.4)}), asked)(begun))
-    other = guarded(play({1: (0.4, 0.3)}), asked.ladder("other"))
+    study.tell(begun := study.ask(), guard_objective(play({0: (0.5, 0.4)}), asked)(begun))
+    other = guard_objective(play({1: (0.4, 0.3)}), asked.ladder("other"))
     study.tell(begun := study.ask(), other(begun))
     with pytest.raises(InvalidSetting, match=r"on one ladder; .* on '', 'other'"):
-        winner(study)
+        winning_trial(study)
 
 
 def test_what_cannot_be_judged_is_refused(guard):
     study, asked = optuna.create_study(directions=["minimize", "minimize"]), guard()
     with pytest.raises(InvalidSetting, match="this study has 2 objectives"):
-        study.optimize(guarded(play([(0.5, 0.4)]), asked), n_trials=1)
+        study.optimize(guard_objective(play([(0.5, 0.4)]), asked), n_trials=1)
     with pytest.raises(InvalidSetting, match="returned float"):
-        optuna.create_study().optimize(guarded(lambda _: 0.5, asked), n_trials=1)
+        optuna.create_study().optimize(guard_objective(lambda _: 0.5, asked), n_trials=1)
     with pytest.raises(InvalidSetting, match="min_delta"):
-        guarded(play([]), asked, min_delta=-1)
+        guard_objective(play([]), asked, min_delta=-1)
     assert asked.meter.used == 0
 
 
@@ -221,9 +221,9 @@ def test_a_callback_writes_on_the_study_for_finished_trials_cannot_change(guard,
 
     after = GuardCallback(asked, predictions)
     study.optimize(lambda trial: values[trial.number][0], n_trials=4, callbacks=[after])
-    assert made == [0, 2] == [row["trial"] for row in judged(study)]
+    assert made == [0, 2] == [row["trial"] for row in judged_trials(study)]
     assert len(study.trials) == 3
-    assert winner(study).number == 2
+    assert winning_trial(study).number == 2
     assert study.user_attrs["guard:trial:2"]["question"] == 2
     # The reason for all this.
     with pytest.raises(optuna.exceptions.UpdateFinishedTrialError):
@@ -239,4 +239,4 @@ def test_a_callback_looks_at_complete_trials_only(guard):
     study = optuna.create_study()
     after = GuardCallback(guard(), lambda study, trial: wrong(0.3))
     study.optimize(objective, n_trials=2, callbacks=[after])
-    assert [row["trial"] for row in judged(study)] == [1]
+    assert [row["trial"] for row in judged_trials(study)] == [1]

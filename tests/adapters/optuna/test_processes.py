@@ -9,7 +9,7 @@ import optuna
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters.optuna import judged, winner
+from ladderboard.adapters.optuna import judged_trials, winning_trial
 from support.adapters import OPTUNA_WORKER
 
 LABELS = np.random.default_rng(1).integers(2, size=1000)
@@ -41,14 +41,14 @@ def work(storage, tmp_path, *, questions, trials, how, first=()):
 def test_the_winner_is_the_last_that_improved_whoever_asked(study_storage, tmp_path, how):
     study, guard = work(study_storage, tmp_path, questions=60, trials=25, how=how)
     assert len(study.trials) == 50
-    rows = judged(study)
+    rows = judged_trials(study)
     history = guard.status().history
     assert len(rows) == guard.meter.used == len(history) < 25
     assert [row["question"] for row in rows] == list(range(1, len(rows) + 1))
     assert [row["improved"] for row in rows] == [each.improved for each in history]
     assert [row["released"] for row in rows] == [each.value for each in history]
     last = [row for row in rows if row["improved"]][-1]
-    won = winner(study)
+    won = winning_trial(study)
     assert won.number == last["trial"]
     # The ladder stands at what the winner's predictions are worth, to the nearest step.
     wrong = np.mean(np.arange(1000) < 10 + 60 * won.params["depth"])
@@ -67,16 +67,19 @@ def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(
     study_storage, tmp_path
 ):
     study, _ = work(study_storage, tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
-    assert [(row["trial"], row["improved"]) for row in judged(study)] == [(1, True), (0, True)]
-    assert winner(study).number == 0
-    assert winner(study).params == {"depth": 2.0}
+    assert [(row["trial"], row["improved"]) for row in judged_trials(study)] == [
+        (1, True),
+        (0, True),
+    ]
+    assert winning_trial(study).number == 0
+    assert winning_trial(study).params == {"depth": 2.0}
 
 
 @pytest.mark.slow
 def test_when_the_budget_is_spent_both_processes_stop(study_storage, tmp_path):
     study, guard = work(study_storage, tmp_path, questions=2, trials=400, how="guarded")
     assert guard.remaining == 0
-    assert len(judged(study)) == 2
+    assert len(judged_trials(study)) == 2
     assert len(study.trials) < 200  # in fact a handful: each finishes the trial that it is at
     assert all(trial.state.name == "COMPLETE" for trial in study.trials)
-    assert winner(study).number in {row["trial"] for row in judged(study)}
+    assert winning_trial(study).number in {row["trial"] for row in judged_trials(study)}

@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 
 import ladderboard as lb
-from ladderboard.adapters.optuna import GuardCallback, guarded
+from ladderboard.adapters.optuna import GuardCallback, guard_objective
 
 N = 1000
 
@@ -71,7 +71,7 @@ def work(storage, path, seed, trials, how):
                 wait_for_others(trial)
             return validation_error, lambda: predictions(trial.params["depth"])
 
-        study.optimize(guarded(objective, guard), n_trials=int(trials))
+        study.optimize(guard_objective(objective, guard), n_trials=int(trials))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ queue, asks about each, and sends back the release and nothing else.
 
 from ladderboard.adapters.evalai._worker import (
     AskFunction,
-    Phase,
+    ChallengePhase,
     QueuedSubmission,
     SubmissionOutcome,
     Worker,
@@ -16,7 +16,7 @@ from ladderboard.adapters.evalai._worker import (
 
 __all__ = [
     "AskFunction",
-    "Phase",
+    "ChallengePhase",
     "QueuedSubmission",
     "SubmissionOutcome",
     "Worker",

@@ -104,7 +104,7 @@ def on_board(client: Client, board: str, teams: Mapping[int, str]) -> AskFunctio
 
 
 @dataclass(frozen=True)
-class Phase:
+class ChallengePhase:
     """A challenge phase: its dataset split's codename, and the function that answers."""
 
     split: str
@@ -155,13 +155,13 @@ class Worker:
         restarted worker keeps its own.
     labels
         From a number's name to its label on EvalAI's leaderboard; only these are sent.
-    most_bytes
+    max_bytes
         The largest file that is accepted.
     """
 
     def __init__(
         self,
-        phases: Mapping[int, Phase],
+        phases: Mapping[int, ChallengePhase],
         *,
         challenge: int,
         queue: str,
@@ -169,12 +169,12 @@ class Worker:
         server: str = "https://eval.ai",
         name: str = "ladderboard",
         labels: Mapping[str, str] | None = None,
-        most_bytes: int = _MAX_BYTES,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         self.challenge = _settings.integer("challenge", challenge, at_least=1)
         self.phases = dict(phases)
         if not self.phases:
-            raise InvalidSetting("A worker needs a phase: phases={7: Phase(split, ask)}.")
+            raise InvalidSetting("A worker needs a phase: phases={7: ChallengePhase(split, ask)}.")
         self.labels = (
             {release_field: release_field for release_field in RELEASE_FIELDS}
             if labels is None
@@ -187,7 +187,7 @@ class Worker:
                 f"A worker's name must be in lower case; got {_settings.safe_repr(name)}."
             )
         self.name = name
-        self.most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
+        self.max_bytes = _settings.integer("max_bytes", max_bytes, at_least=1)
         self._api = EvalAiApi(server, token, self.challenge, queue)
 
     def __repr__(self) -> str:
@@ -283,7 +283,7 @@ class Worker:
         api, phase = self._api, self.phases[submission.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
-                file = api.download(about.get("input_file"), Path(folder), self.most_bytes)
+                file = api.download(about.get("input_file"), Path(folder), self.max_bytes)
                 reply = phase.ask(submission, file)
         except LadderboardError as error:
             message = participant_message(error)
@@ -299,7 +299,7 @@ class Worker:
             submission.submission, submission.team, "finished", str(release), release
         )
 
-    def _result(self, phase: Phase, release: PublishedRelease) -> list[dict[str, Any]]:
+    def _result(self, phase: ChallengePhase, release: PublishedRelease) -> list[dict[str, Any]]:
         """Return the leaderboard's row; none while the mechanism withholds the value."""
         if release.released is None:
             return []

@@ -7,6 +7,6 @@ and keys are with whoever serves the guard or the board; this process never has 
 """
 
 from ladderboard.adapters.mcp._server import make_server, serve
-from ladderboard.adapters.mcp._tools import open_desk
+from ladderboard.adapters.mcp._tools import open_toolset
 
-__all__ = ["make_server", "open_desk", "serve"]
+__all__ = ["make_server", "open_toolset", "serve"]

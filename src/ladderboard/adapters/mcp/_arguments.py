@@ -49,18 +49,18 @@ class Folder:
     ----------
     root
         The folder.
-    most_bytes
+    max_bytes
         How large a file may be.
     """
 
-    def __init__(self, root: str | Path, *, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, root: str | Path, *, max_bytes: int = MAX_BYTES) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise InvalidSetting("This system cannot keep to a folder; leave --folder out.")
         self._given = Path(root).absolute()
         self.root = self._given.resolve()
         if not self.root.is_dir():
             raise InvalidSetting(f"There is no folder {_settings.safe_repr(str(root))}.")
-        self._most = most_bytes
+        self._max_bytes = max_bytes
 
     def read(self, path: str) -> NamedBytes:
         """Return what is in a file; its path may be relative to the folder, or begin with it."""
@@ -76,10 +76,10 @@ class Folder:
             )
         with file:
             size = os.fstat(file.fileno()).st_size
-            data = b"" if size > self._most else file.read(self._most + 1)
-        if max(size, len(data)) > self._most:  # it may have grown meanwhile
+            data = b"" if size > self._max_bytes else file.read(self._max_bytes + 1)
+        if max(size, len(data)) > self._max_bytes:  # it may have grown meanwhile
             shown = _settings.safe_repr(path)
-            said = f"A file may have at most {self._most:,} bytes; {shown} has more."
+            said = f"A file may have at most {self._max_bytes:,} bytes; {shown} has more."
             refuse(InvalidPredictions, "too_many_bytes", said)
         return NamedBytes(parts[-1], data)
 

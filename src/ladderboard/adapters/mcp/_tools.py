@@ -183,7 +183,7 @@ class Toolset(Protocol):
         """Hang up."""
 
 
-def open_desk(
+def open_toolset(
     target: str,
     *,
     folder: str | Path | None = None,

@@ -6,6 +6,6 @@ data are left to validate on: one question each, and never one for each fold.
 """
 
 from ladderboard.adapters.sklearn._scorer import GuardScorer
-from ladderboard.adapters.sklearn._search import Judged, judge_search
+from ladderboard.adapters.sklearn._search import JudgedSearch, judge_search
 
-__all__ = ["GuardScorer", "Judged", "judge_search"]
+__all__ = ["GuardScorer", "JudgedSearch", "judge_search"]

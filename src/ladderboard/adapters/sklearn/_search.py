@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSearch:
     """A search as the guard judged it.
 
     Parameters
@@ -51,7 +51,7 @@ def judge_search(
     response: Response = "predict",
     min_delta: float = 0.0,
     **fit_params: Any,
-) -> Judged:
+) -> JudgedSearch:
     """Ask about the candidates of a fitted search that set a record of its own score.
 
     They are taken in the order of ``cv_results_``; one that sets a record is fitted on all of
@@ -94,8 +94,8 @@ def judge_search(
             models.pop(at, None)
     won = judge.winner
     if won is None:
-        return Judged(judge.verdicts, None, None, None, judge.spent)
-    return Judged(
+        return JudgedSearch(judge.verdicts, None, None, None, judge.spent)
+    return JudgedSearch(
         judge.verdicts, won.name, dict(candidates[won.name]), models[won.name], judge.spent
     )
 
