@@ -519,7 +519,7 @@ class ParseSubmission(Protocol):
         loss: Loss,
         limits: Limits,
         body: bytes,
-        format: str | None,  # noqa: A002 - the word people use
+        file_format: str | None,
     ) -> Submission:
         """Return the predictions in the file."""
 

@@ -126,7 +126,7 @@ def serve(
         except Exception as error:
             if not listening or as_json or sys.stderr.isatty():
                 raise
-            _server_log(serving.settings.log).error(
+            _server_log(serving.settings.log).write_error(
                 error
             )  # once it listens, every line on stderr is JSON
             raise typer.Exit(exit_code(error)) from None

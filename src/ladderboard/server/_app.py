@@ -106,7 +106,7 @@ def make_app(
             async with running():
                 yield
         except Exception as error:
-            log.error(error)  # noqa: TRY400 - uvicorn says only that it failed
+            log.write_error(error)  # uvicorn says only that it failed
             raise
 
     app = FastAPI(
@@ -154,13 +154,12 @@ def _told(request: Request, said: Response) -> Response:
 async def _on_refused(request: Request, error: Exception) -> Response:
     said, ours = problem_from_exception(error)
     if ours:
-        get_context(request).log.error(error, request.scope["ladderboard.request"])
+        get_context(request).log.write_error(error, request.scope["ladderboard.request"])
     return _told(request, said)
 
 
-async def _on_invalid(request: Request, error: Exception) -> Response:
+async def _on_invalid(request: Request, error: RequestValidationError) -> Response:
     """Say which parameters are not as they must be. What was sent is not repeated."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - nothing else is handed over
     errors = []
     for each in error.errors()[:100]:
         where = ".".join(str(part) for part in each["loc"])[:200]
@@ -173,9 +172,8 @@ _CODES = {404: "not_found", 405: "method"}
 _SENTENCES = {404: "There is nothing here.", 405: "Not with this method."}
 
 
-async def _on_http_error(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: HTTPException) -> Response:
     """Say that there is no such place, that it does not take the method, or what else there is."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - same
     refused = request.scope.get(REFUSED)
     if refused is not None:
         return await _on_refused(request, refused)

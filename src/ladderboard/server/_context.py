@@ -142,12 +142,12 @@ class ServerContext:
         return await self.run_authenticated(request, look, form=form)
 
     async def for_page(
-        self, request: Request, slug: str | None, work: Callable[[Board | None, Caller], Result]
+        self, request: Request, slug: str, work: Callable[[Board, Caller], Result]
     ) -> Result:
         """Do something for a page; a session that is not good here is nobody's."""
 
         def look(shown: Credentials | None) -> Result:
-            board = None if slug is None else self.boards.open(slug)
+            board = self.boards.open(slug)
             return work(board, self.authenticator.resolve_or_public(request, shown, slug))
 
         return await self.run_authenticated(request, look, form=True)

@@ -45,7 +45,7 @@ class ServerLog:
         except (OSError, ValueError):  # a full disk or a closed pipe ends no server
             return
 
-    def error(self, error: BaseException, request: str | None = None) -> None:
+    def write_error(self, error: BaseException, request: str | None = None) -> None:
         """Write what went wrong, and in which request if it was in one: its type and where.
 
         A sentence of our own about a database or a file is for whoever keeps the server. The text
@@ -101,11 +101,11 @@ def log_everything(log: ServerLog) -> Iterator[None]:
 
     def uncaught(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
-            log.error(error)
+            log.write_error(error)
 
     def failed(args: Any) -> None:  # of a thread, or of a destructor
         if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
-            log.error(args.exc_value)
+            log.write_error(args.exc_value)
 
     def warned(_: Any, category: type[Warning], filename: str, lineno: int, *_more: Any) -> None:
         log.write("warning", kind=category.__name__, at=[f"{Path(filename).name}:{lineno}"])
@@ -128,9 +128,9 @@ def worker_log(to: TextIO | None = None) -> Iterator[None]:
     with log_everything(log):
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - it would be printed as plain text
-            log.error(error)  # noqa: TRY400 - not the one of logging
-            raise SystemExit(1) from None
+        except Exception as error:  # which would be printed as plain text
+            log.write_error(error)
+            raise SystemExit(1) from error
 
 
 class _LogHandler(logging.Handler):

@@ -112,7 +112,7 @@ class RequestMiddleware:
         except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
             said, ours = problem_from_exception(error)
             if ours:
-                self._log.error(error, reply.id)
+                self._log.write_error(error, reply.id)
             if not reply.status:
                 await said(reply.scope, reply.receive, reply.send)
 
@@ -162,12 +162,12 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 class _Exchange:
     """One request on its way through: its body under a limit, its reply with our headers."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, id: str) -> None:  # noqa: A002
-        self.id, self.status, self.size = id, 0, 0
+    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        self.id, self.status, self.size = request_id, 0, 0
         self.method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         self._head = self.method == "HEAD"
         self.scope = {**scope, "method": "GET"} if self._head else dict(scope)
-        self.scope["ladderboard.request"] = id
+        self.scope["ladderboard.request"] = request_id
         self._receive, self._send = receive, send
         self._came, self._until = 0, 0.0
         self.slot: RequestSlot | None = None

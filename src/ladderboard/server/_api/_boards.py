@@ -86,8 +86,9 @@ async def leaderboard(
     cursor: Annotated[
         str | None, Query(max_length=300, description="The `next` of the page before.")
     ] = None,
-    format: Annotated[  # noqa: A002 - the word people type
-        str | None, Query(pattern="^(json|csv)$", description="json or csv, before Accept.")
+    file_format: Annotated[
+        str | None,
+        Query(alias="format", pattern="^(json|csv)$", description="json or csv, before Accept."),
     ] = None,
 ) -> Response:
     """Return a page of the standings, as JSON or as CSV."""
@@ -100,9 +101,9 @@ async def leaderboard(
     if said["next"] is not None:
         prefix = get_context(request).settings.prefix
         url = f"{prefix}{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
-        url += "" if format is None else f"&format={format}"
+        url += "" if file_format is None else f"&format={file_format}"
         headers["Link"] = f'<{url}>; rel="next"'
-    if format == "csv" or (format is None and _prefers_csv(request)):
+    if file_format == "csv" or (file_format is None and _prefers_csv(request)):
         return reply(request, standings_csv(said), media_type=_CSV, headers=headers)
     return reply(request, said, headers=headers)
 

@@ -298,7 +298,7 @@ def database_size(database: Path) -> int:
     for folder, _, names in os.walk(kept):
         for name in names:
             try:
-                sizes.append(os.lstat(os.path.join(folder, name)).st_size)  # noqa: PTH118
+                sizes.append(Path(folder, name).lstat().st_size)
             except OSError:  # it went while we looked
                 continue
     return sum(sizes)

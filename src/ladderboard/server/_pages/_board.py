@@ -12,6 +12,7 @@ from ladderboard._formatting import format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug
+from ladderboard.server._auth import Credentials
 from ladderboard.server._context import CachedPage, get_context, is_public
 from ladderboard.server._pages._charts import history_chart
 from ladderboard.server._pages._rendering import figure, or_none, pack, render, send, show, url_of
@@ -40,12 +41,13 @@ async def boards_page(request: Request) -> Response:
     now = int(context.boards.world.clock())
     page = _page_number(request.query_params.get("page", "1"))
 
-    def look(_: Board | None, __: Caller) -> list[dict[str, Any]]:
+    def look(shown: Credentials | None) -> list[dict[str, Any]]:
+        context.authenticator.resolve_or_public(request, shown, None)  # refuses a wrong token
         slugs = context.boards.list_open_first(_MANY + 1, _MANY * (page - 1))
         found = [context.boards.open(each).as_seen_by(PUBLIC).summary() for each in slugs]
         return [_card(each, now) for each in found]
 
-    cards = await context.for_page(request, None, look)
+    cards = await context.run_authenticated(request, look, form=True)
     later = page + 1 if len(cards) > _MANY else None
     cards = sorted(cards[:_MANY], key=lambda card: card["state"].word != "open")
     return show(request, "boards.html", cards=cards, page=page, later=later)
@@ -76,8 +78,7 @@ async def board_page(request: Request, board: Slug) -> Response:
     now = int(context.boards.world.clock())
     everybodys = is_public(request)
 
-    def look(found: Board | None, caller: Caller) -> CachedPage | dict[str, Any]:
-        assert found is not None  # noqa: S101 - it was asked for
+    def look(found: Board, caller: Caller) -> CachedPage | dict[str, Any]:
         if not everybodys:
             return _look(found, caller, cursor, now)
         # To the minute, as "in 3 days" is; but a phase begins and ends at its second.

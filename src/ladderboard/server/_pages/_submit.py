@@ -90,7 +90,7 @@ async def show_submit(
     # Whoever has just got a new token is known by that one.
     begun, trouble = said.begun, said.trouble
     found = await (
-        context.for_page(request, slug, lambda board, caller: look(_there(board), caller))
+        context.for_page(request, slug, look)
         if begun is None
         else context.run_in_thread(
             lambda: look(
@@ -111,11 +111,6 @@ async def show_submit(
     if trouble is not None and trouble.retry is not None:
         response.headers["Retry-After"] = trouble.retry
     return response
-
-
-def _there(board: Board | None) -> Board:
-    assert board is not None  # noqa: S101 - it was asked for
-    return board
 
 
 class _Sight(NamedTuple):

@@ -83,7 +83,7 @@ class LimitedConnection(_Protocol):
         self._update_busy()
         self._header_bytes = 0 if self._busy else self._header_bytes + len(data)
         if self._header_bytes > self.max_header_bytes:
-            self._abort()
+            self.abort()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, unless it is there already."""
@@ -111,7 +111,7 @@ class LimitedConnection(_Protocol):
     def _check_stall(self) -> None:
         """End a connection whose client read next to nothing since the last time."""
         if self._outstanding() > self._unread - _SLOWEST:
-            self._abort()
+            self.abort()
         else:
             self._watch_stall()
 
@@ -134,7 +134,7 @@ class LimitedConnection(_Protocol):
     def _close_if_idle(self) -> None:
         """End a connection that waited for the next request, unless an answer is still read."""
         if self._blocked is None:
-            self._abort()
+            self.abort()
         else:
             self._set_timer(self.idle_seconds, self._close_if_idle)
 
@@ -150,9 +150,10 @@ class LimitedConnection(_Protocol):
             self._timer.cancel()
             self._timer = None
         if seconds is not None:
-            self._timer = self.loop.call_later(seconds, then or self._abort)
+            self._timer = self.loop.call_later(seconds, then or self.abort)
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Close the connection at once, whatever is still to be sent."""
         self.connections.discard(self)
         self.transport.abort()
 
@@ -161,7 +162,7 @@ class LimitedConnection(_Protocol):
             self.connections
         )
 
-    def _silent_since(self) -> float | None:
+    def silent_since(self) -> float | None:
         """Return since when nothing has happened; None while a request is being answered."""
         if not self._busy:
             return self._since
@@ -175,11 +176,11 @@ class LimitedConnection(_Protocol):
         silent = [
             (since, id(each), each)
             for each in connections
-            if isinstance(each, LimitedConnection) and (since := each._silent_since()) is not None  # noqa: SLF001 - our own kind
+            if isinstance(each, LimitedConnection) and (since := each.silent_since()) is not None
         ]
         if not silent:
             return False
-        min(silent)[-1]._abort()  # noqa: SLF001 - same
+        min(silent)[-1].abort()
         return True
 
 

@@ -86,7 +86,7 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
         if self._running is None or self._running.response_complete or self._reads_body():
             super().send_400_response(msg)
         elif self.cycle.more_body:
-            self._abort()
+            self.abort()
         else:
             self.cycle.keep_alive = False
             self.flow.pause_reading()

@@ -404,11 +404,11 @@ def sandbox() -> Iterator[ParseSubmission]:
             loss: Loss,
             limits: Limits,
             body: bytes,
-            format: str | None,  # noqa: A002 - the word people use
+            file_format: str | None,
         ) -> Submission:
             spec = Spec(roster, loss, limits)
             key = (id(roster), limits)
-            return runner.run(parsers.read(key, spec, _LocalBody(body, format)))
+            return runner.run(parsers.read(key, spec, _LocalBody(body, file_format)))
 
         try:
             yield parse

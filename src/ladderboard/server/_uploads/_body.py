@@ -61,13 +61,13 @@ class ReceivedBody:
         self,
         draft: SpooledBody,
         content: bytes | Path,
-        format: str | None,  # noqa: A002 - the word people use
+        file_format: str | None,
         message: str | None,
     ) -> None:
         self._draft = draft
         self.content = content
         self.size = draft.size
-        self.format = format
+        self.format = file_format
         self.message = message
 
     def discard(self) -> None:

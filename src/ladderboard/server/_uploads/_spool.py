@@ -115,11 +115,10 @@ class SpooledBody:
         """Return the bytes, or the file that holds them."""
         if self._path is None and self.size <= _SMALL:
             return bytes(self._held)
-        await self._flush()
+        path = await self._flush()
         os.close(self._file)
         self._file = -1
-        assert self._path is not None  # noqa: S101 - it was opened by the flush
-        return self._path
+        return path
 
     def discard(self) -> None:
         """Remove the file, if there is one, and make room; more than once is no harm."""
@@ -137,29 +136,32 @@ class SpooledBody:
         else:
             os.close(file)
 
-    async def _flush(self) -> None:
-        """Write what is held, in a thread: a disk may let one wait."""
+    async def _flush(self) -> Path:
+        """Write what is held, in a thread: a disk may let one wait. Return the file's path."""
         held, self._held = self._held, bytearray()
-        if self.size - self._looked >= _LOOK or self._path is None:
+        path = self._path
+        if self.size - self._looked >= _LOOK or path is None:
             self._spool.check_disk(len(held))
             self._looked = self.size
         self._spool.reserve(len(held))
         self._taken += len(held)
-        if self._path is None:
-            self._open()
+        if path is None:
+            path = self._open()
         self._writing = self._spool.threads.submit(_write_all, self._file, held)
         try:
             await asyncio.wrap_future(self._writing)
         except OSError as error:
-            raise storage_error(error, f"{self._path} cannot be written") from None
+            raise storage_error(error, f"{path} cannot be written") from None
+        return path
 
-    def _open(self) -> None:
+    def _open(self) -> Path:
         path = self._spool.path / f"{_PREFIX}{secrets.token_hex(16)}"
         try:
             self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError as error:
             raise storage_error(error, f"{path} cannot be made") from None
         self._path = path
+        return path
 
 
 def _write_all(file: int, data: bytearray) -> None:
