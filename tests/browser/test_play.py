@@ -13,7 +13,7 @@ PLACE = "/boards/digits/play"
 
 def numbers(visitor):
     """Return what the six curves show, as the words beside the pictures say it."""
-    return [float(each) for each in visitor.page.locator(".play-shown").all_inner_texts()]
+    return [float(text) for text in visitor.page.locator(".play-shown").all_inner_texts()]
 
 
 def asked(visitor):
@@ -68,11 +68,11 @@ def test_numbers_and_words_by_hand_are_those_of_the_table(still_visitor):
     page = still_visitor.page
     rows = page.locator("#numbers ~ tbody tr").all_text_contents()
     for at in (0, 4, 9):
-        found = [float(each) for each in re.findall(r"[01]\.\d{3}", rows[at])]
+        found = [float(match_) for match_ in re.findall(r"[01]\.\d{3}", rows[at])]
         page.locator("#play-frame").fill(str(10 * (at + 1)))
         assert numbers(still_visitor) == found
         words = page.locator(".play-gap").all_inner_texts()
-        gaps = [float(re.fullmatch("looks (.*) better than it is", each)[1]) for each in words]
+        gaps = [float(re.fullmatch("looks (.*) better than it is", word)[1]) for word in words]
         assert gaps == pytest.approx([each - 0.75 for each in found], abs=0.0011)
 
 

@@ -40,11 +40,13 @@ def test_joining_and_submitting_below_a_path(browser, public):
         ada.page.get_by_role("link", name="Go on to submit").click()
         ada.page.wait_for_url(f"{board}/submit")
         assert "questions left" in ada.submit_file(make_predictions(30))
-        (cookie,) = [each for each in ada.context.cookies() if each["name"].endswith("_session")]
+        (cookie,) = [
+            cookie for cookie in ada.context.cookies() if cookie["name"].endswith("_session")
+        ]
         assert (cookie["path"], cookie["secure"], cookie["httpOnly"]) == ("/ladder", True, True)
         ada.page.get_by_role("button", name="Sign out").click()
         ada.page.wait_for_url(f"{public.url}/")
-        left = [each["name"] for each in ada.context.cookies()]
+        left = [cookie["name"] for cookie in ada.context.cookies()]
         assert "ladderboard_session" not in left
     finally:
         ada.close()

@@ -22,7 +22,7 @@ def test_all_boards(visit, example_boards, script):
     visitor = visit(script=script)
     visitor.open("/")
     cards = [
-        " ".join(each.split()) for each in visitor.page.locator(".cards > li").all_inner_texts()
+        " ".join(text.split()) for text in visitor.page.locator(".cards > li").all_inner_texts()
     ]
     assert len(cards) == len(example_boards.boards)
     leaves, birds, beetles, digits = (
@@ -38,7 +38,7 @@ def test_all_boards(visit, example_boards, script):
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
     }
     for title, facts in told.items():
-        assert any(each.startswith(f"{title} {facts}") for each in cards), (title, cards)
+        assert any(card.startswith(f"{title} {facts}") for card in cards), (title, cards)
     visitor.page.get_by_role("link", name="Leaves of six trees").click()
     assert visitor.page.get_by_role("heading", level=1).inner_text() == "Leaves of six trees"
 
@@ -82,7 +82,7 @@ def test_the_best_over_time_rules_and_meanings(visit, example_boards):
     best = [float(row[1]) for row in records]
     assert best == sorted(best, reverse=True)  # the newest first
     for row in records:
-        low, high = (float(each) for each in row[2].split(" to "))
+        low, high = (float(part) for part in row[2].split(" to "))
         assert low <= high
     for told in (
         "1,500 questions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC", "at most 40 teams",
@@ -111,7 +111,7 @@ def test_downloads_and_programs(visit, example_boards, tmp_path):
     text, name = download("CSV")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert name.endswith(".csv")
-    assert {row["name"] for row in rows} == {"Always oak", *(each.name for each in board.teams)}
+    assert {row["name"] for row in rows} == {"Always oak", *(team.name for team in board.teams)}
     text, _ = download("JSON")
     assert len(json.loads(text)["rows"]) == len(rows)
     text, _ = download("JSON Lines")

@@ -100,7 +100,7 @@ def test_what_may_not_be_seen_is_not_on_the_page(live_server, browser, visibilit
         assert "The best over time" not in after.text
         assert "0.1000" not in after.text
         assert "1 of 100 used" not in after.text
-        assert {page_of(live_server, path=f"/{each}").status_code for each in FILES[:2]} == {403}
+        assert {page_of(live_server, path=f"/{file}").status_code for file in FILES[:2]} == {403}
     if visibility == "frozen":
         assert "froze the standings" in after.text
     if visibility != "anonymous":
@@ -192,7 +192,7 @@ def test_the_first_page_is_small(empty_server):
     assert len(plain) < 40_000
     places = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', plain.decode()))
     assert places
-    whole = [plain, *(live_server.client.get(each).content for each in places)]
+    whole = [plain, *(live_server.client.get(place).content for place in places)]
     assert sum(len(gzip.compress(each)) for each in whole) < 60_000
 
 

@@ -29,7 +29,7 @@ def test_a_full_board_offers_no_way_to_join(empty_server, browser, registration)
     pages = [f"/boards/{live_server.slug}{each}" for each in ("", "/submit", "/join")]
     join = f'href="/boards/{live_server.slug}/join"'
     for full in (False, True):
-        first, submit, form = (browser.get(each).text for each in pages)
+        first, submit, form = (browser.get(page).text for page in pages)
         assert (join not in first, join not in submit, 'name="name"' not in form) == (full,) * 3
         assert ("2 places on this board are taken" in submit) == full
         assert ("The board is full" in form) == full

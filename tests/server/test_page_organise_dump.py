@@ -83,7 +83,7 @@ def test_nothing_is_told_of_its_passphrase(board_with_history, organiser_page):
             assert word not in page.text
         assert word not in board_with_history.log.getvalue()
     lines = [
-        each for each in board_with_history.log.getvalue().splitlines() if '"event": "dump"' in each
+        line for line in board_with_history.log.getvalue().splitlines() if '"event": "dump"' in line
     ]
     assert len(lines) == 1
     assert f'"board": "{board_with_history.slug}"' in lines[0]

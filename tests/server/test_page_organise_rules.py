@@ -77,12 +77,12 @@ def test_only_what_differs_is_amended(rules, group, typed, wanted):
 def test_phases_change_together(rules):
     typed = {"phase_1_end": "2027-04-01T00:00:00Z"}
     after = read_rules(RULES).amended(changes_in(whole("times", rules, **typed), rules))
-    assert [each.name for each in after.phases] == ["warm-up", "main"]
+    assert [phase.name for phase in after.phases] == ["warm-up", "main"]
     assert after.describe()["phases"][1]["end"] == "2027-04-01T00:00:00Z"
     gone = {f"phase_0_{each}": "" for each in ("name", "start", "end")}
     more = {"phase_2_name": "late", "phase_2_start": "2027-05-01T00:00:00Z"}
     changes = changes_in(whole("times", rules, **gone, **more), rules)
-    assert [each.name for each in read_rules(RULES).amended(changes).phases] == ["main", "late"]
+    assert [phase.name for phase in read_rules(RULES).amended(changes).phases] == ["main", "late"]
     gone |= {f"phase_1_{each}": "" for each in ("name", "start", "end")}
     changes = changes_in(whole("times", rules, **gone), rules)
     assert read_rules(RULES).amended(changes).deadline is None

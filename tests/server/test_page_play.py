@@ -77,10 +77,10 @@ def test_what_is_shown_is_what_was_computed(look, choice):
         '<b class="play-shown">([0-9.]+)</b> <span class="play-gap">(.*?)</span>', page
     )
     ends = [shown[board][attack][-1] for board in ASKED for attack in data.ATTACKS]
-    assert [float(value) for value, _ in told] == [round(each, 3) for each in ends]
-    assert [words for _, words in told] == [gap_words(each - 0.75) for each in ends]
+    assert [float(value) for value, _ in told] == [round(end, 3) for end in ends]
+    assert [words for _, words in told] == [gap_words(end - 0.75) for end in ends]
     table = re.findall(r'<td class="number">([01]\.\d{3})</td>', page.partition('id="numbers"')[2])
-    assert [float(each) for each in table[-6:]] == [round(each, 3) for each in ends]
+    assert [float(each) for each in table[-6:]] == [round(end, 3) for end in ends]
     assert f"mean of {KEPT['games']} games" in page
 
 
@@ -93,7 +93,7 @@ def test_the_whole_picture_is_there_without_a_script(look):
     assert "style=" not in page
     assert "<button" not in page.partition('id="play"')[2].partition("</section>")[0]
     scripts = re.findall("<script[^>]*>[^<]*", page)
-    assert all("src=" in each and each.endswith(">") for each in scripts)
+    assert all("src=" in script and script.endswith(">") for script in scripts)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
@@ -102,11 +102,11 @@ def test_no_label_leaves_the_picture_or_covers_another(choice):
         board = data.board_of(choice, key)
         drawn = drawing.picture(board, choice.questions)
         places = [
-            float(each)
-            for each in re.findall(r'<text x="323" y="([0-9.]+)" class="play-label', drawn)
+            float(match_)
+            for match_ in re.findall(r'<text x="323" y="([0-9.]+)" class="play-label', drawn)
         ]
         assert len(places) == 2
-        assert all(12 <= each <= 262 for each in places)
+        assert all(12 <= place <= 262 for place in places)
         assert abs(places[0] - places[1]) >= 12
         assert "nan" not in drawn
 

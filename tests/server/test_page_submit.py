@@ -293,12 +293,12 @@ def test_own_history_is_paged_and_ones_own(live_server, team):
     for at in range(23):
         live_server.submit(team.token, make_predictions(60 - 2 * at), query=f"?message=note-{at}-")
     page = team.look().text
-    numbers = [int(each) for each in re.findall(r'<tr><td class="number">(\d+)<', page)]
+    numbers = [int(match_) for match_ in re.findall(r'<tr><td class="number">(\d+)<', page)]
     assert numbers == list(range(23, 3, -1))
     assert "secret-of-beta" not in page
     older = re.search(r'href="(/boards/[^"]+before=\d+)#history"', page).group(1)
     page = team.browser.get(older).text
-    numbers = [int(each) for each in re.findall(r'<tr><td class="number">(\d+)<', page)]
+    numbers = [int(match_) for match_ in re.findall(r'<tr><td class="number">(\d+)<', page)]
     assert numbers == [3, 2, 1]
     assert "note-2-" in page
     assert "before=" not in page

@@ -44,7 +44,7 @@ async def boards_page(request: Request) -> Response:
     def look(shown: Credentials | None) -> list[dict[str, Any]]:
         context.authenticator.resolve_or_public(request, shown, None)  # refuses a wrong token
         slugs = context.boards.list_open_first(_MANY + 1, _MANY * (page - 1))
-        found = [context.boards.open(each).as_seen_by(PUBLIC).summary() for each in slugs]
+        found = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
         return [_card(each, now) for each in found]
 
     cards = await context.run_authenticated(request, look, form=True)

@@ -51,7 +51,7 @@ def sheet_of(loss: Loss, roster: Roster) -> Sheet:
     ids = roster.name(np.arange(min(2, roster.n)))
     which = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
     header, values, said = _columns(loss, roster)
-    lines = (("id", *header), *((str(each), *values) for each in ids))
+    lines = (("id", *header), *((str(id_), *values) for id_ in ids))
     return Sheet(roster.n, (f"id: {which}.", *said), lines)
 
 
@@ -60,7 +60,7 @@ def _columns(loss: Loss, roster: Roster) -> Columns:
     if isinstance(loss, Brier | Log):
         return _probabilities(loss.classes)
     if isinstance(loss, TopK) and loss.classes is not None:
-        names = _few(f"p_{each}" for each in loss.classes)
+        names = _few(f"p_{class_}" for class_ in loss.classes)
         said = "p_ and the class, one column for each: a score, higher is likelier."
         return names, _filled(names, "0.1"), (said, f"The classes are {_named(loss.classes)}.")
     if isinstance(loss, Absolute | Squared | Pinball):
@@ -94,7 +94,7 @@ def _label(loss: ZeroOne, roster: Roster) -> Columns:
 
 
 def _probabilities(classes: tuple[Any, ...]) -> Columns:
-    names = _few(f"p_{each}" for each in classes)
+    names = _few(f"p_{class_}" for class_ in classes)
     said = "p_ and the class, one column for each: its probability. A row sums to 1."
     more = f"The classes are {_named(classes)}."
     if len(classes) == 2:
@@ -114,7 +114,7 @@ def _few(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _filled(names: tuple[str, ...], value: str) -> tuple[str, ...]:
-    return tuple(_GAP if each == _GAP else value for each in names)
+    return tuple(_GAP if name == _GAP else value for name in names)
 
 
 def _named(classes: tuple[Any, ...]) -> str:

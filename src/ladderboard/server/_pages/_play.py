@@ -154,13 +154,13 @@ def picture(board: PlayedBoard, questions: int) -> Markup:
         *_axes(questions),
         tag(
             "g",
-            *[_area(each) for each in board.curves],
-            *[_line(each) for each in board.curves],
+            *[_area(curve) for curve in board.curves],
+            *[_line(curve) for curve in board.curves],
             clip_path=f"url(#{key}-clip)",
         ),
         _level(worth, "play-truth"),
         _text(f"truly worth {worth:.2f}", left + 6, _y(worth) + 16, "play-true"),
-        *[_end(each) for each in board.curves],
+        *[_end(curve) for curve in board.curves],
         *_labels(board),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
@@ -190,9 +190,9 @@ def _level(accuracy: float, class_: str) -> Markup:
 
 def _axes(questions: int) -> list[Markup]:
     left, _, _, bottom = PLOT
-    found = [_level(each, "play-grid") for each in _TICKS]
+    found = [_level(tick, "play-grid") for tick in _TICKS]
     found.append(_text("accuracy shown", 4, 11, "play-tick"))
-    found += [_text(f"{each:.2f}", left - 6, _y(each) + 4, "play-tick", "end") for each in _TICKS]
+    found += [_text(f"{tick:.2f}", left - 6, _y(tick) + 4, "play-tick", "end") for tick in _TICKS]
     for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         said = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
         found.append(_text(said, _x(part), bottom + 20, "play-tick", anchor))
@@ -254,8 +254,8 @@ def _label(curve: Curve, y: float) -> Markup:
 
 def _summary(board: PlayedBoard, questions: int) -> str:
     told = [
-        f"the {each.name} rises from {each.shown[0]:.3f} to {each.shown[-1]:.3f}"
-        for each in board.curves
+        f"the {curve.name} rises from {curve.shown[0]:.3f} to {curve.shown[-1]:.3f}"
+        for curve in board.curves
     ]
     return (
         f"Over {questions:,} questions {' and '.join(told)}. "
@@ -339,13 +339,13 @@ def _told(choice: Choice) -> dict[str, Any]:
     boards = [board_of(choice, key) for key in BOARDS]
     panels = [
         {
-            "key": each.key,
-            "name": each.name,
-            "about": about(each, choice),
-            "picture": picture(each, choice.questions),
-            "curves": [(curve, gap_words(curve.gap)) for curve in each.curves],
+            "key": board.key,
+            "name": board.name,
+            "about": about(board, choice),
+            "picture": picture(board, choice.questions),
+            "curves": [(curve, gap_words(curve.gap)) for curve in board.curves],
         }
-        for each in boards
+        for board in boards
     ]
     return {
         "choice": choice,
@@ -355,7 +355,7 @@ def _told(choice: Choice) -> dict[str, Any]:
         "worth": boards[0].patient.worth,
         "panels": panels,
         "film": json.dumps(_film(boards, choice), separators=(",", ":")),
-        "boards": {each.key: each for each in boards},
+        "boards": {board.key: board for board in boards},
         "prices": prices(choice),
         "moments": moments(boards, choice),
     }

@@ -169,7 +169,7 @@ def left_words(
     >>> print(left_words([spent], None, now, now))  # while what others do is hidden
     your share is used up; whether others left any over is not shown
     """
-    whole = min((each for each in limits if each["name"] != "window"), key=_remaining)
+    whole = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
     rest = whole["remaining"]
     if not rest and following is not None:
         return Markup("your share is used up; whether others left any over is not shown")
@@ -178,7 +178,7 @@ def left_words(
         why = team if whole["name"] == "team" else "your share of the board's budget is used up"
         return Markup("no questions left: {}").format(why)
     said = f"{format_count(rest, 'question')} left"
-    lately = next((each for each in limits if each["name"] == "window"), whole)
+    lately = next((limit for limit in limits if limit["name"] == "window"), whole)
     now_left = lately["remaining"]
     if now_left < rest:  # more may come within the window, as the first in it leave it
         most = f"at most {lately['allowed']:,} in any {stretch(window or 1)}"

@@ -220,7 +220,7 @@ def _json(said: dict[str, Any]) -> bytes:
 
 def _write_sums(folder: Path) -> int:
     """Write the hash of every file, as sha256sum reads it, and see all of it to the disk."""
-    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = []
     for each in files:
         with each.open("rb") as file:

@@ -167,7 +167,7 @@ def _before(view: View, answer: SubmissionAnswer) -> float | None:
     elif answer.entry is not None:
         records = or_none(view.records) or []
         found = next(
-            (each["loss"] for each in reversed(records) if each["entry"] < answer.entry), None
+            (record["loss"] for record in reversed(records) if record["entry"] < answer.entry), None
         )
     return found
 
@@ -288,7 +288,7 @@ def closed_words(summary: Mapping[str, Any], now: str) -> Markup | None:
     if summary["phase"] is not None:
         return None
     starts = [each["start"] for each in summary["phases"] if each["start"] is not None]
-    soonest = min((each for each in starts if each > now), default=None)
+    soonest = min((start for start in starts if start > now), default=None)
     if soonest is not None:
         return Markup("The board opens at {}.").format(when(soonest))
     if summary["deadline"] is None:

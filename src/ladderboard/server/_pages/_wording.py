@@ -208,7 +208,7 @@ def state_of(board: Mapping[str, Any], now: int) -> State:
         name = "" if len(board["phases"]) == 1 else f" in its phase {board['phase']}"
         return State("open", "badge-good", f"The board is open{name}.")
     starts = [each["start"] for each in board["phases"] if each["start"] is not None]
-    coming = next((each for each in starts if seconds_of(each) > now), None)
+    coming = next((start for start in starts if seconds_of(start) > now), None)
     if coming is None:
         return State(
             "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
@@ -351,13 +351,13 @@ def _when(board: Mapping[str, Any]) -> str:
         return "Questions are answered at any time, until the organiser closes the board."
     said = [
         Markup("{}{}{}").format(
-            f"in the phase {each['name']} " if len(phases) > 1 else "",
-            "" if each["start"] is None else Markup("from {} ").format(when(each["start"])),
+            f"in the phase {phase['name']} " if len(phases) > 1 else "",
+            "" if phase["start"] is None else Markup("from {} ").format(when(phase["start"])),
             "without an end"
-            if each["end"] is None
-            else Markup("until {}").format(when(each["end"])),
+            if phase["end"] is None
+            else Markup("until {}").format(when(phase["end"])),
         )
-        for each in phases
+        for phase in phases
     ]
     return Markup("Questions are answered {}. When a request arrives decides.").format(
         Markup("; ").join(said)

@@ -49,7 +49,7 @@ def range_of(values: Iterable[float], *, margin: float = 0.06) -> Range:
     >>> range_of([5.0, 5.0])
     Range(low=4.5, high=5.5)
     """
-    held = [min(max(float(each), -_HUGE), _HUGE) for each in values]
+    held = [min(max(float(value), -_HUGE), _HUGE) for value in values]
     low, high = min(held), max(held)
     large = max(abs(low), abs(high))
     near = high - low <= _CLOSE * large or high - low < 1 / _HUGE
@@ -81,7 +81,7 @@ def ticks(range_: Range, most: int) -> list[Tick]:
     step = _step(range_.high - range_.low, most)
     first = math.ceil(range_.low / step - _CLOSE)
     last = math.floor(range_.high / step + _CLOSE)
-    values = [each * step for each in range(first, min(last, first + most) + 1)]
+    values = [index * step for index in range(first, min(last, first + most) + 1)]
     return [Tick(value, _number_label(value, step)) for value in values]
 
 
@@ -212,9 +212,9 @@ def _times(step: _Step, range_: Range) -> list[int]:
         step.months,
     )
     times = [
-        int(datetime(each // 12, each % 12 + 1, 1, tzinfo=UTC).timestamp())
-        for each in months
-        if each >= 12
+        int(datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp())
+        for month in months
+        if month >= 12
     ]
     return [time for time in times if low <= time <= high]
 
@@ -245,16 +245,16 @@ def header(said: str, width: float) -> Markup:
 
 def left_room(marks: Sequence[Tick]) -> float:
     """Return the room that the labels of a left axis take."""
-    return max((width_of(each.label) for each in marks), default=0.0) + _GAP
+    return max((width_of(mark.label) for mark in marks), default=0.0) + _GAP
 
 
 def left(area: Area, marks: Sequence[Tick]) -> Markup:
     """Return a left axis: labels, and lines across."""
     lines = "".join(
-        f"M{number(area.left)} {number(area.y(each.value))}H{number(area.right)}" for each in marks
+        f"M{number(area.left)} {number(area.y(mark.value))}H{number(area.right)}" for mark in marks
     )
     labels = [
-        text(each.label, area.left - _GAP, area.y(each.value) + 4.5, anchor="end") for each in marks
+        text(mark.label, area.left - _GAP, area.y(mark.value) + 4.5, anchor="end") for mark in marks
     ]
     return tag("g", tag("path", d=lines or "M0 0", class_="chart-grid"), *labels)
 
@@ -264,20 +264,20 @@ def bottom(area: Area, marks: Sequence[Tick], width: float, title: str = "") -> 
     line = f"M{number(area.left)} {number(area.bottom)}H{number(area.right)}"
     labels, contexts = [], list[tuple[float, str]]()
     end = 0.0
-    for each in marks:
-        at, half = area.x(each.value), width_of(each.label) / 2
+    for mark in marks:
+        at, half = area.x(mark.value), width_of(mark.label) / 2
         line += f"M{number(at)} {number(area.bottom)}V{number(area.bottom + 4)}"
         at = min(max(at, half), width - half)
         if at - half >= end:
-            labels.append(text(each.label, at, area.bottom + 18, anchor="middle"))
+            labels.append(text(mark.label, at, area.bottom + 18, anchor="middle"))
             end = at + half + 4
-        if each.context:
-            room = width_of(each.context) / 2
+        if mark.context:
+            room = width_of(mark.context) / 2
             at = min(max(at, room), width - room)
             # Where two do not fit beside each other, the later one says it for more of the axis.
             if contexts and contexts[-1][0] + width_of(contexts[-1][1]) / 2 + _GAP > at - room:
                 contexts.pop()
-            contexts.append((at, each.context))
+            contexts.append((at, mark.context))
     labels += [text(said, at, area.bottom + 34, anchor="middle") for at, said in contexts]
     if title:
         labels.append(

@@ -53,7 +53,7 @@ def bar_chart(
     """Return bars beside their names, with their amounts; None if there are none."""
     if not bars:
         return None
-    most = range_of([max(each.value, 0.0) for each in bars] + [0.0], margin=0).high
+    most = range_of([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
 
     def draw(size: Size) -> tuple[float, Markup]:
         return len(bars) * _ROW + 4, Markup("").join(
@@ -91,7 +91,7 @@ def bin_chart(
     ys = Range(0.0, range_of([0.0, 1.0, *(each.value for each in bins)]).high)
 
     def draw(size: Size) -> tuple[float, Markup]:
-        whole = (each for each in ticks(ys, 4) if each.value == round(each.value))
+        whole = (tick for tick in ticks(ys, 4) if tick.value == round(tick.value))
         rows = [each._replace(label=said(each.value)) for each in whole]
         height = size.height * 0.75
         area = axes.Area(axes.left_room(rows), 30, size.width - 4, height - 42, xs, ys)

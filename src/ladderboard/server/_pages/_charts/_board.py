@@ -54,7 +54,7 @@ def _drawn(asked: _History, key: str) -> Markup | None:
     history = asked.told
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
-    steps = [_step(each) for each in points]
+    steps = [_step(point) for point in points]
     banded = any(each.low is not None for each in steps)
     sure = _sure(history["beta"])
     marks = [
@@ -170,12 +170,12 @@ def team_bars(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | No
     many = len(rest) + others["teams"]
     bars = [
         Bar(
-            each["team"]["name"],
-            each["questions"],
-            f"{each['team']['name']}: {_questions(each['questions'])}, {each['improved']:,} of "
+            team["team"]["name"],
+            team["questions"],
+            f"{team['team']['name']}: {_questions(team['questions'])}, {team['improved']:,} of "
             "which improved",
         )
-        for each in teams[:_TEAMS]
+        for team in teams[:_TEAMS]
     ]
     if not bars:
         return None

@@ -64,7 +64,7 @@ def line_chart(
     """
     if len(lines) > _LINES:
         raise ValueError(f"There are colours for {_LINES} lines; got {len(lines)}.")
-    kept = [_placed(each, log_x=log_x) for each in lines]
+    kept = [_placed(line, log_x=log_x) for line in lines]
     places = [point for each in kept for point in each.points]
     if not places:
         return None
@@ -205,12 +205,12 @@ def step_chart(
     if not steps:
         return None
     steps = sorted(steps, key=lambda each: each.time)
-    times = [each.time for each in steps] + [each.time for each in marks]
+    times = [step.time for step in steps] + [mark.time for mark in marks]
     times += [] if until is None else [until]
     xs = time_range(min(times), max(times))
-    ends = [end for each in steps for end in (each.low, each.high) if end is not None]
-    values = [each.value for each in steps] + [
-        each.value for each in marks if each.value is not None
+    ends = [end for step in steps for end in (step.low, step.high) if end is not None]
+    values = [step.value for step in steps] + [
+        mark.value for mark in marks if mark.value is not None
     ]
     ys = range_of(values + ends)
 
@@ -244,8 +244,8 @@ def step_chart(
 def _step_line(area: axes.Area, steps: Sequence[Step]) -> str:
     first = steps[0]
     path = f"M{number(area.x(first.time))} {number(area.y(first.value))}"
-    for each in steps[1:]:
-        path += f"H{number(area.x(each.time))}V{number(area.y(each.value))}"
+    for step in steps[1:]:
+        path += f"H{number(area.x(step.time))}V{number(area.y(step.value))}"
     return f"{path}H{number(area.right)}"
 
 
@@ -272,9 +272,9 @@ def _band(area: axes.Area, steps: Sequence[Step]) -> Markup:
 
 
 def _marks(area: axes.Area, marks: Sequence[Mark]) -> Markup:
-    foot = {number(area.x(each.time)) for each in marks if each.value is None}
+    foot = {number(area.x(mark.time)) for mark in marks if mark.value is None}
     placed = [
-        ((area.x(each.time), area.y(each.value)), each) for each in marks if each.value is not None
+        ((area.x(mark.time), area.y(mark.value)), mark) for mark in marks if mark.value is not None
     ]
     strong = [each for each in placed if each[1].strong]
     told = strong[-_TOLD:]

@@ -51,20 +51,23 @@ def found(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> Fou
     lines = [
         Line(
             f"{_NAMES[name]}: {_SIDES[side]}",
-            [(each["questions"], better(display, each["attacks"][name][side])) for each in points],
+            [
+                (point["questions"], better(display, point["attacks"][name][side]))
+                for point in points
+            ],
         )
         for name in names
         for side in _SIDES
     ]
     rows = [
         {
-            "questions": each["questions"],
-            "games": each["games"],
+            "questions": point["questions"],
+            "games": point["games"],
             "gains": [
-                better(display, each["attacks"][name][side]) for name in names for side in _SIDES
+                better(display, point["attacks"][name][side]) for name in names for side in _SIDES
             ],
         }
-        for each in points
+        for point in points
     ]
     sentences = _sentences(points, target, display)
     chart = line_chart(

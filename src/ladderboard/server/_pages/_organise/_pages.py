@@ -48,9 +48,9 @@ def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
     view, rules = found.as_seen_by(caller), found.rules
     budget, teams = view.budget(), view.teams(limit=_TEAMS + 1, after=after)
     fields, activity = filled(rules.describe()), view.activity()
-    for each in teams:
-        each["left"] = max(budget["share"] - each["submissions"], 0)
-        each["display"] = rules.display.text(each["loss"])
+    for team in teams:
+        team["left"] = max(budget["share"] - team["submissions"], 0)
+        team["display"] = rules.display.text(team["loss"])
     return {
         "board": view.summary(),
         "role": "organiser",
