@@ -138,11 +138,11 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
         "import ladderboard.server._pages._site as site\n"
         "from ladderboard.cli import main\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "fill = site._fill\n"
+        "fill = site._write_files\n"
         "def full(*given, **more):\n"
         f"    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, {resource.RLIM_INFINITY}))\n"
         "    return fill(*given, **more)\n"
-        "site._fill = full\n"
+        "site._write_files = full\n"
         "sys.argv = ['ladderboard', *sys.argv[1:]]\n"
         "main()\n"
     )

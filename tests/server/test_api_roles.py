@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ladderboard.server import Rate
-from ladderboard.server._pages._static import wheel_place
+from ladderboard.server._pages._static import wheel_url
 from support.server.live_server import make_predictions
 
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
@@ -156,7 +156,7 @@ class Stage:
             team=self.team,
             submission=self.submission,
             token="0" * 16,
-            name=wheel_place().rpartition("/")[2] if "/install/" in path else "style.css",
+            name=wheel_url().rpartition("/")[2] if "/install/" in path else "style.css",
         )
         more = {}
         if route == f"POST {B}/submissions":

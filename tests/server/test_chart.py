@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from ladderboard.server._pages._charts import (
     Bar,
     Bin,
-    Line,
+    ChartLine,
+    ChartStep,
     Mark,
-    Step,
     bar_chart,
-    bin_chart,
+    histogram,
     line_chart,
     step_chart,
 )
 from ladderboard.server._pages._charts._axes import (
     Range,
     log_ticks,
-    range_of,
-    ticks,
+    number_ticks,
+    padded_range,
     time_range,
     time_ticks,
 )
-from ladderboard.server._pages._charts._svg import fit, width_of
+from ladderboard.server._pages._charts._svg import text_width, truncate_to_width
 
 WORDS = {"key": "k", "title": "A title", "summary": "In words."}
 SHAPES = re.compile(r"([MLHVZ])([^MLHVZ]*)")
@@ -78,7 +78,7 @@ def check(chart):
 
 
 steps = st.builds(
-    lambda time, value, ends: Step(time, value, *(sorted(ends) if ends else (None, None))),
+    lambda time, value, ends: ChartStep(time, value, *(sorted(ends) if ends else (None, None))),
     times,
     some,
     st.none() | st.tuples(some, some),
@@ -97,7 +97,7 @@ def test_any_steps_can_be_drawn(steps, marks, until, said):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.builds(Line, words, st.lists(st.tuples(some, some), max_size=6)), max_size=6),
+    st.lists(st.builds(ChartLine, words, st.lists(st.tuples(some, some), max_size=6)), max_size=6),
     st.booleans(),
     st.booleans(),
     words,
@@ -119,33 +119,35 @@ def test_any_bars_can_be_drawn(bars):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.builds(Bin, times, times, some, words), min_size=1, max_size=9), words)
 def test_any_bins_can_be_drawn(bins, said):
-    check(bin_chart(bins, **WORDS, y_title=said))
+    check(histogram(bins, **WORDS, y_title=said))
 
 
 def test_what_is_empty_is_no_chart():
     assert step_chart([], **WORDS, y_title="y") is None
-    assert line_chart([Line("a", [])], **WORDS, x_title="x", y_title="y") is None
+    assert line_chart([ChartLine("a", [])], **WORDS, x_title="x", y_title="y") is None
     assert bar_chart([], **WORDS) is None
-    assert bin_chart([], **WORDS, y_title="y") is None
+    assert histogram([], **WORDS, y_title="y") is None
     with pytest.raises(ValueError, match="got 7"):
-        line_chart([Line("a", [(1, 1)])] * 7, **WORDS, x_title="x", y_title="y")
+        line_chart([ChartLine("a", [(1, 1)])] * 7, **WORDS, x_title="x", y_title="y")
 
 
 def test_everything_is_escaped():
     evil = "</svg><script>alert('1')</script>&"
     said = {"key": "k", "title": evil, "summary": evil, "caption": evil}
     for chart in (
-        step_chart([Step(0, 1)], [Mark(0, 1, evil)], **said, y_title=evil),
-        line_chart([Line(evil, [(1, 1)])], **said, x_title=evil, y_title=evil),
+        step_chart([ChartStep(0, 1)], [Mark(0, 1, evil)], **said, y_title=evil),
+        line_chart([ChartLine(evil, [(1, 1)])], **said, x_title=evil, y_title=evil),
         bar_chart([Bar(evil, 1, evil)], **said),
-        bin_chart([Bin(0, 60, 1, evil)], **said, y_title=evil),
+        histogram([Bin(0, 60, 1, evil)], **said, y_title=evil),
     ):
         assert "<script" not in chart
         assert check(chart)[0][0].text == evil
 
 
 def test_a_step_stands_until_the_next_and_the_last_to_the_end():
-    (wide, _) = check(step_chart([Step(0, 0.0), Step(50, 1.0)], until=100, **WORDS, y_title="y"))
+    (wide, _) = check(
+        step_chart([ChartStep(0, 0.0), ChartStep(50, 1.0)], until=100, **WORDS, y_title="y")
+    )
     (line,) = [each.get("d") for each in wide if "chart-line-1" in each.get("class", "")]
     found = re.fullmatch(r"M(\S+) (\S+)H(\S+)V(\S+)H(\S+)", line)
     left, low, middle, high, right = map(float, found.groups())
@@ -154,14 +156,14 @@ def test_a_step_stands_until_the_next_and_the_last_to_the_end():
 
 
 def test_one_value_is_a_flat_line():
-    (wide, _) = check(step_chart([Step(7, 0.5)], **WORDS, y_title="y"))
+    (wide, _) = check(step_chart([ChartStep(7, 0.5)], **WORDS, y_title="y"))
     (line,) = [each.get("d") for each in wide if "chart-line-1" in each.get("class", "")]
     left, right = map(float, re.fullmatch(r"M(\S+) \S+H(\S+)", line).groups())
     assert right - left > 400
 
 
 def test_a_band_is_drawn_where_there_is_one():
-    steps = [Step(0, 0.5), Step(10, 0.6, 0.5, 0.7), Step(90, 0.6, 0.55, 0.65)]
+    steps = [ChartStep(0, 0.5), ChartStep(10, 0.6, 0.5, 0.7), ChartStep(90, 0.6, 0.55, 0.65)]
     for picture in check(step_chart(steps, **WORDS, y_title="y")):
         found = {each.get("class"): each for each in picture}
         assert found["chart-band"].get("d").count("Z") == 2
@@ -172,7 +174,7 @@ def test_a_band_is_drawn_where_there_is_one():
 
 def test_many_marks_stay_small():
     many = [Mark(at, at / 1000, f"The {at}th of them") for at in range(1000)]
-    steps = [Step(each.time, each.value) for each in many[:100]]
+    steps = [ChartStep(each.time, each.value) for each in many[:100]]
     chart = step_chart(steps, many, **WORDS, y_title="y")
     check(chart)
     assert chart.count("<circle") == 2 * 150
@@ -180,7 +182,7 @@ def test_many_marks_stay_small():
 
 
 def test_lines_differ_in_shape_and_not_in_colour_alone():
-    lines = [Line(f"{at}", [(at, at), (at + 1, at)]) for at in range(6)]
+    lines = [ChartLine(f"{at}", [(at, at), (at + 1, at)]) for at in range(6)]
     (wide, _) = check(line_chart(lines, **WORDS, x_title="x", y_title="y"))
     kinds = [each.get("class") for each in wide.iter() if "chart-mark" in each.get("class", "")]
     assert {kinds.count(f"chart-mark chart-mark-{which}") for which in range(1, 7)} == {3}
@@ -202,7 +204,7 @@ def test_lines_differ_in_shape_and_not_in_colour_alone():
     ],
 )
 def test_ticks_are_round(low, high, labels):
-    assert [each.label for each in ticks(Range(low, high), 5)] == labels
+    assert [each.label for each in number_ticks(Range(low, high), 5)] == labels
 
 
 def test_ticks_of_a_logarithm():
@@ -220,7 +222,7 @@ def test_ticks_of_a_logarithm():
 
 @given(st.lists(finite, min_size=1))
 def test_a_range_holds_its_values_and_is_never_nothing(values):
-    low, high = range_of(values)
+    low, high = padded_range(values)
     assert low < high
     assert math.isfinite(high - low)
     assert all(low <= min(max(each, -1e300), 1e300) <= high for each in values)
@@ -263,12 +265,12 @@ def test_ticks_of_time_have_room(first, last, width):
         for before, after in pairwise(found)
     ]
     # Months differ in length by a tenth from the mean.
-    assert all(gap > 0.9 * width_of(found[0].label) for gap in gaps)
+    assert all(gap > 0.9 * text_width(found[0].label) for gap in gaps)
     assert all(range_.low <= each.value <= range_.high for each in found)
 
 
 @given(st.text(max_size=40), st.floats(10, 400))
 def test_what_is_cut_off_fits(said, width):
-    short = fit(said, width)
-    assert width_of(short) <= max(width, width_of("…"))
+    short = truncate_to_width(said, width)
+    assert text_width(short) <= max(width, text_width("…"))
     assert short == said or short.endswith("…")

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from ladderboard.board import PUBLIC, Caller, IncomingSubmission, Role, open_boards, read_folder
-from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
+from ladderboard.server._pages._charts import (
+    activity_histogram,
+    history_chart,
+    team_activity_chart,
+    team_history_chart,
+)
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}
@@ -94,7 +99,7 @@ def test_a_team_sees_what_improved_and_what_did_not():
         told(1, 0.5, improved=True, shown=0.5), told(2, 0.5, improved=False),
         told(3, 0.625, improved=True, shown=0.625),
     )  # fmt: skip
-    chart = own_chart(own(*points))
+    chart = team_history_chart(own(*points))
     said, notes, caption = parts(chart)
     assert said == "After 3 submissions, of which 2 improved, the release is 0.625."
     assert [note.partition(":")[0] for note in notes] == ["Submission 1", "Submission 3"]
@@ -104,16 +109,18 @@ def test_a_team_sees_what_improved_and_what_did_not():
 
 def test_scores_are_where_they_were():
     points = told(1, 0.5, improved=True, shown=0.5), told(2, 0.5, improved=False, shown=0.25)
-    chart = own_chart(own(*points, now=None, thinned=True))
+    chart = team_history_chart(own(*points, now=None, thinned=True))
     assert chart.count("chart-dots") == 2
     assert "chart-rug" not in chart
     assert "Older ones are left out." in parts(chart)[2]
 
 
 def test_what_is_veiled_is_no_point():
-    assert own_chart(own()) is None
-    assert own_chart(own(told(1, None, improved=False))) is None
-    said, _, _ = parts(own_chart(own(told(1, 0.5, improved=True), told(2, None, improved=False))))
+    assert team_history_chart(own()) is None
+    assert team_history_chart(own(told(1, None, improved=False))) is None
+    said, _, _ = parts(
+        team_history_chart(own(told(1, 0.5, improved=True), told(2, None, improved=False)))
+    )
     assert said == "After 2 submissions, of which 1 improved, the release is 0.500."
 
 
@@ -137,18 +144,18 @@ def activity(teams, others=0):
 
 
 def test_the_most_active_teams_have_a_bar_each():
-    said, notes, _ = parts(team_bars(activity([9, 5, 1])))
+    said, notes, _ = parts(team_activity_chart(activity([9, 5, 1])))
     assert said == "15 questions by 3 teams; most by Team 0, with 9."
     assert notes[1] == "Team 1: 5 questions, 1 of which improved"
-    said, notes, caption = parts(team_bars(activity([2] * 25, others=4)))
+    said, notes, caption = parts(team_activity_chart(activity([2] * 25, others=4)))
     assert len(notes) == 20
     assert caption == "Those who asked most. 9 more: 14 questions in all."
     assert said.startswith("54 questions by 29 teams;")
-    assert team_bars(activity([])) is None
+    assert team_activity_chart(activity([])) is None
 
 
 def test_questions_over_time():
-    said, notes, caption = parts(time_bars(activity([3, 0, 7])))
+    said, notes, caption = parts(activity_histogram(activity([3, 0, 7])))
     assert said == (
         "10 questions between 1 Jan 2027, 00:00 UTC and 4 Jan 2027, 00:00 UTC; most of them, 7, "
         "from 3 Jan 2027, 00:00 UTC on."
@@ -158,8 +165,8 @@ def test_questions_over_time():
         "7 questions from 3 Jan 2027, 00:00 UTC",
     ]
     assert "UTC" in caption
-    assert ">1.0<" not in time_bars(activity([1, 1]))  # questions are whole
-    assert time_bars(activity([])) is None
+    assert ">1.0<" not in activity_histogram(activity([1, 1]))  # questions are whole
+    assert activity_histogram(activity([])) is None
 
 
 def test_one_picture_serves_a_minute():
@@ -193,7 +200,7 @@ def test_a_real_board_can_be_drawn(tmp_path):
     assert "chart-band" in history_chart(told)
     shown = f"{told['points'][-1]['display']:.{told['display']['digits']}f}"
     assert re.search(rf">{re.escape(shown)}</text>", history_chart(told))
-    assert "After 3 submissions" in own_chart(own)
-    assert "Ada: 3 questions" in team_bars(activity)
-    assert time_bars(activity) is not None
+    assert "After 3 submissions" in team_history_chart(own)
+    assert "Ada: 3 questions" in team_activity_chart(activity)
+    assert activity_histogram(activity) is not None
     boards.close()

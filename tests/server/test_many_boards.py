@@ -57,7 +57,7 @@ def test_the_client_reads_all_pages(live_server, boards, monkeypatch):
 
 
 def test_the_first_page_has_the_open_ones(live_server, boards, monkeypatch):
-    monkeypatch.setattr(page, "_MANY", 4)
+    monkeypatch.setattr(page, "_BOARDS_PER_PAGE", 4)
     seen, path = [], "/"
     while path is not None:
         text = live_server.client.get(path).text

@@ -260,7 +260,7 @@ def test_many_pages_become_one_file(empty_server, monkeypatch):
 
 
 def test_the_whole_ledger_in_one_file(live_server, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._pages._downloads._MOST", 3)
+    monkeypatch.setattr("ladderboard.server._pages._downloads._ENTRIES_PER_READ", 3)
     token = live_server.join("Ada")[1]
     for wrong in range(10):
         live_server.submit(token, make_predictions(60 - wrong))
@@ -276,7 +276,7 @@ def test_the_whole_ledger_in_one_file(live_server, monkeypatch):
 
 
 def test_a_ledger_that_is_hidden_meanwhile_is_not_taken_for_whole(live_server, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._pages._downloads._MOST", 3)
+    monkeypatch.setattr("ladderboard.server._pages._downloads._ENTRIES_PER_READ", 3)
     token = live_server.join("Ada")[1]
     for wrong in range(6):
         live_server.submit(token, make_predictions(60 - wrong))

@@ -29,13 +29,13 @@ def test_whether_a_page_is_made_anew_does_not_tell_what_is_veiled(
     _, token = live_server.join("Ada")
     live_server.submit(token, make_predictions(90))
     live_server.amend(visibility=visibility)
-    made, real = [], _board._look
+    made, real = [], _board._read_board
 
     def count(*asked):
         made.append(1)
         return real(*asked)
 
-    monkeypatch.setattr(_board, "_look", count)
+    monkeypatch.setattr(_board, "_read_board", count)
 
     def taken():
         before = len(made)

@@ -171,12 +171,12 @@ def test_whoever_goes_away_leaves_nothing(board_with_history, organiser_page, mo
         line.sendall(head.encode() + body)
         start = line.recv(4096)
         assert re.match(rb"HTTP/1.1 200 ", start)
-        assert _dump._ONE.locked()
+        assert _dump._DUMP_LOCK.locked()
         assert left_in(board_with_history) == []  # it has no name even while it is sent
     until = time.monotonic() + 60
-    while _dump._ONE.locked() and time.monotonic() < until:
+    while _dump._DUMP_LOCK.locked() and time.monotonic() < until:
         time.sleep(0.01)
-    assert not _dump._ONE.locked()
+    assert not _dump._DUMP_LOCK.locked()
 
 
 def test_what_a_crash_has_left_is_swept(board_with_history, organiser_page, monkeypatch):
@@ -186,7 +186,7 @@ def test_what_a_crash_has_left_is_swept(board_with_history, organiser_page, monk
         each.mkdir()
         (each / ".ladderboard-x").write_bytes(b"x")
     later = time.time() + 3000
-    monkeypatch.setattr(_dump, "_OLD", 1800.0)
+    monkeypatch.setattr(_dump, "_STALE_SECONDS", 1800.0)
     monkeypatch.setattr(_dump.time, "time", lambda: later)
     os.utime(new / ".ladderboard-x", (later, later))
     assert organiser_page.send("dump", **TYPED).status_code == 200

@@ -6,7 +6,12 @@ import re
 import pytest
 
 from ladderboard.board import read_rules
-from ladderboard.server._pages._organise._forms import GROUPS, changes_in, digest_of, filled
+from ladderboard.server._pages._organise._forms import (
+    FORM_GROUPS,
+    fields_digest,
+    read_changes,
+    rules_as_fields,
+)
 from support.server.live_server import make_predictions
 
 RULES = """
@@ -37,18 +42,18 @@ def rules():
 
 def whole(group, rules, **typed):
     """Return a form as a browser sends it, with some fields typed anew."""
-    fields = filled(rules)
+    fields = rules_as_fields(rules)
     own = {
         name: value.replace("\n", "\r\n")
         for name, value in fields.items()
-        if name in GROUPS[group][0] or (group == "times" and name.startswith("phase_"))
+        if name in FORM_GROUPS[group][0] or (group == "times" and name.startswith("phase_"))
     }
-    return {"group": group, "seen": digest_of(group, fields), **own, **typed}
+    return {"group": group, "seen": fields_digest(group, fields), **own, **typed}
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", FORM_GROUPS)
 def test_a_form_that_is_sent_as_it_came_changes_nothing(rules, group):
-    assert changes_in(whole(group, rules), rules) == {}
+    assert read_changes(whole(group, rules), rules) == {}
 
 
 @pytest.mark.parametrize(
@@ -69,22 +74,22 @@ def test_a_form_that_is_sent_as_it_came_changes_nothing(rules, group):
     ],
 )
 def test_only_what_differs_is_amended(rules, group, typed, wanted):
-    changes = changes_in(whole(group, rules, **typed), rules)
+    changes = read_changes(whole(group, rules, **typed), rules)
     assert changes == wanted
     read_rules(RULES).amended(changes)  # which refuses what it does not know
 
 
 def test_phases_change_together(rules):
     typed = {"phase_1_end": "2027-04-01T00:00:00Z"}
-    after = read_rules(RULES).amended(changes_in(whole("times", rules, **typed), rules))
+    after = read_rules(RULES).amended(read_changes(whole("times", rules, **typed), rules))
     assert [phase.name for phase in after.phases] == ["warm-up", "main"]
     assert after.describe()["phases"][1]["end"] == "2027-04-01T00:00:00Z"
     gone = {f"phase_0_{each}": "" for each in ("name", "start", "end")}
     more = {"phase_2_name": "late", "phase_2_start": "2027-05-01T00:00:00Z"}
-    changes = changes_in(whole("times", rules, **gone, **more), rules)
+    changes = read_changes(whole("times", rules, **gone, **more), rules)
     assert [phase.name for phase in read_rules(RULES).amended(changes).phases] == ["main", "late"]
     gone |= {f"phase_1_{each}": "" for each in ("name", "start", "end")}
-    changes = changes_in(whole("times", rules, **gone), rules)
+    changes = read_changes(whole("times", rules, **gone), rules)
     assert read_rules(RULES).amended(changes).deadline is None
 
 

@@ -11,10 +11,10 @@ import pytest
 import ladderboard as lb
 from ladderboard.server._pages import _play as data
 from ladderboard.server._pages import _play as drawing
-from ladderboard.server._pages._play import gap_words
+from ladderboard.server._pages._play import gap_text
 
 KEPT = json.loads((Path(lb.__file__).parent / "server/_pages/play.json").read_text())
-CHOICES = [data.Choice(*each) for each in product(KEPT["n"], KEPT["questions"], KEPT["noise"])]
+CHOICES = [data.PlayChoice(*each) for each in product(KEPT["n"], KEPT["questions"], KEPT["noise"])]
 ASKED = ("exact", "ladder", "shaky_ladder")
 
 
@@ -78,7 +78,7 @@ def test_what_is_shown_is_what_was_computed(look, choice):
     )
     ends = [shown[board][attack][-1] for board in ASKED for attack in data.ATTACKS]
     assert [float(value) for value, _ in told] == [round(end, 3) for end in ends]
-    assert [words for _, words in told] == [gap_words(end - 0.75) for end in ends]
+    assert [words for _, words in told] == [gap_text(end - 0.75) for end in ends]
     table = re.findall(r'<td class="number">([01]\.\d{3})</td>', page.partition('id="numbers"')[2])
     assert [float(each) for each in table[-6:]] == [round(end, 3) for end in ends]
     assert f"mean of {KEPT['games']} games" in page
@@ -99,8 +99,8 @@ def test_the_whole_picture_is_there_without_a_script(look):
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_no_label_leaves_the_picture_or_covers_another(choice):
     for key in ASKED:
-        board = data.board_of(choice, key)
-        drawn = drawing.picture(board, choice.questions)
+        board = data.simulated_board(choice, key)
+        drawn = drawing.draw_board(board, choice.questions)
         places = [
             float(match_)
             for match_ in re.findall(r'<text x="323" y="([0-9.]+)" class="play-label', drawn)
@@ -126,13 +126,13 @@ def test_whatever_else_is_typed_is_said_and_the_usual_is_shown(look, typed):
 
 def test_the_sentences_hold_for_every_choice():
     for choice in CHOICES:
-        exact, ladder, shaky = (data.board_of(choice, key) for key in ASKED)
+        exact, ladder, shaky = (data.simulated_board(choice, key) for key in ASKED)
         assert exact.patient.gap > ladder.patient.gap > 0
         assert exact.majority.gap > ladder.majority.gap
         if choice.noise == "calibrated":
             assert ladder.patient.gap > shaky.patient.gap > 0
-            silent = data.board_of(choice._replace(noise="none"), "shaky_ladder")
-            loud = data.board_of(choice._replace(noise="double"), "shaky_ladder")
+            silent = data.simulated_board(choice._replace(noise="none"), "shaky_ladder")
+            loud = data.simulated_board(choice._replace(noise="double"), "shaky_ladder")
             assert silent.patient.gap > shaky.patient.gap
             assert silent.majority.gap < shaky.majority.gap < loud.majority.gap
             assert silent.unseen < shaky.unseen < loud.unseen
@@ -140,12 +140,13 @@ def test_the_sentences_hold_for_every_choice():
     for noise, questions in product(KEPT["noise"], KEPT["questions"]):
         for key in ASKED:
             gaps = [
-                data.board_of(data.Choice(n, questions, noise), key).patient.gap for n in KEPT["n"]
+                data.simulated_board(data.PlayChoice(n, questions, noise), key).patient.gap
+                for n in KEPT["n"]
             ]
             assert gaps == sorted(gaps, reverse=True)
     for n, key in product(KEPT["n"], ASKED[:2]):
         gaps = [
-            data.board_of(data.Choice(n, each, "none"), key).patient.gap
+            data.simulated_board(data.PlayChoice(n, each, "none"), key).patient.gap
             for each in KEPT["questions"]
         ]
         assert gaps == sorted(gaps)

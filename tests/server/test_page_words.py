@@ -11,8 +11,8 @@ from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import Meter, sentence, unseen
 from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Release
-from ladderboard.server._pages._file_format import sheet_of
-from ladderboard.server._pages._reply import Scene, bound_words, items_of, reply_words
+from ladderboard.server._pages._file_format import describe_file_format
+from ladderboard.server._pages._reply import ReplyContext, bound_text, describe_reply, problem_items
 
 TEAM = {"name": "team", "remaining": 9, "allowed": 10}
 BOUND = {
@@ -29,7 +29,7 @@ def answer(**more):
 
 def test_no_answer_says_that_a_model_is_no_better():
     """Nor does any leave out what is left, or speak of a gain that went unseen after one was."""
-    scene = Scene(DisplayRules("accuracy", 3, "complement"), gain=0.02)
+    scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), gain=0.02)
     for released, improved, again, ladder, score, veil in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),
@@ -37,7 +37,7 @@ def test_no_answer_says_that_a_model_is_no_better():
         said = answer(
             loss=released, improved=improved, again=again, ladder=ladder, score_loss=score
         )
-        reply = reply_words(said, scene._replace(veil=veil))
+        reply = describe_reply(said, scene._replace(veil=veil))
         text = str(reply.sentence)
         assert text.endswith("; 9 questions left.")
         assert text[0].isupper()
@@ -50,18 +50,20 @@ def test_no_answer_says_that_a_model_is_no_better():
 
 
 def test_a_score_of_this_model_is_told_beside_the_best():
-    text = str(reply_words(answer(score_loss=0.25), Scene(DisplayRules("error", 2))).sentence)
+    text = str(
+        describe_reply(answer(score_loss=0.25), ReplyContext(DisplayRules("error", 2))).sentence
+    )
     assert text.startswith("This model was put at 0.25; your best stays 0.20;")
 
 
 def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
-    scene = Scene(DisplayRules("error", 2), before=0.201)
-    said = str(reply_words(answer(improved=True), scene).sentence)
+    scene = ReplyContext(DisplayRules("error", 2), before=0.201)
+    said = str(describe_reply(answer(improved=True), scene).sentence)
     assert said.startswith("A new best: 0.20; ")
 
 
 def test_names_of_a_metric_stay_text():
-    told = reply_words(answer(bound={"loss": BOUND}), Scene(DisplayRules("<b>", 2)))
+    told = describe_reply(answer(bound={"loss": BOUND}), ReplyContext(DisplayRules("<b>", 2)))
     assert "<b>" in told.bound  # which a template escapes
     assert not hasattr(told.bound, "__html__")
 
@@ -74,12 +76,12 @@ def test_names_of_a_metric_stay_text():
 )  # fmt: skip
 def test_nothing_is_promised_where_nothing_can_be(change):
     bound = {**BOUND, **change}
-    assert bound_words(bound, DisplayRules("error"), bound.pop("released", 0.2), "team") is None
+    assert bound_text(bound, DisplayRules("error"), bound.pop("released", 0.2), "team") is None
 
 
 def test_a_promise_about_differences_is_one_about_the_release():
     bound = {**BOUND, "low": -0.3, "high": 0.1, "differences": True, "beta": 1e-7}
-    said = bound_words(bound, DisplayRules("error", 2), 0.2, "board")
+    said = bound_text(bound, DisplayRules("error", 2), 0.2, "board")
     assert said == (
         "With confidence 99.99%, the board's best model so far truly has error between 0.00 and "
         "0.30."
@@ -92,7 +94,7 @@ def test_a_promise_is_rounded_outwards():
         low, high = sorted(rng.random(2))
         kind = str(rng.choice(["loss", "complement", "scaled", "root"]))
         display = DisplayRules("m", int(rng.integers(0, 6)), kind, 7.0)
-        words = bound_words({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
+        words = bound_text({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
         least, most = float(words[-3]), float(words[-1].rstrip("."))
         ends = sorted((display.shown(low), display.shown(high)))
         assert least <= ends[0] + 1e-8
@@ -146,7 +148,7 @@ LOSSES = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_the_example_of_a_file_can_be_read(loss):
     """With as many rows as the holdout has, it is a file that is taken."""
-    sheet = sheet_of(loss, Roster.of(["x", "y"], kind="text"))
+    sheet = describe_file_format(loss, Roster.of(["x", "y"], kind="text"))
     if "..." in sheet.lines[0]:
         pytest.skip("It has more columns than are shown.")
     text = "\n".join(map(",".join, sheet.lines)) + "\n"
@@ -155,11 +157,15 @@ def test_the_example_of_a_file_can_be_read(loss):
 
 def test_other_losses_are_told_too():
     roster = Roster(3, None, "number", 4)
-    assert sheet_of(lb.loss("hamming"), roster).lines[0] == (
+    assert describe_file_format(lb.loss("hamming"), roster).lines[0] == (
         "id", "label_1", "label_2", "label_3", "..."
     )  # fmt: skip
-    assert sheet_of(lb.loss("top_k", k=2), roster).lines[0] == ("id", "guess_1", "guess_2")
-    custom = sheet_of(lb.loss(_own), roster)
+    assert describe_file_format(lb.loss("top_k", k=2), roster).lines[0] == (
+        "id",
+        "guess_1",
+        "guess_2",
+    )
+    custom = describe_file_format(lb.loss(_own), roster)
     assert "in the order that the board's description tells" in custom.columns[1]
     assert custom.columns[0] == "id: the row's number, from 0."
 
@@ -170,7 +176,7 @@ def _own(labels, predictions):
 
 def test_long_lists_are_cut():
     error = {"code": "x", "column": None, "count": 1, "ids": [], "message": "Wrong."}
-    items, more = items_of([error] * 33)
+    items, more = problem_items([error] * 33)
     assert (len(items), more) == (20, 13)
     odd = {**error, "ids": ["a"], "message": "Something else about 'a'."}
-    assert items_of([odd])[0][0][:3] == ("Something else about 'a'.", (), 0)
+    assert problem_items([odd])[0][0][:3] == ("Something else about 'a'.", (), 0)

@@ -21,7 +21,7 @@ from ladderboard.server._context import ServerContext, get_context
 from ladderboard.server._log import ClockWatch, ServerLog
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._middleware import REFUSED, RequestMiddleware
-from ladderboard.server._pages import sweep_dumps
+from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
 from ladderboard.server._serving import Settings
 from ladderboard.server._uploads import Spool
@@ -77,7 +77,7 @@ def make_app(
         with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
             context.spool = spool = Spool(settings.spool or folder)
             spool.remove_stale()
-            sweep_dumps(spool.path)
+            remove_stale_dumps(spool.path)
             context.attack_jobs = attack_jobs = AttackJobs(
                 settings.trials or Path(folder, "trials"), seconds=settings.trial_seconds
             )
@@ -146,7 +146,7 @@ async def _run_every_second(looks: Sequence[Callable[[], None]]) -> None:
 def _told(request: Request, said: Response) -> Response:
     """Return a refusal as it is told: to people as a page."""
     if _pages.is_page(request):
-        return _pages.refusal(request, said)
+        return _pages.refusal_page(request, said)
     said.headers["Cache-Control"] = "private, no-store"
     return said
 

@@ -15,11 +15,19 @@ from ladderboard.server._pages import (
     _static,
     _submit,
 )
-from ladderboard.server._pages._organise import sweep_dumps
-from ladderboard.server._pages._rendering import is_page, refusal
+from ladderboard.server._pages._organise import remove_stale_dumps
+from ladderboard.server._pages._rendering import is_page, refusal_page
 from ladderboard.server._pages._site import Site, check_site, write_site
 
-__all__ = ["Site", "check_site", "is_page", "refusal", "router", "sweep_dumps", "write_site"]
+__all__ = [
+    "Site",
+    "check_site",
+    "is_page",
+    "refusal_page",
+    "remove_stale_dumps",
+    "router",
+    "write_site",
+]
 
 router = APIRouter(include_in_schema=False)
 for _each in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):

@@ -15,24 +15,24 @@ from ladderboard.server._middleware import LARGE
 from ladderboard.server._pages._rendering import PRIVATE
 
 router = APIRouter(include_in_schema=False)
-_MOST = 1000  # entries at a time
-Pages = Iterator[dict[str, Any]]
+_ENTRIES_PER_READ = 1000  # entries at a time
+StandingsPages = Iterator[dict[str, Any]]
 
 
 @router.get("/boards/{board}/standings.csv")
-async def all_csv(request: Request, board: Slug) -> Response:
+async def download_standings_csv(request: Request, board: Slug) -> Response:
     """Return all standings for a spreadsheet."""
-    return await _standings(request, board, write_csv, "text/csv")
+    return await _download_standings(request, board, all_standings_csv, "text/csv")
 
 
 @router.get("/boards/{board}/standings.json")
-async def all_json(request: Request, board: Slug) -> Response:
+async def download_standings_json(request: Request, board: Slug) -> Response:
     """Return all standings, as a page of the API has them."""
-    return await _standings(request, board, write_json, "application/json")
+    return await _download_standings(request, board, all_standings_json, "application/json")
 
 
-async def _standings(
-    request: Request, board: str, write: Callable[[Pages], bytes], media_type: str
+async def _download_standings(
+    request: Request, board: str, write: Callable[[StandingsPages], bytes], media_type: str
 ) -> Response:
     """Return what is written of all pages, which are read at one moment."""
 
@@ -40,20 +40,20 @@ async def _standings(
         return write(found.as_seen_by(caller).standings())
 
     said = await get_context(request).for_page(request, board, look)
-    headers = _named(f"{board}-standings.{media_type.rpartition('/')[2]}")
+    headers = _attachment_headers(f"{board}-standings.{media_type.rpartition('/')[2]}")
     return reply(request, said, media_type=media_type, headers=headers)
 
 
-def _named(name: str) -> dict[str, str]:
+def _attachment_headers(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def write_csv(pages: Pages) -> bytes:
+def all_standings_csv(pages: StandingsPages) -> bytes:
     """Return all pages of the standings as one CSV."""
     return b"".join(standings_csv(page, header=at == 0) for at, page in enumerate(pages))
 
 
-def write_json(pages: Pages) -> bytes:
+def all_standings_json(pages: StandingsPages) -> bytes:
     """Return all pages of the standings as one page of the API."""
     first = next(pages)
     head = json.dumps({key: first[key] for key in ("board", "as_of", "frozen", "declared")})
@@ -64,7 +64,7 @@ def write_json(pages: Pages) -> bytes:
 
 
 @router.get("/boards/{board}/ledger.jsonl")
-async def whole_ledger(request: Request, board: Slug) -> Response:
+async def download_ledger(request: Request, board: Slug) -> Response:
     """Return every entry that may be seen: the very bytes that were hashed, one a line."""
     request.scope[LARGE] = True  # whoever takes it may be slow; there is no body to wait for
 
@@ -76,18 +76,18 @@ async def whole_ledger(request: Request, board: Slug) -> Response:
 
         return await get_context(request).for_page(request, board, look)
 
-    begun, (entries, head) = await read(0, _MOST)
+    begun, (entries, head) = await read(0, _ENTRIES_PER_READ)
 
     async def lines() -> AsyncIterator[bytes]:
         told, part = 0, begun[:entries]
         while part:
             yield b"".join(each + b"\n" for each in part)
             told += len(part)
-            many = min(_MOST, entries - told)
+            many = min(_ENTRIES_PER_READ, entries - told)
             part = (await read(told, many))[0] if many else []
         if told != entries:  # it was hidden meanwhile: let nobody take this for all of it
             raise InvalidState("The ledger may not be seen to its end any more.")
 
-    headers = {**PRIVATE, **_named(f"{board}-ledger.jsonl")}
+    headers = {**PRIVATE, **_attachment_headers(f"{board}-ledger.jsonl")}
     headers |= {"Ledger-Entries": str(entries), "Ledger-Head": head}
     return StreamingResponse(lines(), 200, headers, "application/x-ndjson")

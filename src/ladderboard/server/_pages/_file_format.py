@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
 
 Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-_FEW = 3  # columns of an example
-_NAMED = 12  # classes that are named
-_GAP = "..."
+_EXAMPLE_COLUMNS = 3  # columns of an example
+_MAX_CLASSES = 12  # classes that are named
+_ELLIPSIS = "..."
 
 
-class Sheet(NamedTuple):
+class FileFormat(NamedTuple):
     """What a file needs: how many rows, sentences about its columns, and its first lines."""
 
     rows: int
@@ -38,11 +38,11 @@ class Sheet(NamedTuple):
     lines: tuple[tuple[str, ...], ...]
 
 
-def sheet_of(loss: Loss, roster: Roster) -> Sheet:
+def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
     """Return how a file must look. It tells what is declared, and nothing of labels.
 
     >>> from ladderboard.files import Roster
-    >>> sheet = sheet_of(ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"]))
+    >>> sheet = describe_file_format(ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"]))
     >>> sheet.columns[1]
     'prediction: one of cat, dog.'
     >>> sheet.lines
@@ -50,19 +50,23 @@ def sheet_of(loss: Loss, roster: Roster) -> Sheet:
     """
     ids = roster.name(np.arange(min(2, roster.n)))
     which = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
-    header, values, said = _columns(loss, roster)
+    header, values, said = _describe_columns(loss, roster)
     lines = (("id", *header), *((str(id_), *values) for id_ in ids))
-    return Sheet(roster.n, (f"id: {which}.", *said), lines)
+    return FileFormat(roster.n, (f"id: {which}.", *said), lines)
 
 
-def _columns(loss: Loss, roster: Roster) -> Columns:
+def _describe_columns(loss: Loss, roster: Roster) -> Columns:
     """Return the names of an example's columns, values for them, and sentences."""
     if isinstance(loss, Brier | Log):
-        return _probabilities(loss.classes)
+        return _describe_probabilities(loss.classes)
     if isinstance(loss, TopK) and loss.classes is not None:
-        names = _few(f"p_{class_}" for class_ in loss.classes)
+        names = _first_columns(f"p_{class_}" for class_ in loss.classes)
         said = "p_ and the class, one column for each: a score, higher is likelier."
-        return names, _filled(names, "0.1"), (said, f"The classes are {_named(loss.classes)}.")
+        return (
+            names,
+            _example_values(names, "0.1"),
+            (said, f"The classes are {_list_classes(loss.classes)}."),
+        )
     if isinstance(loss, Absolute | Squared | Pinball):
         low, high = loss.range
         what = f"the {loss.quantile:g} quantile" if isinstance(loss, Pinball) else "a number"
@@ -70,59 +74,65 @@ def _columns(loss: Loss, roster: Roster) -> Columns:
         return ("prediction",), (f"{(low + high) / 2:g}",), (said,)
     if isinstance(loss, Shortfall):
         return ("score",), ("0.5",), ("score: from 0 to 1, which is the best.",)
-    return _compared(loss, roster)
+    return _describe_label_columns(loss, roster)
 
 
-def _compared(loss: Loss, roster: Roster) -> Columns:
+def _describe_label_columns(loss: Loss, roster: Roster) -> Columns:
     """Return the same for a loss that compares labels, or is the organiser's own."""
     if isinstance(loss, ZeroOne):
-        return _label(loss, roster)
+        return _describe_label_column(loss, roster)
     if isinstance(loss, TopK):
-        return _several("guess", loss.k, f"{loss.k} columns: the guesses.")
+        return _describe_numbered_columns("guess", loss.k, f"{loss.k} columns: the guesses.")
     if isinstance(loss, Hamming) and roster.width is not None:
-        return _several("label", roster.width, f"{roster.width} columns, one for each label.")
+        return _describe_numbered_columns(
+            "label", roster.width, f"{roster.width} columns, one for each label."
+        )
     said = "All other columns, in the order that the board's description tells."
-    return ("prediction",), (_GAP,), (said,)
+    return ("prediction",), (_ELLIPSIS,), (said,)
 
 
-def _label(loss: ZeroOne, roster: Roster) -> Columns:
+def _describe_label_column(loss: ZeroOne, roster: Roster) -> Columns:
     if loss.allowed is not None:
-        said = f"prediction: one of {_named(loss.allowed)}."
+        said = f"prediction: one of {_list_classes(loss.allowed)}."
         return ("prediction",), (str(loss.allowed[0]),), (said,)
     what = "a number" if roster.kind == "number" else "text, written as in the labels"
-    return ("prediction",), (_GAP,), (f"prediction: {what}.",)
+    return ("prediction",), (_ELLIPSIS,), (f"prediction: {what}.",)
 
 
-def _probabilities(classes: tuple[Any, ...]) -> Columns:
-    names = _few(f"p_{class_}" for class_ in classes)
+def _describe_probabilities(classes: tuple[Any, ...]) -> Columns:
+    names = _first_columns(f"p_{class_}" for class_ in classes)
     said = "p_ and the class, one column for each: its probability. A row sums to 1."
-    more = f"The classes are {_named(classes)}."
+    more = f"The classes are {_list_classes(classes)}."
     if len(classes) == 2:
         more = f"Or one column, prediction: the probability of {classes[1]}."
-    values = ("0.7", "0.3") if len(classes) == 2 else ("0.7", "0.2", "0.1", _GAP)[: len(names)]
+    values = ("0.7", "0.3") if len(classes) == 2 else ("0.7", "0.2", "0.1", _ELLIPSIS)[: len(names)]
     return names, values, (said, more)
 
 
-def _several(name: str, width: int, said: str) -> Columns:
-    names = _few(f"{name}_{at}" for at in range(1, width + 1))
-    return names, _filled(names, _GAP), (f"{said} Name them {name}_1, {name}_2 and so on.",)
+def _describe_numbered_columns(name: str, width: int, said: str) -> Columns:
+    names = _first_columns(f"{name}_{at}" for at in range(1, width + 1))
+    return (
+        names,
+        _example_values(names, _ELLIPSIS),
+        (f"{said} Name them {name}_1, {name}_2 and so on.",),
+    )
 
 
-def _few(names: Iterable[str]) -> tuple[str, ...]:
+def _first_columns(names: Iterable[str]) -> tuple[str, ...]:
     every = tuple(names)
-    return every if len(every) <= _FEW else (*every[:_FEW], _GAP)
+    return every if len(every) <= _EXAMPLE_COLUMNS else (*every[:_EXAMPLE_COLUMNS], _ELLIPSIS)
 
 
-def _filled(names: tuple[str, ...], value: str) -> tuple[str, ...]:
-    return tuple(_GAP if name == _GAP else value for name in names)
+def _example_values(names: tuple[str, ...], value: str) -> tuple[str, ...]:
+    return tuple(_ELLIPSIS if name == _ELLIPSIS else value for name in names)
 
 
-def _named(classes: tuple[Any, ...]) -> str:
+def _list_classes(classes: tuple[Any, ...]) -> str:
     """Return the names of classes, but not of a thousand.
 
-    >>> _named(tuple(range(40)))
+    >>> _list_classes(tuple(range(40)))
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more'
     """
-    said = ", ".join(map(str, classes[:_NAMED]))
-    rest = len(classes) - _NAMED
+    said = ", ".join(map(str, classes[:_MAX_CLASSES]))
+    rest = len(classes) - _MAX_CLASSES
     return said if rest <= 0 else f"{said} and {rest} more"

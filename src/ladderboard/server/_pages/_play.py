@@ -17,30 +17,32 @@ from ladderboard.holdout import unseen
 from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
 from ladderboard.server._context import get_context
-from ladderboard.server._pages._charts import number, tag
-from ladderboard.server._pages._rendering import show
+from ladderboard.server._pages._charts import coord, tag
+from ladderboard.server._pages._rendering import page_response
 
 router = APIRouter(include_in_schema=False)
-_MADE = json.loads((Path(__file__).parent / "play.json").read_text())
-_WHOLE = 10_000  # numbers there are ten thousandths
-GAMES: int = _MADE["games"]
-CHOICES: dict[str, tuple[int, ...]] = {key: tuple(_MADE[key]) for key in ("n", "questions")}
+_RECORDED_GAMES = json.loads((Path(__file__).parent / "play.json").read_text())
+_SCALE = 10_000  # numbers there are ten thousandths
+GAMES: int = _RECORDED_GAMES["games"]
+CHOICES: dict[str, tuple[int, ...]] = {
+    key: tuple(_RECORDED_GAMES[key]) for key in ("n", "questions")
+}
 NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
 BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "shaky_ladder": "Shaky Ladder"}
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
-_USUAL = (1_000, 1_000, "calibrated")
+_DEFAULT_CHOICE = (1_000, 1_000, "calibrated")
 _WIDTH, _HEIGHT = 340, 264
 # Left, right, top and bottom of the plot; play.js is told, and draws the same.
 PLOT = (40.0, 332.0, 30.0, 236.0)
 # One range for all choices, so that one can be compared with another.
-RANGE = (0.7, 1.0)
+ACCURACY_RANGE = (0.7, 1.0)
 _TICKS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-_LINE = 15.0  # what a line of text takes
-_NAME = 125.0  # and how long it is
-_MOMENTS = 10
+_LINE_HEIGHT = 15.0  # what a line of text takes
+_LABEL_WIDTH = 125.0  # and how long it is
+_TABLE_ROWS = 10
 
 
-class Choice(NamedTuple):
+class PlayChoice(NamedTuple):
     """Which of the films are shown."""
 
     n: int
@@ -48,16 +50,18 @@ class Choice(NamedTuple):
     noise: str
 
     @classmethod
-    def of(cls, typed: Mapping[str, str]) -> tuple["Choice", list[str]]:
+    def of(cls, typed: Mapping[str, str]) -> tuple["PlayChoice", list[str]]:
         """Return what was chosen, and a sentence for everything that cannot be.
 
-        >>> Choice.of({"n": "4000", "noise": "much"})[1]
+        >>> PlayChoice.of({"n": "4000", "noise": "much"})[1]
         ["There is nothing for noise 'much'; this is as calibrated."]
         """
         found: dict[str, Any] = {}
         said = []
-        for key, usual in zip(cls._fields, _USUAL, strict=True):
-            known = {word: word for word in NOISES} if key == "noise" else _typed(CHOICES[key])
+        for key, usual in zip(cls._fields, _DEFAULT_CHOICE, strict=True):
+            known = (
+                {word: word for word in NOISES} if key == "noise" else _parse_table(CHOICES[key])
+            )
             found[key] = known.get(typed.get(key, str(usual)))
             if found[key] is None:
                 found[key] = usual
@@ -66,7 +70,7 @@ class Choice(NamedTuple):
         return cls(**found), said
 
 
-def _typed(numbers: tuple[int, ...]) -> dict[str, Any]:
+def _parse_table(numbers: tuple[int, ...]) -> dict[str, Any]:
     return {str(each): each for each in numbers}
 
 
@@ -93,7 +97,7 @@ class Curve(NamedTuple):
         return self.shown[-1] - self.worth
 
 
-class PlayedBoard(NamedTuple):
+class SimulatedBoard(NamedTuple):
     """One board, and both attacks on it."""
 
     key: str
@@ -117,30 +121,30 @@ class PlayedBoard(NamedTuple):
         return unseen(self.mechanism) or 0.0
 
 
-def board_of(choice: Choice, key: str) -> PlayedBoard:
+def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
     """Return a board as chosen; only the Shaky Ladder has noise to choose."""
     noise = choice.noise if key == "shaky_ladder" else None
-    return _boards()[choice.n, choice.questions, key, noise]
+    return _load_boards()[choice.n, choice.questions, key, noise]
 
 
 @cache
-def _boards() -> dict[tuple[int, int, str, str | None], PlayedBoard]:
+def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
     curves: dict[Any, dict[str, Curve]] = {}
     mechanisms: dict[Any, Mechanism] = {}
-    for each in _MADE["scenes"]:
+    for each in _RECORDED_GAMES["scenes"]:
         key = each["n"], each["questions"], each["board"], each["noise"]
-        shown = tuple(value / _WHOLE for value in accumulate(each["shown"], max))
+        shown = tuple(value / _SCALE for value in accumulate(each["shown"], max))
         curves.setdefault(key, {})[each["attack"]] = Curve(
-            each["attack"], shown, each["fits"] / _WHOLE, each["worth"] / _WHOLE
+            each["attack"], shown, each["fits"] / _SCALE, each["worth"] / _SCALE
         )
         mechanisms[key] = mechanism(each["mechanism"])
     return {
-        key: PlayedBoard(key[2], mechanisms[key], found["shifted_majority"], found["majority"])
+        key: SimulatedBoard(key[2], mechanisms[key], found["shifted_majority"], found["majority"])
         for key, found in curves.items()
     }
 
 
-def picture(board: PlayedBoard, questions: int) -> Markup:
+def draw_board(board: SimulatedBoard, questions: int) -> Markup:
     """Return one board's picture, with everything that is true at the end visible."""
     left, right, top, bottom = PLOT
     worth = board.patient.worth
@@ -149,19 +153,19 @@ def picture(board: PlayedBoard, questions: int) -> Markup:
     return tag(
         "svg",
         tag("title", f"{board.name}: what the board shows, against questions", id=f"{key}-title"),
-        tag("desc", _summary(board, questions), id=f"{key}-desc"),
+        tag("desc", _describe_curves(board, questions), id=f"{key}-desc"),
         tag("clipPath", inside, id=f"{key}-clip"),
-        *_axes(questions),
+        *_draw_axes(questions),
         tag(
             "g",
-            *[_area(curve) for curve in board.curves],
-            *[_line(curve) for curve in board.curves],
+            *[_draw_area(curve) for curve in board.curves],
+            *[_draw_curve(curve) for curve in board.curves],
             clip_path=f"url(#{key}-clip)",
         ),
-        _level(worth, "play-truth"),
-        _text(f"truly worth {worth:.2f}", left + 6, _y(worth) + 16, "play-true"),
-        *[_end(curve) for curve in board.curves],
-        *_labels(board),
+        _draw_level(worth, "play-truth"),
+        _draw_text(f"truly worth {worth:.2f}", left + 6, _to_y(worth) + 16, "play-true"),
+        *[_draw_end_marker(curve) for curve in board.curves],
+        *_draw_labels(board),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
         aria_labelledby=f"{key}-title",
@@ -169,90 +173,97 @@ def picture(board: PlayedBoard, questions: int) -> Markup:
     )
 
 
-def _x(part: float) -> float:
+def _to_x(part: float) -> float:
     return PLOT[0] + part * (PLOT[1] - PLOT[0])
 
 
-def _y(accuracy: float) -> float:
-    low, high = RANGE
+def _to_y(accuracy: float) -> float:
+    low, high = ACCURACY_RANGE
     inside = min(max(accuracy, low), high)
     return PLOT[3] - (inside - low) / (high - low) * (PLOT[3] - PLOT[2])
 
 
-def _text(said: str, x: float, y: float, class_: str, anchor: str = "start") -> Markup:
+def _draw_text(said: str, x: float, y: float, class_: str, anchor: str = "start") -> Markup:
     return tag("text", said, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
-def _level(accuracy: float, class_: str) -> Markup:
-    y = _y(accuracy)
+def _draw_level(accuracy: float, class_: str) -> Markup:
+    y = _to_y(accuracy)
     return tag("line", x1=PLOT[0], x2=PLOT[1], y1=y, y2=y, class_=class_)
 
 
-def _axes(questions: int) -> list[Markup]:
+def _draw_axes(questions: int) -> list[Markup]:
     left, _, _, bottom = PLOT
-    found = [_level(tick, "play-grid") for tick in _TICKS]
-    found.append(_text("accuracy shown", 4, 11, "play-tick"))
-    found += [_text(f"{tick:.2f}", left - 6, _y(tick) + 4, "play-tick", "end") for tick in _TICKS]
+    found = [_draw_level(tick, "play-grid") for tick in _TICKS]
+    found.append(_draw_text("accuracy shown", 4, 11, "play-tick"))
+    found += [
+        _draw_text(f"{tick:.2f}", left - 6, _to_y(tick) + 4, "play-tick", "end") for tick in _TICKS
+    ]
     for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         said = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
-        found.append(_text(said, _x(part), bottom + 20, "play-tick", anchor))
+        found.append(_draw_text(said, _to_x(part), bottom + 20, "play-tick", anchor))
     return found
 
 
-def _points(curve: Curve) -> list[tuple[float, float]]:
+def _plot_points(curve: Curve) -> list[tuple[float, float]]:
     count = len(curve.shown)
-    return [(_x(at / count), _y(value)) for at, value in enumerate(curve.shown, 1)]
+    return [(_to_x(at / count), _to_y(value)) for at, value in enumerate(curve.shown, 1)]
 
 
-def _path(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
+def _polyline(points: list[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{coord(x)} {coord(y)}" for x, y in points)
 
 
-def _area(curve: Curve) -> Markup:
+def _draw_area(curve: Curve) -> Markup:
     """Shade what the board shows beyond the truth, and nothing below it."""
-    truth = _y(curve.worth)
-    above = [(x, min(y, truth)) for x, y in _points(curve)]
+    truth = _to_y(curve.worth)
+    above = [(x, min(y, truth)) for x, y in _plot_points(curve)]
     around = [(above[0][0], truth), *above, (above[-1][0], truth)]
-    return tag("path", d=f"{_path(around)}Z", class_=f"play-area play-{curve.attack}")
+    return tag("path", d=f"{_polyline(around)}Z", class_=f"play-area play-{curve.attack}")
 
 
-def _line(curve: Curve) -> Markup:
-    return tag("path", d=_path(_points(curve)), class_=f"play-line play-{curve.attack}")
+def _draw_curve(curve: Curve) -> Markup:
+    return tag("path", d=_polyline(_plot_points(curve)), class_=f"play-line play-{curve.attack}")
 
 
-def _end(curve: Curve) -> Markup:
+def _draw_end_marker(curve: Curve) -> Markup:
     """Mark the end: a disc for one attack, a square for the other, not by colour alone."""
-    x, y = _points(curve)[-1]
+    x, y = _plot_points(curve)[-1]
     class_ = f"play-end play-{curve.attack}"
     if curve.attack == "majority":
         inside = tag("rect", x=-4.0, y=-4.0, width=8, height=8)
     else:
         inside = tag("circle", r=4.5)
-    return tag("g", inside, class_=class_, transform=f"translate({number(x)} {number(y)})")
+    return tag(
+        "g",
+        inside,
+        class_=class_,
+        transform=f"translate({coord(x)} {coord(y)})",
+    )
 
 
-def _labels(board: PlayedBoard) -> list[Markup]:
+def _draw_labels(board: SimulatedBoard) -> list[Markup]:
     """Name the lines at their ends: the upper one above it, the lower one where there is room."""
     upper, lower = sorted(board.curves, key=lambda each: -each.shown[-1])
-    high, low = _y(upper.shown[-1]), _y(lower.shown[-1])
-    truth = _y(upper.worth)
+    high, low = _to_y(upper.shown[-1]), _to_y(lower.shown[-1])
+    truth = _to_y(upper.worth)
     # Below the line also where it was lower before.
-    under = max(y for x, y in _points(lower) if x >= PLOT[1] - _NAME) + _LINE
+    under = max(y for x, y in _plot_points(lower) if x >= PLOT[1] - _LABEL_WIDTH) + _LINE_HEIGHT
     if under <= truth - 4:
         place = under
-    elif low - high >= _LINE + 4:
+    elif low - high >= _LINE_HEIGHT + 4:
         place = low - 8
     else:
-        place = max(truth, low) + _LINE + 1
-    return [_label(upper, high - 8), _label(lower, place)]
+        place = max(truth, low) + _LINE_HEIGHT + 1
+    return [_draw_label(upper, high - 8), _draw_label(lower, place)]
 
 
-def _label(curve: Curve, y: float) -> Markup:
+def _draw_label(curve: Curve, y: float) -> Markup:
     said = f"{curve.name.split()[0]} {curve.gap:+.3f}"
-    return _text(said, PLOT[1] - 9, y, f"play-label play-{curve.attack}", "end")
+    return _draw_text(said, PLOT[1] - 9, y, f"play-label play-{curve.attack}", "end")
 
 
-def _summary(board: PlayedBoard, questions: int) -> str:
+def _describe_curves(board: SimulatedBoard, questions: int) -> str:
     told = [
         f"the {curve.name} rises from {curve.shown[0]:.3f} to {curve.shown[-1]:.3f}"
         for curve in board.curves
@@ -263,10 +274,10 @@ def _summary(board: PlayedBoard, questions: int) -> str:
     )
 
 
-def gap_words(gap: float) -> str:
+def gap_text(gap: float) -> str:
     """Return how much better a model looks than it is, in words.
 
-    >>> gap_words(0.0821), gap_words(-0.004), gap_words(0.0001)
+    >>> gap_text(0.0821), gap_text(-0.004), gap_text(0.0001)
     ('looks 0.082 better than it is', 'looks 0.004 worse than it is', 'looks as good as it is')
     """
     if abs(gap) < 0.0005:
@@ -274,7 +285,7 @@ def gap_words(gap: float) -> str:
     return f"looks {abs(gap):.3f} {'better' if gap > 0 else 'worse'} than it is"
 
 
-def about(board: PlayedBoard, choice: Choice) -> str:
+def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
     """Return what a board does, in one sentence."""
     made: Any = board.mechanism
     if board.key == "exact":
@@ -286,11 +297,11 @@ def about(board: PlayedBoard, choice: Choice) -> str:
     return f"A Ladder with larger steps of {made.step:.3f}, {noise[choice.noise]}."
 
 
-def prices(choice: Choice) -> list[dict[str, Any]]:
+def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
     """Return what each amount of noise leaves to the attacks, and costs the honest."""
     found = []
     for noise, name in NOISES.items():
-        board = board_of(choice._replace(noise=noise), "shaky_ladder")
+        board = simulated_board(choice._replace(noise=noise), "shaky_ladder")
         made = board.mechanism
         assert isinstance(made, ShakyLadder)  # noqa: S101 - it is what goes by this name
         found.append(
@@ -306,10 +317,10 @@ def prices(choice: Choice) -> list[dict[str, Any]]:
     return found
 
 
-def moments(boards: list[PlayedBoard], choice: Choice) -> list[tuple[int, list[float]]]:
+def table_rows(boards: list[SimulatedBoard], choice: PlayChoice) -> list[tuple[int, list[float]]]:
     """Return the numbers of the picture at ten moments: for each board both attacks."""
     count = len(boards[0].patient.shown)
-    frames = [count * at // _MOMENTS for at in range(1, _MOMENTS + 1)]
+    frames = [count * at // _TABLE_ROWS for at in range(1, _TABLE_ROWS + 1)]
     return [
         (
             choice.questions * frame // count,
@@ -322,7 +333,7 @@ def moments(boards: list[PlayedBoard], choice: Choice) -> list[tuple[int, list[f
 @router.get("/boards/{board}/play")
 async def play_page(request: Request, board: Slug) -> Response:
     """Show what attacks gain, on boards whose rules say so."""
-    choice, problems = Choice.of(request.query_params)
+    choice, problems = PlayChoice.of(request.query_params)
 
     def look(found: Board, caller: Caller) -> dict[str, Any]:
         seen = found.as_seen_by(caller).summary()
@@ -331,19 +342,21 @@ async def play_page(request: Request, board: Slug) -> Response:
         return {"board": seen, "role": caller.role.name.lower()}
 
     said = await get_context(request).for_page(request, board, look)
-    return show(request, "play.html", problems=problems, **said, **_told(choice))
+    return page_response(
+        request, "play.html", problems=problems, **said, **_template_variables(choice)
+    )
 
 
-def _told(choice: Choice) -> dict[str, Any]:
+def _template_variables(choice: PlayChoice) -> dict[str, Any]:
     """Return what the template says of a choice."""
-    boards = [board_of(choice, key) for key in BOARDS]
+    boards = [simulated_board(choice, key) for key in BOARDS]
     panels = [
         {
             "key": board.key,
             "name": board.name,
-            "about": about(board, choice),
-            "picture": picture(board, choice.questions),
-            "curves": [(curve, gap_words(curve.gap)) for curve in board.curves],
+            "about": describe_board(board, choice),
+            "picture": draw_board(board, choice.questions),
+            "curves": [(curve, gap_text(curve.gap)) for curve in board.curves],
         }
         for board in boards
     ]
@@ -354,19 +367,19 @@ def _told(choice: Choice) -> dict[str, Any]:
         "games": GAMES,
         "worth": boards[0].patient.worth,
         "panels": panels,
-        "film": json.dumps(_film(boards, choice), separators=(",", ":")),
+        "film": json.dumps(_animation_data(boards, choice), separators=(",", ":")),
         "boards": {board.key: board for board in boards},
-        "prices": prices(choice),
-        "moments": moments(boards, choice),
+        "prices": noise_costs(choice),
+        "moments": table_rows(boards, choice),
     }
 
 
-def _film(boards: list[PlayedBoard], choice: Choice) -> dict[str, Any]:
+def _animation_data(boards: list[SimulatedBoard], choice: PlayChoice) -> dict[str, Any]:
     """Return what play.js needs to show one frame after the other."""
     return {
         "questions": choice.questions,
         "plot": PLOT,
-        "range": RANGE,
+        "range": ACCURACY_RANGE,
         "worth": boards[0].patient.worth,
         "shown": {
             board.key: {curve.attack: curve.shown for curve in board.curves} for board in boards

@@ -17,8 +17,8 @@ from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import get_context, is_public
-from ladderboard.server._pages._static import place_of, wheel_place
-from ladderboard.server._pages._wording import count, is_full, size, when
+from ladderboard.server._pages._static import static_url, wheel_url
+from ladderboard.server._pages._wording import count, format_bytes, is_full, time_element
 from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from ladderboard.server._auth import CookieSession
 
-_MACHINES = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
-_ELSEWHERE = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
+_API_PATHS = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
+_EXTERNAL_SCHEMES = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=select_autoescape(default=True, default_for_string=True),
@@ -37,65 +37,65 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,  # it would look at every file for every page
 )
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 PRIVATE = {"Cache-Control": "private, no-store"}
 _HTML = "text/html; charset=utf-8"
-_FIELDS = 200
+_MAX_FIELDS = 200
 
 
-class _Archived(MarkdownIt):
+class _ArchiveMarkdown(MarkdownIt):
     """Markdown that is read far from the server."""
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - its name there
         """Tell whether something is a link."""
-        return url.lower().startswith(_ELSEWHERE)
+        return url.lower().startswith(_EXTERNAL_SCHEMES)
 
 
-_MARKDOWN, _FAR = (
-    kind("commonmark", {"html": False}).disable("image") for kind in (MarkdownIt, _Archived)
+_MARKDOWN, _ARCHIVE_MARKDOWN = (
+    kind("commonmark", {"html": False}).disable("image") for kind in (MarkdownIt, _ArchiveMarkdown)
 )
-_TEMPLATES.globals |= {"static": place_of, "full": is_full, "wheel": wheel_place()}
+_TEMPLATES.globals |= {"static": static_url, "full": is_full, "wheel": wheel_url()}
 
 
 def is_page(request: Request) -> bool:
     """Tell whether people look at what is here."""
-    return not request.url.path.startswith(_MACHINES)
+    return not request.url.path.startswith(_API_PATHS)
 
 
-def times(text: str) -> Markup:
+def format_times(text: str) -> Markup:
     """Return a sentence with its moments for people.
 
-    >>> print(times("The next is at 2026-11-16T14:05:00Z.").striptags())
+    >>> print(format_times("The next is at 2026-11-16T14:05:00Z.").striptags())
     The next is at 2026-11-16 14:05 UTC.
     """
-    parts = _MOMENT.split(text)
-    return Markup("").join(when(each) if at % 2 else each for at, each in enumerate(parts))
+    parts = _TIMESTAMP.split(text)
+    return Markup("").join(time_element(each) if at % 2 else each for at, each in enumerate(parts))
 
 
-def figure(value: float | None, digits: int) -> str:
+def format_value(value: float | None, digits: int) -> str:
     """Return a number with all its digits, so that a column of them lines up.
 
-    >>> figure(0.78, 3), figure(None, 3)
+    >>> format_value(0.78, 3), format_value(None, 3)
     ('0.780', 'no record')
     """
     return "no record" if value is None else f"{value:.{digits}f}"
 
 
 @lru_cache(maxsize=64)
-def markdown(text: str, archived: bool = False) -> Markup:
+def render_markdown(text: str, archived: bool = False) -> Markup:
     """Return a board's description as HTML; what is HTML in it stays text.
 
     In an archive so does a link to something on the server, which is not there any more.
     """
-    return Markup((_FAR if archived else _MARKDOWN).render(text))  # noqa: S704 - as said
+    return Markup((_ARCHIVE_MARKDOWN if archived else _MARKDOWN).render(text))  # noqa: S704 - as said
 
 
-def render(name: str, **what: Any) -> str:
+def render_public_page(name: str, **what: Any) -> str:
     """Return the text of a page for somebody who is not signed in, and whose page has no form."""
     return _TEMPLATES.get_template(name).render(csrf="", signed_in=False, **what)
 
 
-def show(
+def page_response(
     request: Request,
     name: str,
     status: int = 200,
@@ -115,12 +115,14 @@ def show(
     text = _TEMPLATES.get_template(name).render(
         csrf=word,
         signed_in=session is not None,
-        url=url_of(request),
+        url=server_url(request),
         root=get_context(request).settings.prefix,
         **what,
     )
     if word not in text:  # so that nothing in it is secret, if it is for everybody
-        return send(request, text.encode(), pack if is_public(request) else None, status)
+        return html_response(
+            request, text.encode(), compress_page if is_public(request) else None, status
+        )
     response = Response(text, status, PRIVATE, _HTML)
     if visit is not None:
         sessions.set_visitor_cookie(request, response, visit)
@@ -129,12 +131,12 @@ def show(
     return response
 
 
-def pack(content: bytes) -> bytes:
+def compress_page(content: bytes) -> bytes:
     """Return a page as it travels fastest; never one with a secret, of which the size may tell."""
     return gzip.compress(content, 4, mtime=0)
 
 
-def send(
+def html_response(
     request: Request,
     content: bytes,
     packing: Callable[[bytes], bytes] | None = None,
@@ -149,29 +151,29 @@ def send(
     return Response(content, status, headers, _HTML)
 
 
-def refusal(request: Request, said: Response) -> Response:
+def refusal_page(request: Request, said: Response) -> Response:
     """Return a page that says what a problem document says."""
     told = json.loads(bytes(said.body))
     here = request.url.path if request.method == "GET" else ""
-    page = show(request, "refusal.html", said.status_code, problem=told, here=here)
+    page = page_response(request, "refusal.html", said.status_code, problem=told, here=here)
     for name in ("allow", "retry-after"):
         if name in said.headers:
             page.headers[name] = said.headers[name]
     return page
 
 
-def see(request: Request, place: str) -> Response:
+def redirect(request: Request, place: str) -> Response:
     """Return the way on to a page of ours, after a form."""
     return RedirectResponse(get_context(request).settings.prefix + place, 303, PRIVATE)
 
 
-def url_of(request: Request) -> str:
+def server_url(request: Request) -> str:
     """Return how this server is called from outside."""
     told = get_context(request).settings.url
     return (told or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
 
 
-def or_none(look: Callable[[], Any]) -> Any:
+def none_if_hidden(look: Callable[[], Any]) -> Any:
     """Return what is there to see, or None."""
     try:
         return look()
@@ -181,11 +183,11 @@ def or_none(look: Callable[[], Any]) -> Any:
 
 _TEMPLATES.filters |= {
     "count": count,
-    "figure": figure,
-    "markdown": markdown,
-    "size": size,
-    "times": times,
-    "when": when,
+    "figure": format_value,
+    "markdown": render_markdown,
+    "size": format_bytes,
+    "times": format_times,
+    "when": time_element,
 }
 
 
@@ -202,10 +204,10 @@ async def read_fields(request: Request) -> list[tuple[str, str]]:
     body = await request.body()
     try:
         fields = parse_qsl(
-            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_FIELDS
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS
         )
     except ValueError:
-        raise RequestRefused(422, "invalid", f"A form has at most {_FIELDS} fields.") from None
+        raise RequestRefused(422, "invalid", f"A form has at most {_MAX_FIELDS} fields.") from None
     context = get_context(request)
     context.authenticator.check_form(
         request, context.sessions.read(request), dict(fields).get("csrf", "")

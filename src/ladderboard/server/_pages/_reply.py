@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ladderboard._formatting import format_count
-from ladderboard.server._pages._wording import stretch, when
+from ladderboard.server._pages._wording import exact_duration, time_element
 from ladderboard.server._problems import problem_from_exception
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ladderboard.board import DisplayRules
 
-_WORST = 1.0  # what stands on a ladder before anything was seen
-_SHOWN = 20  # of the things that are wrong; nobody reads past these
+_WORST_LOSS = 1.0  # what stands on a ladder before anything was seen
+_MAX_ITEMS = 20  # of the things that are wrong; nobody reads past these
 _TIPS = {
     "missing_column": "Name the columns as shown under “How the file must look”.",
     "missing_id": "Every id must be there, once.",
@@ -29,7 +29,7 @@ _TIPS = {
 }
 
 
-class Reply(NamedTuple):
+class ReplyText(NamedTuple):
     """A reply in words: whether there is a new best, the sentence, and what can be promised."""
 
     good: bool
@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     bound: str | None
 
 
-class Scene(NamedTuple):
+class ReplyContext(NamedTuple):
     """What a reply is said against, all of it public or the team's own.
 
     ``gain`` is the loss that is seen 19 times out of 20, ``before`` what stood there before,
@@ -53,32 +53,32 @@ class Scene(NamedTuple):
     now: str = ""
 
 
-def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
+def describe_reply(said: Mapping[str, Any], scene: ReplyContext) -> ReplyText:
     """Return the words for what ``Answer.describe`` says.
 
     It is never said that a model is no better: only that no gain was seen, and which are.
 
     >>> from ladderboard.board import DisplayRules
-    >>> scene = Scene(DisplayRules("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
+    >>> scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
     >>> said = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> said |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> said |= {"bound": None}
-    >>> print(reply_words(said, scene).sentence)
+    >>> print(describe_reply(said, scene).sentence)
     Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
     >>> said["improved"] = True
-    >>> print(reply_words(said, scene).sentence)
+    >>> print(describe_reply(said, scene).sentence)
     A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
-    >>> print(reply_words({**said, "again": True, "limits": [team]}, scene).sentence)
+    >>> print(describe_reply({**said, "again": True, "limits": [team]}, scene).sentence)
     The same predictions were answered before, as your submission 7; nothing was counted. Then your best became 0.786; 43 questions left.
     >>> hidden = {**said, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
-    >>> print(reply_words(hidden, scene._replace(veil="hidden")).sentence)
+    >>> print(describe_reply(hidden, scene._replace(veil="hidden")).sentence)
     The best of the whole board stays what it was, which is not shown while the standings are hidden; gains below about 0.02 may go unseen; 43 questions left.
-    >>> print(reply_words({**said, "loss": 1.0, "improved": False}, scene).sentence)
+    >>> print(describe_reply({**said, "loss": 1.0, "improved": False}, scene).sentence)
     Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
     """  # noqa: E501 - sentences as they are read
-    told = _told(said, scene)
+    told = _describe_best(said, scene)
     if said["again"]:
         first = (
             f"The same predictions were answered before, as your submission {said['number']}; "
@@ -90,68 +90,72 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
         seen = None if said["improved"] else scene.display.gain_text(scene.gain, said["loss"])
         if seen is not None:
             parts.append(f"gains below about {seen} may go unseen")
-    left = left_words(said["limits"], scene.window, said["next_submission_at"], scene.now)
+    left = remaining_text(said["limits"], scene.window, said["next_submission_at"], scene.now)
     sentence = Markup("{}; {}.").format("; ".join(parts), left)
     bound = None
     if said["bound"] is not None:  # which is about the best of now, and not of then
         released = None if said["again"] else said["loss"]
-        bound = bound_words(said["bound"]["loss"], scene.display, released, said["ladder"])
-    return Reply(said["improved"] and not said["again"], sentence, bound)
+        bound = bound_text(said["bound"]["loss"], scene.display, released, said["ladder"])
+    return ReplyText(said["improved"] and not said["again"], sentence, bound)
 
 
-def _told(said: Mapping[str, Any], scene: Scene) -> list[str]:
+def _describe_best(said: Mapping[str, Any], scene: ReplyContext) -> list[str]:
     """Return what was said of the best, and of this model where the mechanism says that too."""
     value, score, text = said["loss"], said["score_loss"], scene.display.text
     parts = []
     if score is not None and score != value:
         parts.append(f"{'Then this' if said['again'] else 'This'} model was put at {text(score)}")
-    best = _again(said, scene) if said["again"] else _now(said, scene)
+    best = (
+        _describe_repeated_answer(said, scene)
+        if said["again"]
+        else _describe_new_answer(said, scene)
+    )
     return [*parts, f"{best[0].lower()}{best[1:]}" if parts else best]
 
 
-def _whose(said: Mapping[str, Any]) -> str:
+def _whose_best(said: Mapping[str, Any]) -> str:
     return "your best" if said["ladder"] == "team" else "the best of the whole board"
 
 
-def _now(said: Mapping[str, Any], scene: Scene) -> str:
-    value, text, whose = said["loss"], scene.display.text, _whose(said)
+def _describe_new_answer(said: Mapping[str, Any], scene: ReplyContext) -> str:
+    value, text, whose = said["loss"], scene.display.text, _whose_best(said)
     if said["improved"]:
         best = "A new best" if said["ladder"] == "team" else "A new best of the whole board"
         if value is None:
             return f"{best}; its value is told at the close"
-        was = "" if scene.before is None or scene.before >= _WORST else text(scene.before)
+        was = "" if scene.before is None or scene.before >= _WORST_LOSS else text(scene.before)
         was = f" (was {was})" if was not in {"", text(value)} else ""
         return f"{best}: {text(value)}{was}"
     if value is None:
-        return f"{_upper(whose)} stays what it was{_why(scene)}"
-    if value >= _WORST:
+        return f"{_capitalise(whose)} stays what it was{_why_hidden(scene)}"
+    if value >= _WORST_LOSS:
         who = "Your team" if said["ladder"] == "team" else "The board"
         return f"{who} has no record yet: no gain large enough was seen"
-    return f"{_upper(whose)} stays {text(value)}"
+    return f"{_capitalise(whose)} stays {text(value)}"
 
 
-def _again(said: Mapping[str, Any], scene: Scene) -> str:
-    value, whose = said["loss"], _whose(said)
+def _describe_repeated_answer(said: Mapping[str, Any], scene: ReplyContext) -> str:
+    value, whose = said["loss"], _whose_best(said)
     if value is None:
         told = "improved" if said["improved"] else "stayed what it was"
-        return f"Then {whose} {told}{_why(scene)}"
-    if value >= _WORST and not said["improved"]:
+        return f"Then {whose} {told}{_why_hidden(scene)}"
+    if value >= _WORST_LOSS and not said["improved"]:
         return "Then there was no record yet"
     verb = "became" if said["improved"] else "stayed"
     return f"Then {whose} {verb} {scene.display.text(value)}"
 
 
-def _why(scene: Scene) -> str:
+def _why_hidden(scene: ReplyContext) -> str:
     if scene.veil is None:
         return ", which is told at the close"
     return f", which is not shown while the standings are {scene.veil}"
 
 
-def _upper(words: str) -> str:
+def _capitalise(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def left_words(
+def remaining_text(
     limits: Sequence[Mapping[str, Any]], window: int | None, following: str | None, now: str
 ) -> Markup:
     """Return what is left of a team's questions, and when the next may come if not now.
@@ -159,14 +163,14 @@ def left_words(
     >>> team = {"name": "team", "remaining": 1, "allowed": 50}
     >>> used = {"name": "window", "remaining": 0, "allowed": 5, "next": "2026-11-16T14:05:00Z"}
     >>> soon, now = "2026-11-16T14:05:00Z", "2026-11-16T13:00:00Z"
-    >>> print(left_words([used, team], 3600, soon, now).striptags())
+    >>> print(remaining_text([used, team], 3600, soon, now).striptags())
     1 question left, none of them now; next at 14:05 UTC
-    >>> print(left_words([{**team, "remaining": 0}], None, None, now))
+    >>> print(remaining_text([{**team, "remaining": 0}], None, None, now))
     no questions left: your team has asked all its 50
     >>> spent = {"name": "board", "remaining": 0, "allowed": 101}
-    >>> print(left_words([spent], None, None, now).striptags())
+    >>> print(remaining_text([spent], None, None, now).striptags())
     no questions left: your share of the board's budget is used up
-    >>> print(left_words([spent], None, now, now))  # while what others do is hidden
+    >>> print(remaining_text([spent], None, now, now))  # while what others do is hidden
     your share is used up; whether others left any over is not shown
     """
     whole = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
@@ -181,11 +185,11 @@ def left_words(
     lately = next((limit for limit in limits if limit["name"] == "window"), whole)
     now_left = lately["remaining"]
     if now_left < rest:  # more may come within the window, as the first in it leave it
-        most = f"at most {lately['allowed']:,} in any {stretch(window or 1)}"
+        most = f"at most {lately['allowed']:,} in any {exact_duration(window or 1)}"
         said += f", {f'{now_left:,} of them now ({most})' if now_left else 'none of them now'}"
     if following is None or (following <= now and now_left):
         return Markup("{}").format(said)
-    return Markup("{}; next at {}").format(said, _soon(following, now))
+    return Markup("{}; next at {}").format(said, _short_time(following, now))
 
 
 def _remaining(limit: Mapping[str, Any]) -> int:
@@ -193,14 +197,14 @@ def _remaining(limit: Mapping[str, Any]) -> int:
     return found
 
 
-def _soon(told: str, now: str) -> Markup:
+def _short_time(told: str, now: str) -> Markup:
     """Return a moment; of today the time alone."""
     if told[:10] != now[:10]:
-        return when(told)
+        return time_element(told)
     return Markup('<time datetime="{}">{} UTC</time>').format(told, told[11:16])
 
 
-def bound_words(
+def bound_text(
     bound: Mapping[str, Any], display: DisplayRules, released: float | None, ladder: str
 ) -> str | None:
     """Return what a certificate promises, in the metric that is shown; None if nothing.
@@ -208,7 +212,7 @@ def bound_words(
     >>> from ladderboard.board import DisplayRules
     >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
     >>> bound |= {"vacuous": False, "theorem": "transcript", "span": [0.0, 1.0]}
-    >>> bound_words(bound, DisplayRules("accuracy", 3, "complement"), 0.214, "team")
+    >>> bound_text(bound, DisplayRules("accuracy", 3, "complement"), 0.214, "team")
     'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and 0.829.'
     """  # noqa: E501 - a sentence as it is read
     low, high = bound["low"], bound["high"]
@@ -217,7 +221,7 @@ def bound_words(
     if bound["theorem"].endswith("as printed"):
         return None  # which holds up to a constant that nobody knows
     if bound["differences"]:
-        if released is None or released >= _WORST:
+        if released is None or released >= _WORST_LOSS:
             return None
         span = bound["span"]
         low, high = max(released + low, span[0]), min(released + high, span[1])
@@ -231,7 +235,7 @@ def bound_words(
     )
 
 
-class Item(NamedTuple):
+class ProblemItem(NamedTuple):
     """One thing that is wrong: in words, the first ids, how many more there are, and what helps."""
 
     text: str
@@ -240,25 +244,25 @@ class Item(NamedTuple):
     tip: str | None
 
 
-class Trouble(NamedTuple):
+class PageProblem(NamedTuple):
     """Why something was not done; ``more`` counts what is wrong besides ``items``."""
 
     status: int
     detail: str
     code: str
-    items: tuple[Item, ...] = ()
+    items: tuple[ProblemItem, ...] = ()
     more: int = 0
     retry: str | None = None
 
 
-def trouble_of(error: Exception) -> Trouble:
+def page_problem(error: Exception) -> PageProblem:
     """Return what a page says of an exception; raise it where the log must tell more of it."""
     said, ours = problem_from_exception(error)
     if ours:
         raise error
     told = json.loads(bytes(said.body))
-    items, more = items_of(told["errors"])
-    return Trouble(
+    items, more = problem_items(told["errors"])
+    return PageProblem(
         said.status_code,
         told["detail"],
         told["code"],
@@ -268,21 +272,22 @@ def trouble_of(error: Exception) -> Trouble:
     )
 
 
-def items_of(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[Item, ...], int]:
+def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemItem, ...], int]:
     """Return the things that are wrong, and how many more there are.
 
     >>> error = {"code": "missing_id", "count": 12, "ids": ["a", "b"], "column": None}
-    >>> items_of([{**error, "message": "Missing from the file: 12 ids ('a', 'b', ...)."}])[0][0][:3]
+    >>> error["message"] = "Missing from the file: 12 ids ('a', 'b', ...)."
+    >>> problem_items([error])[0][0][:3]
     ('Missing from the file: 12 ids', ('a', 'b'), 10)
     """
-    return tuple(map(_item, errors[:_SHOWN])), max(len(errors) - _SHOWN, 0)
+    return tuple(map(_problem_item, errors[:_MAX_ITEMS])), max(len(errors) - _MAX_ITEMS, 0)
 
 
-def _item(error: Mapping[str, Any]) -> Item:
+def _problem_item(error: Mapping[str, Any]) -> ProblemItem:
     message, count, ids = error["message"], error["count"], tuple(error["ids"])
     tip = _TIPS.get(error["code"])
     # Ids stand in brackets at the end of a message; a page shows them one by one.
     found = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
     if found is None:
-        return Item(message, (), 0, tip)
-    return Item(found[1], ids, max(count - len(ids), 0), tip)
+        return ProblemItem(message, (), 0, tip)
+    return ProblemItem(found[1], ids, max(count - len(ids), 0), tip)

@@ -10,8 +10,8 @@ from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials, InvalidToken
 from ladderboard.server._context import ServerContext, get_context
-from ladderboard.server._pages._rendering import read_form, see, show
-from ladderboard.server._pages._reply import trouble_of
+from ladderboard.server._pages._rendering import page_response, read_form, redirect
+from ladderboard.server._pages._reply import page_problem
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import client_address
 
@@ -21,10 +21,10 @@ router = APIRouter(include_in_schema=False)
 @router.get("/boards/{board}/join")
 async def join_page(request: Request, board: Slug) -> Response:
     """Show how one becomes a team."""
-    return show(request, "join.html", **await _look(request, board))
+    return page_response(request, "join.html", **await _read_join_page(request, board))
 
 
-async def _look(request: Request, slug: str) -> dict[str, Any]:
+async def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
     def look(found: Board, caller: Caller) -> dict[str, Any]:
         view = found.as_seen_by(caller)
         return {
@@ -40,7 +40,7 @@ async def _look(request: Request, slug: str) -> dict[str, Any]:
 
 
 @router.post("/boards/{board}/join")
-async def register_page(request: Request, board: Slug) -> Response:
+async def register_team(request: Request, board: Slug) -> Response:
     """Make a team, show its token once, and sign this browser in as that team."""
     context, form = get_context(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
@@ -55,9 +55,9 @@ async def register_page(request: Request, board: Slug) -> Response:
             context.registrations.record(client_address(request))
         made = await context.for_page(request, board, make)
     except (LadderboardError, RequestRefused) as error:
-        trouble = trouble_of(error)
-        what = await _look(request, board)
-        page = show(
+        trouble = page_problem(error)
+        what = await _read_join_page(request, board)
+        page = page_response(
             request, "join.html", trouble.status, **{**what, "trouble": trouble, "typed": name[:64]}
         )
         if trouble.retry is not None:
@@ -67,14 +67,16 @@ async def register_page(request: Request, board: Slug) -> Response:
     begun = None
     if caller.role < Role.EVALUATOR:
         begun = context.sessions.start(hash_token(made.token))
-    what = {**await _look(request, board), "made": made}
-    return show(request, "join.html", 201, begun=begun, **what)
+    what = {**await _read_join_page(request, board), "made": made}
+    return page_response(request, "join.html", 201, begun=begun, **what)
 
 
 @router.get("/login")
 async def login_page(request: Request) -> Response:
     """Show the form to sign in with."""
-    return show(request, "login.html", refused=False, next=request.query_params.get("next", ""))
+    return page_response(
+        request, "login.html", refused=False, next=request.query_params.get("next", "")
+    )
 
 
 @router.post("/session")
@@ -83,19 +85,19 @@ async def sign_in(request: Request) -> Response:
     context, form = get_context(request), await read_form(request)
     shown = Credentials(hash_token(form.get("token", "").strip()))
     context.authenticator.check(request, shown, form=True)
-    home = await context.run_in_thread(lambda: _home(context, shown))
+    home = await context.run_in_thread(lambda: _default_page(context, shown))
     wanted = form.get("next", "")
     if home is None:
         refused = context.authenticator.reject_token(request, shown)
         if refused.status != 401:
             raise refused
-        return show(request, "login.html", 401, refused=True, next=wanted)
-    response = see(request, _place(wanted, home))
+        return page_response(request, "login.html", 401, refused=True, next=wanted)
+    response = redirect(request, _safe_redirect_path(wanted, home))
     context.sessions.set_session_cookie(request, response, context.sessions.start(shown.hashed))
     return response
 
 
-def _home(context: ServerContext, shown: Credentials) -> str | None:
+def _default_page(context: ServerContext, shown: Credentials) -> str | None:
     """Return where somebody belongs, if the token is good anywhere."""
     try:
         caller, slug = context.authenticator.default_board(shown)
@@ -106,7 +108,7 @@ def _home(context: ServerContext, shown: Credentials) -> str | None:
     return "/" if slug is None else f"/boards/{slug}"
 
 
-def _place(wanted: str, home: str) -> str:
+def _safe_redirect_path(wanted: str, home: str) -> str:
     """Return where to go on: to a page of ours only."""
     plain = wanted.isascii() and wanted.isprintable() and not {"\\", "%"} & set(wanted)
     inside = wanted.startswith("/boards/") and "//" not in wanted and ".." not in wanted
@@ -117,6 +119,6 @@ def _place(wanted: str, home: str) -> str:
 async def sign_out(request: Request) -> Response:
     """End a session."""
     context, _ = get_context(request), await read_form(request)
-    response = see(request, "/")
+    response = redirect(request, "/")
     context.sessions.clear_session_cookie(request, response)
     return response

@@ -14,10 +14,10 @@ from ladderboard._formatting import format_time
 from ladderboard.board import PUBLIC, write_board_bundle
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
 from ladderboard.server._api import finals_csv
-from ladderboard.server._pages._board import told_to_all
-from ladderboard.server._pages._downloads import write_csv, write_json
-from ladderboard.server._pages._rendering import or_none, render
-from ladderboard.server._pages._static import content_of
+from ladderboard.server._pages._board import public_board_variables
+from ladderboard.server._pages._downloads import all_standings_csv, all_standings_json
+from ladderboard.server._pages._rendering import none_if_hidden, render_public_page
+from ladderboard.server._pages._static import static_content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, View
 
 LEDGER = "ledger.jsonl"
-_LOOKS = ("icon.svg", "style.css")
-_FILES = {
+_STATIC_FILES = ("icon.svg", "style.css")
+_FILE_NAMES = {
     "csv": "standings.csv",
     "json": "standings.json",
     "records": "records.json",
@@ -37,13 +37,13 @@ _FILES = {
     "first": "index.html",
 }
 # As the server's own, but that nothing is run, sent or asked for; a file is its own place.
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self' file:; img-src 'self' file:; form-action 'none'; "
     "base-uri 'none'"
 )
-SUMS = "sha256sums.txt"
-_MOST = 1000  # entries at a time
-_CLOSED = b'"kind":"closed"'
+CHECKSUMS = "sha256sums.txt"
+_ENTRIES_PER_READ = 1000  # entries at a time
+_CLOSED_ENTRY = b'"kind":"closed"'
 
 
 class Archive(NamedTuple):
@@ -55,9 +55,9 @@ class Archive(NamedTuple):
     submissions: bool = False
 
 
-def archive_looks() -> Iterator[tuple[str, bytes]]:
+def archive_static_files() -> Iterator[tuple[str, bytes]]:
     """Yield the files that the pages look nice with; there is no script among them."""
-    return ((f"static/{name}", content_of(name)) for name in _LOOKS)
+    return ((f"static/{name}", static_content(name)) for name in _STATIC_FILES)
 
 
 def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]:
@@ -65,25 +65,25 @@ def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]
     now = int(board.book.environment.clock())
     number, cursor = 1, None
     while number == 1 or cursor is not None:
-        told = told_to_all(board, cursor, now)
+        told = public_board_variables(board, cursor, now)
         cursor = None if told["standings"] is None else told["standings"]["next"]
-        yield _page_name(number), _written(told, archive, _page_name(number + 1))
+        yield _page_name(number), _render_archive_page(told, archive, _page_name(number + 1))
         number += 1
 
 
 def _page_name(number: int) -> str:
-    return _FILES["first"] if number == 1 else f"standings-{number}.html"
+    return _FILE_NAMES["first"] if number == 1 else f"standings-{number}.html"
 
 
-def _written(told: dict[str, Any], archive: Archive, following: str) -> bytes:
-    files = {**_FILES, "next": following}
+def _render_archive_page(told: dict[str, Any], archive: Archive, following: str) -> bytes:
+    files = {**_FILE_NAMES, "next": following}
     more = {
         "closed": "for good",  # how long ago it was is another thing every day
-        "archive": {**archive._asdict(), "files": files, "policy": _POLICY},
+        "archive": {**archive._asdict(), "files": files, "policy": _CONTENT_SECURITY_POLICY},
         "root": "",
         "static": lambda name: f"static/{name}",
     }
-    return render("board.html", **{**told, **more}).encode()
+    return render_public_page("board.html", **{**told, **more}).encode()
 
 
 class Site(NamedTuple):
@@ -152,14 +152,14 @@ def write_site(
     try:
         draft.mkdir()
         before = board.cache_key()
-        files = _fill(board, draft, bundle=bundle, labels=labels, submissions=submissions)
+        files = _write_files(board, draft, bundle=bundle, labels=labels, submissions=submissions)
         if board.cache_key() != before:
             raise NotOpen(f"{board.slug} was changed while its site was written; write it again.")
         if place.exists():
             shutil.copymode(place, draft)
             place.rmdir()
         draft.rename(place)
-        _sync(place.parent)
+        _fsync(place.parent)
     except OSError as error:
         raise StorageFailed(f"{to} cannot be made: {error.strerror}.") from None
     finally:
@@ -172,7 +172,9 @@ def _bundle_name(board: Board) -> str:
     return f"{board.slug}.bundle"
 
 
-def _fill(board: Board, folder: Path, *, bundle: bool, labels: bool, submissions: bool) -> int:
+def _write_files(
+    board: Board, folder: Path, *, bundle: bool, labels: bool, submissions: bool
+) -> int:
     """Write all files; return how many there are."""
     view, name = board.as_seen_by(PUBLIC), _bundle_name(board)
     closed = _write_ledger(view, folder / LEDGER)
@@ -180,11 +182,11 @@ def _fill(board: Board, folder: Path, *, bundle: bool, labels: bool, submissions
         write_board_bundle(board, folder / name, labels=labels, submissions=submissions)
         shutil.copymode(folder / LEDGER, folder / name)  # here it is for everybody
     archive = Archive(closed, name if bundle else None, labels, submissions)
-    for told in (archive_looks(), archive_pages(board, archive), _downloads(view)):
+    for told in (archive_static_files(), archive_pages(board, archive), _downloads(view)):
         for path, content in told:
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
-    return _write_sums(folder)
+    return _write_checksums(folder)
 
 
 def _write_ledger(view: View, path: Path) -> str | None:
@@ -192,9 +194,11 @@ def _write_ledger(view: View, path: Path) -> str | None:
     closed, written = None, 0
     entries, _ = view.head()
     with path.open("xb") as file:
-        while part := view.ledger(first=written, limit=_MOST) if written < entries else []:
+        while (
+            part := view.ledger(first=written, limit=_ENTRIES_PER_READ) if written < entries else []
+        ):
             for each in part:
-                if _CLOSED in each and json.loads(each)["kind"] == "closed":
+                if _CLOSED_ENTRY in each and json.loads(each)["kind"] == "closed":
                     closed = format_time(json.loads(each)["time"])
                 file.write(each + b"\n")
             written += len(part)
@@ -204,11 +208,11 @@ def _write_ledger(view: View, path: Path) -> str | None:
 def _downloads(view: View) -> Iterator[tuple[str, bytes]]:
     """Yield what the page offers, as the server does."""
     yield "board.json", _json(view.summary())
-    records, finals = or_none(view.records), or_none(view.finals)
+    records, finals = none_if_hidden(view.records), none_if_hidden(view.finals)
     if records is not None:  # where it is None the standings are hidden
         yield "records.json", _json({"records": records})
-        yield "standings.csv", write_csv(view.standings())
-        yield "standings.json", write_json(view.standings())
+        yield "standings.csv", all_standings_csv(view.standings())
+        yield "standings.json", all_standings_json(view.standings())
     if finals is not None:
         yield "finals.json", _json(finals)
         yield "finals.csv", finals_csv(finals)
@@ -218,7 +222,7 @@ def _json(said: dict[str, Any]) -> bytes:
     return json.dumps(said, allow_nan=False).encode("ascii")
 
 
-def _write_sums(folder: Path) -> int:
+def _write_checksums(folder: Path) -> int:
     """Write the hash of every file, as sha256sum reads it, and see all of it to the disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = []
@@ -226,13 +230,13 @@ def _write_sums(folder: Path) -> int:
         with each.open("rb") as file:
             lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  ")
         lines.append(f"{each.relative_to(folder).as_posix()}\n")
-    (folder / SUMS).write_text("".join(lines), encoding="ascii", newline="\n")
+    (folder / CHECKSUMS).write_text("".join(lines), encoding="ascii", newline="\n")
     for each in (*folder.rglob("*"), folder):
-        _sync(each)
+        _fsync(each)
     return len(files) + 1
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

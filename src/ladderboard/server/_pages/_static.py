@@ -19,48 +19,62 @@ from starlette.responses import Response
 from ladderboard._version import __version__
 
 router = APIRouter(include_in_schema=False)
-_FOLDER = Path(__file__).parent / "static"
+_STATIC_FOLDER = Path(__file__).parent / "static"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 _PACKAGE = Path(__file__).parents[2]
-_NAME = f"ladderboard-{__version__}"
-_FILE = f"{_NAME}-py3-none-any.whl"
-_SUFFIXES = {".py", ".html", ".css", ".js", ".json", ".svg", ".typed"}  # of what a wheel holds
-_WHEEL = "Wheel-Version: 1.0\nGenerator: ladderboard\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_DISTRIBUTION = f"ladderboard-{__version__}"
+_WHEEL_NAME = f"{_DISTRIBUTION}-py3-none-any.whl"
+_PACKAGED_SUFFIXES = {
+    ".py",
+    ".html",
+    ".css",
+    ".js",
+    ".json",
+    ".svg",
+    ".typed",
+}  # of what a wheel holds
+_WHEEL_METADATA = (
+    "Wheel-Version: 1.0\nGenerator: ladderboard\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+)
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-class _File(NamedTuple):
+class _StaticFile(NamedTuple):
     content: bytes
     packed: bytes
     tag: str
     type: str
 
 
-def _read(path: Path) -> _File:
+def _read_static_file(path: Path) -> _StaticFile:
     content = path.read_bytes()
     tag = hashlib.sha256(content).hexdigest()[:16]
-    return _File(content, gzip.compress(content, mtime=0), tag, _TYPES[path.suffix])
+    return _StaticFile(content, gzip.compress(content, mtime=0), tag, _TYPES[path.suffix])
 
 
-_FILES = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+_FILES = {
+    path.name: _read_static_file(path)
+    for path in sorted(_STATIC_FOLDER.iterdir())
+    if path.suffix in _TYPES
+}
 
 
-def place_of(name: str) -> str:
+def static_url(name: str) -> str:
     """Return where a file is; another version is another place, so it may be kept for long."""
     return f"/static/{name}?{_FILES[name].tag}"
 
 
-def content_of(name: str) -> bytes:
+def static_content(name: str) -> bytes:
     """Return what is in a file."""
     return _FILES[name].content
 
 
 @router.get("/static/{name}")
-async def static(
+async def static_file(
     request: Request, name: Annotated[str, fastapi.Path(pattern="^[a-z-]+[.][a-z]+$")]
 ) -> Response:
     """Return a file of the pages."""
@@ -82,19 +96,19 @@ async def static(
     return Response(content, 200, headers, file.type)
 
 
-def wheel_place() -> str:
+def wheel_url() -> str:
     """Return where the wheel is."""
-    return f"/install/{_FILE}"
+    return f"/install/{_WHEEL_NAME}"
 
 
 @router.get("/install/{name}")
-async def wheel(
+async def download_wheel(
     request: Request, name: Annotated[str, fastapi.Path(pattern="^[A-Za-z0-9_.+-]+$")]
 ) -> Response:
     """Return this very version of Ladderboard, for pip."""
-    if name != _FILE:
+    if name != _WHEEL_NAME:
         raise HTTPException(404)
-    content, tag = await run_in_threadpool(_wheel)
+    content, tag = await run_in_threadpool(_build_wheel)
     headers = {"Cache-Control": "public, max-age=3600", "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(b"", 304, headers)
@@ -102,20 +116,24 @@ async def wheel(
 
 
 @lru_cache(maxsize=1)
-def _wheel() -> tuple[bytes, str]:
+def _build_wheel() -> tuple[bytes, str]:
     """Return the wheel that the installed files make, and its tag."""
     installed = metadata.distribution("ladderboard")
     files = {
         f"ladderboard/{path.relative_to(_PACKAGE).as_posix()}": path.read_bytes()
         for path in sorted(_PACKAGE.rglob("*"))
-        if path.is_file() and path.suffix in _SUFFIXES and "__pycache__" not in path.parts
+        if path.is_file() and path.suffix in _PACKAGED_SUFFIXES and "__pycache__" not in path.parts
     }
-    about = {"WHEEL": _WHEEL}
+    about = {"WHEEL": _WHEEL_METADATA}
     for name in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
         about[name] = installed.read_text(name) or ""
-    files |= {f"{_NAME}.dist-info/{name}": text.encode() for name, text in about.items() if text}
-    record = f"{_NAME}.dist-info/RECORD"
-    lines = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in files.items()]
+    files |= {
+        f"{_DISTRIBUTION}.dist-info/{name}": text.encode() for name, text in about.items() if text
+    }
+    record = f"{_DISTRIBUTION}.dist-info/RECORD"
+    lines = [
+        f"{name},sha256={_record_digest(content)},{len(content)}" for name, content in files.items()
+    ]
     files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -124,5 +142,5 @@ def _wheel() -> tuple[bytes, str]:
     return out.getvalue(), f'"{hashlib.sha256(out.getvalue()).hexdigest()[:16]}"'
 
 
-def _digest(content: bytes) -> str:
+def _record_digest(content: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

@@ -22,25 +22,31 @@ from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import CookieSession, Credentials
 from ladderboard.server._context import ServerContext, get_context
-from ladderboard.server._pages._charts import own_chart
-from ladderboard.server._pages._file_format import sheet_of
-from ladderboard.server._pages._rendering import or_none, read_fields, read_form, see, show
-from ladderboard.server._pages._reply import (
-    Reply,
-    Scene,
-    Trouble,
-    left_words,
-    reply_words,
-    trouble_of,
+from ladderboard.server._pages._charts import team_history_chart
+from ladderboard.server._pages._file_format import describe_file_format
+from ladderboard.server._pages._rendering import (
+    none_if_hidden,
+    page_response,
+    read_fields,
+    read_form,
+    redirect,
 )
-from ladderboard.server._pages._wording import EVERY, size, when
+from ladderboard.server._pages._reply import (
+    PageProblem,
+    ReplyContext,
+    ReplyText,
+    describe_reply,
+    page_problem,
+    remaining_text,
+)
+from ladderboard.server._pages._wording import SCORED_EVERY_TIME, format_bytes, time_element
 from ladderboard.server._problems import RequestRefused
 
 router = APIRouter(include_in_schema=False)
-Before = Annotated[int | None, Query(ge=1, le=2**53)]
-_PAGE = 20
-_OVER = {"closing", "closed", "moved"}
-_STATUS = {
+BeforeNumber = Annotated[int | None, Query(ge=1, le=2**53)]
+_SUBMISSIONS_PER_PAGE = 20
+_ENDED = {"closing", "closed", "moved"}
+_CLOSED_REASONS = {
     "paused": "The board is paused. It takes no submissions until its organiser goes on.",
     "restored": "The board was restored from a dump, and waits for its organiser.",
     "closing": "The board is being closed. It takes no more submissions.",
@@ -49,23 +55,23 @@ _STATUS = {
 }
 
 
-class Said(NamedTuple):
+class FormOutcome(NamedTuple):
     """What the page says besides what it always does: an answer, a refusal, a new token."""
 
     answer: SubmissionAnswer | None = None
-    trouble: Trouble | None = None
+    trouble: PageProblem | None = None
     token: str | None = None
     begun: CookieSession | None = None
 
 
 @router.get("/boards/{board}/submit")
-async def submit_page(request: Request, board: Slug, before: Before = None) -> Response:
+async def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> Response:
     """Show the form to submit with, and one's own history."""
-    return await show_submit(request, board, Said(), before)
+    return await show_submit_page(request, board, FormOutcome(), before)
 
 
 @router.post("/boards/{board}/submit")
-async def send_page(request: Request, board: Slug) -> Response:
+async def submit_form(request: Request, board: Slug) -> Response:
     """Take the form, and show the answer."""
     context = get_context(request)
     context.authenticator.check_form(
@@ -74,18 +80,18 @@ async def send_page(request: Request, board: Slug) -> Response:
     try:
         answer: SubmissionAnswer = await accept_submission(request, board, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit(request, board, Said(trouble=trouble_of(error)))
-    return await show_submit(request, board, Said(answer))
+        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
+    return await show_submit_page(request, board, FormOutcome(answer))
 
 
-async def show_submit(
-    request: Request, slug: str, said: Said, before: int | None = None
+async def show_submit_page(
+    request: Request, slug: str, said: FormOutcome, before: int | None = None
 ) -> Response:
     """Show the page, with what came of a form."""
     context = get_context(request)
 
     def look(board: Board, caller: Caller) -> dict[str, Any]:
-        return _look(context, board, caller, said, before)
+        return _read_submit_page(context, board, caller, said, before)
 
     # Whoever has just got a new token is known by that one.
     begun, trouble = said.begun, said.trouble
@@ -99,7 +105,7 @@ async def show_submit(
             )
         )
     )
-    response = show(
+    response = page_response(
         request,
         "submit.html",
         200 if trouble is None else trouble.status,
@@ -113,7 +119,7 @@ async def show_submit(
     return response
 
 
-class _Sight(NamedTuple):
+class _BoardSnapshot(NamedTuple):
     """A board through somebody's eyes, now."""
 
     board: Board
@@ -123,38 +129,38 @@ class _Sight(NamedTuple):
     now: str
 
 
-def _look(
-    context: ServerContext, board: Board, caller: Caller, said: Said, before: int | None
+def _read_submit_page(
+    context: ServerContext, board: Board, caller: Caller, said: FormOutcome, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
     summary, now = view.summary(), format_time(context.boards.world.clock())
-    sight, own = _Sight(board, caller, view, summary, now), caller.team is not None
+    sight, own = _BoardSnapshot(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,
         "role": caller.role.name.lower(),
-        "own": own_affairs(board, view, summary, before, now) if own else None,
+        "own": team_variables(board, view, summary, before, now) if own else None,
         "answer": said.answer,
-        "every": summary["mechanism"]["mechanism"] in EVERY,
-        "reply": None if said.answer is None else _reply(sight, said.answer),
+        "every": summary["mechanism"]["mechanism"] in SCORED_EVERY_TIME,
+        "reply": None if said.answer is None else _describe_answer(sight, said.answer),
     }
 
 
-def _reply(sight: _Sight, answer: SubmissionAnswer) -> Reply:
+def _describe_answer(sight: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyText:
     """Return an answer in words."""
     visibility, window = sight.summary["visibility"], sight.summary["window"]
     veiled = visibility in {"hidden", "frozen"} and sight.caller.role < Role.EVALUATOR
-    scene = Scene(
+    scene = ReplyContext(
         answer.rules.display,
         gain=unseen(sight.board.book.mechanism),
-        before=_before(sight.view, answer),
+        before=_previous_best(sight.view, answer),
         window=None if window is None else window["seconds"],
         veil=visibility if veiled else None,
         now=sight.now,
     )
-    return reply_words(answer.describe(), scene)
+    return describe_reply(answer.describe(), scene)
 
 
-def _before(view: View, answer: SubmissionAnswer) -> float | None:
+def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
     """Return what stood on the ladder before, as far as it may be seen."""
     found: float | None = None
     if not answer.release.improved or answer.again:
@@ -165,7 +171,7 @@ def _before(view: View, answer: SubmissionAnswer) -> float | None:
         if earlier and earlier[0]["epoch"] == this["epoch"]:  # else labels were corrected
             found = earlier[0]["loss"]
     elif answer.entry is not None:
-        records = or_none(view.records) or []
+        records = none_if_hidden(view.records) or []
         found = next(
             (record["loss"] for record in reversed(records) if record["entry"] < answer.entry), None
         )
@@ -173,7 +179,7 @@ def _before(view: View, answer: SubmissionAnswer) -> float | None:
 
 
 @router.post("/boards/{board}/selections")
-async def select_page(request: Request, board: Slug) -> Response:
+async def select_submissions(request: Request, board: Slug) -> Response:
     """Select submissions for the finals, in place of those selected before."""
     fields = await read_fields(request)
     wanted = [value for name, value in fields if name == "submission"]
@@ -184,12 +190,12 @@ async def select_page(request: Request, board: Slug) -> Response:
     try:
         await get_context(request).with_board(request, board, choose, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit(request, board, Said(trouble=trouble_of(error)))
-    return see(request, f"/boards/{board}/submit#finals")
+        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
+    return redirect(request, f"/boards/{board}/submit#finals")
 
 
 @router.post("/boards/{board}/token")
-async def token_page(request: Request, board: Slug) -> Response:
+async def rotate_token(request: Request, board: Slug) -> Response:
     """Give one's own team another token, which is shown once; this browser stays signed in."""
     context, _ = get_context(request), await read_form(request)
 
@@ -199,12 +205,12 @@ async def token_page(request: Request, board: Slug) -> Response:
     try:
         made = await context.with_board(request, board, rotate, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit(request, board, Said(trouble=trouble_of(error)))
+        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
     begun = context.sessions.start(hash_token(made.token))
-    return await show_submit(request, board, Said(token=made.token, begun=begun))
+    return await show_submit_page(request, board, FormOutcome(token=made.token, begun=begun))
 
 
-class Selection(NamedTuple):
+class FinalSelection(NamedTuple):
     """What a team selected for the finals: how many it may, what it did, and whether it still can.
 
     ``elsewhere`` are those that are not on this page of its history.
@@ -216,93 +222,102 @@ class Selection(NamedTuple):
     locked: bool
 
 
-def own_affairs(
+def team_variables(
     board: Board, view: View, summary: Mapping[str, Any], before: int | None, now: str
 ) -> dict[str, Any]:
     """Return everything that the page shows to a team alone."""
     team, window = view.team(), summary["window"]
-    rows = view.submissions(limit=_PAGE, before=before)
+    rows = view.submissions(limit=_SUBMISSIONS_PER_PAGE, before=before)
     seconds = None if window is None else window["seconds"]
     following = team["next_submission_at"]
     row = board.row()
     return {
         "team": team,
-        "left": left_words(team["limits"], seconds, following, now),
-        "closed": closed_words(summary, now),
+        "left": remaining_text(team["limits"], seconds, following, now),
+        "closed": closed_reason(summary, now),
         "spent": following is None and not team["remaining"],
-        "rows": [{**each, "said": said_of(each, summary["display"]["digits"])} for each in rows],
-        "chart": own_chart(charted(view.own_history())) if rows else None,
-        "older": rows[-1]["number"] if len(rows) == _PAGE and rows[-1]["number"] > 1 else None,
+        "rows": [
+            {**each, "said": release_text(each, summary["display"]["digits"])} for each in rows
+        ],
+        "chart": team_history_chart(history_from_first_record(view.own_history()))
+        if rows
+        else None,
+        "older": rows[-1]["number"]
+        if len(rows) == _SUBMISSIONS_PER_PAGE and rows[-1]["number"] > 1
+        else None,
         "newer": before is not None,
-        "sheet": sheet_of(board.rules_of(row).loss, board.scorer_of(row).roster),
-        "size": size(summary["files"]["bytes"]),
-        "selection": _selection(board, view, summary, rows) if team["submissions"] else None,
+        "sheet": describe_file_format(board.rules_of(row).loss, board.scorer_of(row).roster),
+        "size": format_bytes(summary["files"]["bytes"]),
+        "selection": _read_selection(board, view, summary, rows) if team["submissions"] else None,
     }
 
 
-def charted(history: Mapping[str, Any]) -> dict[str, Any]:
+def history_from_first_record(history: Mapping[str, Any]) -> dict[str, Any]:
     """Return a history as it is drawn: from the first record on.
 
     >>> start = {"loss": 1.0, "display": 0.0, "improved": False}
     >>> first = {"loss": 0.2, "display": 0.8, "improved": True}
-    >>> [each["display"] for each in charted({"points": [start, first]})["points"]]
+    >>> history = history_from_first_record({"points": [start, first]})
+    >>> [point["display"] for point in history["points"]]
     [None, 0.8]
     """
-    points = [{**each, "display": None} if _is_none(each) else each for each in history["points"]]
+    points = [
+        {**each, "display": None} if _has_no_record(each) else each for each in history["points"]
+    ]
     return {**history, "points": points}
 
 
-def _is_none(each: Mapping[str, Any]) -> bool:
+def _has_no_record(each: Mapping[str, Any]) -> bool:
     """Tell whether there was no record after a submission."""
     return each["loss"] is not None and each["loss"] >= 1 and not each["improved"]
 
 
-def said_of(each: Mapping[str, Any], digits: int) -> str:
+def release_text(each: Mapping[str, Any], digits: int) -> str:
     """Return the release after a submission, for a cell.
 
-    >>> said_of({"display": 0.78, "loss": 0.22, "improved": False}, 3)
+    >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
     '0.780'
-    >>> said_of({"display": 0.0, "loss": 1.0, "improved": False}, 3)
+    >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 3)
     'no record'
-    >>> said_of({"display": None, "loss": None, "improved": True}, 3)
+    >>> release_text({"display": None, "loss": None, "improved": True}, 3)
     'not shown'
     """
     if each["display"] is None:
         return "not shown"
-    if _is_none(each):
+    if _has_no_record(each):
         return "no record"
     return f"{each['display']:.{digits}f}"
 
 
-def closed_words(summary: Mapping[str, Any], now: str) -> Markup | None:
+def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
     """Return why a board takes no submissions now; None if it does.
 
     >>> phase = {"name": "main", "start": "2026-11-20T00:00:00Z", "end": None}
     >>> board = {"status": "open", "phase": None, "phases": [phase], "deadline": None}
-    >>> closed_words(board, "2026-11-16T14:05:00Z").striptags()
+    >>> closed_reason(board, "2026-11-16T14:05:00Z").striptags()
     'The board opens at 2026-11-20 00:00 UTC.'
-    >>> closed_words({**board, "phase": "main"}, "2026-11-20T14:05:00Z")
+    >>> closed_reason({**board, "phase": "main"}, "2026-11-20T14:05:00Z")
     """
-    if summary["status"] in _STATUS:
-        return Markup("{}").format(_STATUS[summary["status"]])
+    if summary["status"] in _CLOSED_REASONS:
+        return Markup("{}").format(_CLOSED_REASONS[summary["status"]])
     if summary["phase"] is not None:
         return None
     starts = [each["start"] for each in summary["phases"] if each["start"] is not None]
     soonest = min((start for start in starts if start > now), default=None)
     if soonest is not None:
-        return Markup("The board opens at {}.").format(when(soonest))
+        return Markup("The board opens at {}.").format(time_element(soonest))
     if summary["deadline"] is None:
         return Markup("The board takes no submissions now.")
-    return Markup("The deadline was {}.").format(when(summary["deadline"]))
+    return Markup("The deadline was {}.").format(time_element(summary["deadline"]))
 
 
-def _selection(
+def _read_selection(
     board: Board, view: View, summary: Mapping[str, Any], rows: list[dict[str, Any]]
-) -> Selection | None:
+) -> FinalSelection | None:
     row = board.row()
     if not board.epoch_of(row).ranked:
         return None
     chosen, here = view.selections(), {each["id"] for each in rows}
     elsewhere = tuple(view.submission(each) for each in chosen if each not in here)
     most = board.rules_of(row).selections
-    return Selection(most, len(chosen), elsewhere, summary["status"] in _OVER)
+    return FinalSelection(most, len(chosen), elsewhere, summary["status"] in _ENDED)

@@ -34,14 +34,14 @@ _SCALES = {
     "root": "The number shown is the root of this mean, in the labels' own unit",
 }
 _MEANS = {"complement": "their mean", "root": "the root of 1 less their mean"}
-EVERY = {"exact": "", "rounded": ", rounded", "noisy": ", with noise"}
+SCORED_EVERY_TIME = {"exact": "", "rounded": ", rounded", "noisy": ", with noise"}
 """What tells a number about every submission, and how."""
 _REGISTRATION = {
     "open": "Anyone can register a team.",
     "invited": "A team needs an invitation, which the organiser gives; each is good for one team.",
     "organiser": "The organiser makes the teams, and gives each its token.",
 }
-_REGISTERED = {
+_REGISTRATION_PAST = {
     "open": "Anyone could register a team.",
     "invited": "A team needed an invitation, which the organiser gave.",
     "organiser": "The organiser made the teams.",
@@ -53,7 +53,7 @@ _VISIBILITY = {
     "still sees its own answers.",
     "hidden": "Only the organiser sees the standings; every team sees its own answers.",
 }
-_TRUE = {
+_BOUND_CONDITIONS = {
     "predictions": "True means over fresh labels for these same examples; for models that were "
     "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
     "examples are independent, and if nothing public but the answers of this board, the "
@@ -63,7 +63,7 @@ _TRUE = {
     "evaluators' scores are right, and if nothing public but the answers of this board, the "
     "organiser's acts included, depends on them.",
 }
-_CORRECTED = (
+_CORRECTED_LABELS = (
     " Labels were corrected: each new one must follow from its own example, its old label and what "
     "is public, not from other labels."
 )
@@ -81,11 +81,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {many}" if number else f"no {many}"
 
 
-def span(seconds: int) -> str:
+def rough_duration(seconds: int) -> str:
     """Return about how long something is: one number, rounded down, never nothing.
 
-    >>> span(90), span(3 * 86400 + 7000), span(400 * 86400), span(0)
-    ('1 minute', '3 days', '13 months', '1 second')
+    >>> [rough_duration(seconds) for seconds in (90, 3 * 86400 + 7000, 400 * 86400, 0)]
+    ['1 minute', '3 days', '13 months', '1 second']
     """
     days = seconds // 86400
     if days >= 730:  # two years
@@ -97,30 +97,30 @@ def span(seconds: int) -> str:
     )
 
 
-def seconds_of(told: str) -> int:
+def parse_time(told: str) -> int:
     """Return a moment that the board room told, in seconds since 1970.
 
-    >>> seconds_of("1970-01-01T00:01:00Z")
+    >>> parse_time("1970-01-01T00:01:00Z")
     60
     """
     return int(datetime.fromisoformat(told).timestamp())
 
 
-def until(told: str, now: int) -> str:
+def relative_time(told: str, now: int) -> str:
     """Return how far away a moment is.
 
-    >>> until("1970-01-03T00:00:00Z", 0), until("1970-01-01T00:00:00Z", 7200)
+    >>> relative_time("1970-01-03T00:00:00Z", 0), relative_time("1970-01-01T00:00:00Z", 7200)
     ('in 2 days', '2 hours ago')
     """
-    away = seconds_of(told) - now
-    return f"in {span(away)}" if away > 0 else f"{span(-away)} ago"
+    away = parse_time(told) - now
+    return f"in {rough_duration(away)}" if away > 0 else f"{rough_duration(-away)} ago"
 
 
-def stretch(seconds: int) -> str:
+def exact_duration(seconds: int) -> str:
     """Return a length of time to the second; a day is 24 hours, as it begins anywhere.
 
-    >>> stretch(86400), stretch(3600), stretch(604800), stretch(5400), stretch(61)
-    ('24 hours', 'hour', '7 days', '90 minutes', '61 seconds')
+    >>> [exact_duration(seconds) for seconds in (86400, 3600, 604800, 5400, 61)]
+    ['24 hours', 'hour', '7 days', '90 minutes', '61 seconds']
     """
     if seconds == 86400:
         return "24 hours"
@@ -128,34 +128,34 @@ def stretch(seconds: int) -> str:
     return name if seconds == unit else count(seconds // unit, name)
 
 
-def size(number: int) -> str:
+def format_bytes(number: int) -> str:
     """Return so many bytes.
 
-    >>> size(100_000_000), size(512), size(1)
+    >>> format_bytes(100_000_000), format_bytes(512), format_bytes(1)
     ('100 MB', '512 bytes', '1 byte')
     """
     return count(number, "byte") if number < 1000 else format_size(number)
 
 
-def percent(beta: float) -> str:
+def confidence_percent(beta: float) -> str:
     """Return a confidence in percent: never more than it is, and so never all.
 
-    >>> percent(0.05), percent(0.001), percent(1e-9)
+    >>> confidence_percent(0.05), confidence_percent(0.001), confidence_percent(1e-9)
     ('95', '99.9', '99.9999')
     """
     return f"{math.floor(1e6 * (1 - beta) + 1e-6) / 1e4:g}"
 
 
-def when(told: str) -> Markup:
+def time_element(told: str) -> Markup:
     """Return a moment, as the board room tells it, for people; a script makes it local time.
 
-    >>> print(when("2026-11-16T14:05:00Z"))
+    >>> print(time_element("2026-11-16T14:05:00Z"))
     <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>
     """
     return Markup('<time datetime="{}">{} {} UTC</time>').format(told, told[:10], told[11:16])
 
 
-class State(NamedTuple):
+class BoardState(NamedTuple):
     """How a board stands: a word or two, the class of its badge, and a sentence."""
 
     word: str
@@ -164,13 +164,13 @@ class State(NamedTuple):
 
 
 _STATES = {
-    "paused": State("paused", "badge-wait", "The organiser has paused the board; try later."),
-    "restored": State(
+    "paused": BoardState("paused", "badge-wait", "The organiser has paused the board; try later."),
+    "restored": BoardState(
         "restored", "badge-wait", "The board was restored and waits for its organiser."
     ),
-    "closing": State("closing", "badge-wait", "The board is being closed."),
-    "closed": State("closed", "", "The board is closed and takes no more submissions."),
-    "moved": State("moved", "badge-bad", "The board has moved to another server."),
+    "closing": BoardState("closing", "badge-wait", "The board is being closed."),
+    "closed": BoardState("closed", "", "The board is closed and takes no more submissions."),
+    "moved": BoardState("moved", "badge-bad", "The board has moved to another server."),
 }
 
 
@@ -192,57 +192,57 @@ def is_full(board: Mapping[str, Any]) -> bool:
     return board["registered"] is not None and board["registered"] >= board["teams"]
 
 
-def state_of(board: Mapping[str, Any], now: int) -> State:
+def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     """Return how a board stands: one that is open may still have no phase to ask in.
 
     >>> board = {"status": "open", "phase": None, "phases": [
     ...     {"name": "main", "start": "1970-01-02T00:00:00Z", "end": None}]}
-    >>> state_of(board, 0).word
+    >>> board_state(board, 0).word
     'not open yet'
-    >>> state_of({**board, "phase": "main"}, 90_000).sentence
+    >>> board_state({**board, "phase": "main"}, 90_000).sentence
     'The board is open.'
     """
     if board["status"] != "open":
         return _STATES[board["status"]]
     if board["phase"] is not None:
         name = "" if len(board["phases"]) == 1 else f" in its phase {board['phase']}"
-        return State("open", "badge-good", f"The board is open{name}.")
+        return BoardState("open", "badge-good", f"The board is open{name}.")
     starts = [each["start"] for each in board["phases"] if each["start"] is not None]
-    coming = next((start for start in starts if seconds_of(start) > now), None)
+    coming = next((start for start in starts if parse_time(start) > now), None)
     if coming is None:
-        return State(
+        return BoardState(
             "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
         )
     word = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
-    return State(word, "badge-wait", f"Questions are taken {until(coming, now)}.")
+    return BoardState(word, "badge-wait", f"Questions are taken {relative_time(coming, now)}.")
 
 
-def rules_in_words(board: Mapping[str, Any]) -> list[tuple[str, str]]:
+def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the rules, each with what it is about; texts that are Markup hold times."""
     found = [
-        ("Score", _score(board)),
-        ("Files", _files(board)),
-        ("Questions", _questions(board)),
-        ("What is told", _ladder(board)),
-        ("When", _when(board)),
-        ("Taking part", _taking_part(board)),
-        ("Baselines", _baselines(board)),
-        ("At the end", _end(board)),
+        ("Score", _describe_score(board)),
+        ("Files", _describe_files(board)),
+        ("Questions", _describe_questions(board)),
+        ("What is told", _describe_answers(board)),
+        ("When", _describe_phases(board)),
+        ("Taking part", _describe_registration(board)),
+        ("Baselines", _describe_baselines(board)),
+        ("At the end", _describe_finals(board)),
         ("Who sees what", _VISIBILITY[board["visibility"]]),
     ]
     return [(about, text) for about, text in found if text]
 
 
-def _score(board: Mapping[str, Any]) -> str:
+def _describe_score(board: Mapping[str, Any]) -> str:
     """Say how a submission is scored.
 
-    >>> print(_score({"display": {"name": "accuracy", "as": "complement", "direction": "higher",
-    ...     "digits": 3}, "loss": {"name": "zero_one"}, "n": 1000, "takes": "predictions"}))
+    >>> display = {"name": "accuracy", "as": "complement", "direction": "higher", "digits": 3}
+    >>> board = {"display": display, "n": 1000, "takes": "predictions"}
+    >>> print(_describe_score({**board, "loss": {"name": "zero_one"}}))
     Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
     a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
     The number shown is 1 less this mean, to 3 digits.
-    >>> print(_score({"display": {"name": "score", "as": "complement", "direction": "higher",
-    ...     "digits": 3}, "loss": {"name": "shortfall"}, "n": 1000, "takes": "scores"}))
+    >>> print(_describe_score({**board, "loss": {"name": "shortfall"}, "takes": "scores"}))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
     number shown is their mean, to 3 digits; higher is better.
     """
@@ -263,20 +263,20 @@ def _score(board: Mapping[str, Any]) -> str:
     )
 
 
-def _files(board: Mapping[str, Any]) -> str:
+def _describe_files(board: Mapping[str, Any]) -> str:
     limit = board["files"]
     return (
         f"A file has a row for each of the {board['rows']:,} ids: a column id, and the "
         f"{board['takes']} beside it. CSV, TSV, Parquet, Arrow, JSON Lines and .npy are read, "
-        f"packed with gzip or not; unpacked, a file has at most {size(limit['bytes'])} and "
+        f"packed with gzip or not; unpacked, a file has at most {format_bytes(limit['bytes'])} and "
         f"{count(limit['rows'], 'row')}."
     )
 
 
-def _questions(board: Mapping[str, Any]) -> str:
+def _describe_questions(board: Mapping[str, Any]) -> str:
     """Say how much may be asked.
 
-    >>> print(_questions({"questions": 1001, "baselines": [{"file": "a.csv"}], "teams": 40,
+    >>> print(_describe_questions({"questions": 1001, "baselines": [{"file": "a.csv"}], "teams": 40,
     ...     "share": 25, "per_team": 30, "window": {"questions": 5, "seconds": 86400},
     ...     "takes": "predictions"}))
     Every file that is scored is a question. The board answers 1,001 questions in all, 1 of them
@@ -299,7 +299,7 @@ def _questions(board: Mapping[str, Any]) -> str:
     within = (
         ""
         if window is None
-        else f", and at most {window['questions']:,} in any {stretch(window['seconds'])}"
+        else f", and at most {window['questions']:,} in any {exact_duration(window['seconds'])}"
     )
     beyond = ""
     if most > share and pool > 0:
@@ -313,17 +313,19 @@ def _questions(board: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def _ladder(board: Mapping[str, Any]) -> str:
+def _describe_answers(board: Mapping[str, Any]) -> str:
     """Say what an answer holds.
 
-    >>> print(_ladder({"ladder": "team", "mechanism": {"mechanism": "rounded", "digits": 2}}))
+    >>> rounded = {"mechanism": "rounded", "digits": 2}
+    >>> print(_describe_answers({"ladder": "team", "mechanism": rounded}))
     Every submission is told its own score, rounded; the standings show each team's best.
     """
     name = board["mechanism"]["mechanism"]
     whole = board["ladder"] == "board"
-    if name in EVERY:
+    if name in SCORED_EVERY_TIME:
         best = "the best of all teams" if whole else "each team's best"
-        return f"Every submission is told its own score{EVERY[name]}; the standings show {best}."
+        how = SCORED_EVERY_TIME[name]
+        return f"Every submission is told its own score{how}; the standings show {best}."
     best = "the best of all teams" if whole else "the best of its own team"
     if name == "one_bit":
         return f"A submission is told only whether it beats {best}; numbers come at the close."
@@ -338,10 +340,11 @@ def _ladder(board: Mapping[str, Any]) -> str:
     )
 
 
-def _when(board: Mapping[str, Any]) -> str:
+def _describe_phases(board: Mapping[str, Any]) -> str:
     """Say when questions are answered.
 
-    >>> print(_when({"status": "open", "phases": [{"name": "main", "start": None, "end": None}]}))
+    >>> phase = {"name": "main", "start": None, "end": None}
+    >>> print(_describe_phases({"status": "open", "phases": [phase]}))
     Questions are answered at any time, until the organiser closes the board.
     """
     phases = board["phases"]
@@ -352,10 +355,12 @@ def _when(board: Mapping[str, Any]) -> str:
     said = [
         Markup("{}{}{}").format(
             f"in the phase {phase['name']} " if len(phases) > 1 else "",
-            "" if phase["start"] is None else Markup("from {} ").format(when(phase["start"])),
+            ""
+            if phase["start"] is None
+            else Markup("from {} ").format(time_element(phase["start"])),
             "without an end"
             if phase["end"] is None
-            else Markup("until {}").format(when(phase["end"])),
+            else Markup("until {}").format(time_element(phase["end"])),
         )
         for phase in phases
     ]
@@ -364,17 +369,17 @@ def _when(board: Mapping[str, Any]) -> str:
     )
 
 
-def _taking_part(board: Mapping[str, Any]) -> str:
+def _describe_registration(board: Mapping[str, Any]) -> str:
     """Say who takes part.
 
     >>> board = {"status": "closed", "registration": "open", "teams": 9, "takes": "predictions"}
-    >>> _taking_part(board)
+    >>> _describe_registration(board)
     'Anyone could register a team. There were at most 9 teams.'
     """
     if board["status"] == "closed":
         scores = " Evaluators handed in the scores of its models."
         return (
-            f"{_REGISTERED[board['registration']]} There were at most "
+            f"{_REGISTRATION_PAST[board['registration']]} There were at most "
             f"{count(board['teams'], 'team')}.{scores if board['takes'] == 'scores' else ''}"
         )
     scores = " Evaluators hand in the scores of its models; a team itself cannot submit."
@@ -384,10 +389,10 @@ def _taking_part(board: Mapping[str, Any]) -> str:
     )
 
 
-def _baselines(board: Mapping[str, Any]) -> str:
+def _describe_baselines(board: Mapping[str, Any]) -> str:
     """Say where the baselines come from.
 
-    >>> _baselines({"baselines": [{"name": "Mean", "file": "mean.csv"}]})
+    >>> _describe_baselines({"baselines": [{"name": "Mean", "file": "mean.csv"}]})
     'Mean was asked as everybody asks, and has no rank.'
     """
     asked = [each["name"] for each in board["baselines"] if "file" in each]
@@ -401,14 +406,14 @@ def _baselines(board: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def _end(board: Mapping[str, Any]) -> str:
+def _describe_finals(board: Mapping[str, Any]) -> str:
     """Say how the board ends.
 
-    >>> print(_end({"status": "open", "finals": {"selections": 2}}))
+    >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}))
     When the organiser closes the board, the final ranking is made on private examples that no
     question was about. Every team selects up to 2 submissions for it; where it selects none, its
     last 2 count, those that improved before the others. The best of them is ranked.
-    >>> print(_end({"status": "closed", "finals": {"selections": 1}}))
+    >>> print(_describe_finals({"status": "closed", "finals": {"selections": 1}}))
     When the board was closed, the final ranking was made on private examples that no question was
     about. Every team could select 1 submission for it; where it selected none, its last one
     counted, one that improved before others.
@@ -443,7 +448,7 @@ def _end(board: Mapping[str, Any]) -> str:
     )
 
 
-def meaning_in_words(
+def explain_scores(
     board: Mapping[str, Any], point: Mapping[str, Any] | None, gain: str | None
 ) -> list[tuple[str, str]]:
     """Return the words of the board, with what they mean.
@@ -451,21 +456,21 @@ def meaning_in_words(
     ``point`` is how the board's best stands now, if it has one; ``gain`` is what may go unseen, as
     people are shown it, None where every gain is told or there is no number for it.
     """
-    found = [("Released", _released(board)), ("Improved", _improved(board, gain))]
+    found = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
     if board["bound"] is not None:  # which it is where the standings are hidden
-        found.append(("Bound", bound_in_words(board, point)))
-    return [*found, ("What it does not mean", _not(board))]
+        found.append(("Bound", explain_bound(board, point)))
+    return [*found, ("What it does not mean", _explain_limits(board))]
 
 
-def _released(board: Mapping[str, Any]) -> str:
+def _explain_released(board: Mapping[str, Any]) -> str:
     mechanism, name = board["mechanism"]["mechanism"], board["display"]["name"]
     about = count(board["n"], "hidden example")
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
-    if mechanism in EVERY:
+    if mechanism in SCORED_EVERY_TIME:
+        how = SCORED_EVERY_TIME[mechanism]
         return (
-            f"A released number is the {name} of {whose} on {about}{EVERY[mechanism]}. Every "
-            "submission is told its own, so whoever asks often enough can climb without a better "
-            "model."
+            f"A released number is the {name} of {whose} on {about}{how}. Every submission is told "
+            "its own, so whoever asks often enough can climb without a better model."
         )
     if mechanism == "one_bit":
         return f"No number is released before the close: only whether {whose} on {about} improved."
@@ -479,22 +484,22 @@ def _released(board: Mapping[str, Any]) -> str:
     )
 
 
-def _improved(board: Mapping[str, Any], gain: str | None) -> str:
+def _explain_improved(board: Mapping[str, Any], gain: str | None) -> str:
     said = "A submission improved if it made the released number better."
-    if board["mechanism"]["mechanism"] in EVERY:
+    if board["mechanism"]["mechanism"] in SCORED_EVERY_TIME:
         return said
     may = "a gain may go unseen" if gain is None else f"gains below about {gain} may go unseen"
     return f"{said} One that did not may still be better than what stands: {may}."
 
 
-def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
+def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
     """Say what is promised about the best of all models so far, and on which conditions.
 
     >>> display = {"name": "accuracy", "digits": 2}
     >>> board = {"beta": 0.05, "display": display, "takes": "predictions"}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
-    >>> print(bound_in_words(board, point))
+    >>> print(explain_bound(board, point))
     With confidence 95%, the true accuracy of the best model asked so far lies between 0.70 and
     0.85. This counts all 12 questions of all teams together, and holds at all times at once,
     whatever they try, even if they work together. True means over fresh labels for these same
@@ -512,20 +517,21 @@ def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) ->
             "so many answers, or this way of answering bears no promise."
         )
     low, high = (f"{point['bound']['display'][each]:.{digits}f}" for each in ("low", "high"))
-    gone, sure = "", percent(board["beta"])
+    gone, sure = "", confidence_percent(board["beta"])
     if point["bound"]["least"] < point["released"]:
         gone = " That is a model of a team that was disqualified, and is not shown."
     return (
         f"With confidence {sure}%, the true {name} of the best model asked so far lies "
         f"between {low} and {high}.{gone} This counts all {count(point['used'], 'question')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
-        f"together. {_TRUE[board['takes']]}{_CORRECTED if board.get('epoch') else ''}"
+        f"together. {_BOUND_CONDITIONS[board['takes']]}"
+        f"{_CORRECTED_LABELS if board.get('epoch') else ''}"
     )
 
 
-def _not(board: Mapping[str, Any]) -> str:
+def _explain_limits(board: Mapping[str, Any]) -> str:
     said = "A rank is no proof: teams that stand close together may be in another order."
-    if board["mechanism"]["mechanism"] not in EVERY:
+    if board["mechanism"]["mechanism"] not in SCORED_EVERY_TIME:
         said += " A number that does not move does not mean that nothing got better."
     said += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:

@@ -1,29 +1,35 @@
 """Charts as SVG, from numbers alone; None where there is nothing to draw, to be said in words."""
 
-from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, bin_chart
+from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, histogram
 from ladderboard.server._pages._charts._board import (
+    activity_histogram,
     history_chart,
-    own_chart,
-    team_bars,
-    time_bars,
+    team_activity_chart,
+    team_history_chart,
 )
-from ladderboard.server._pages._charts._lines import Line, Mark, Step, line_chart, step_chart
-from ladderboard.server._pages._charts._svg import number, tag
+from ladderboard.server._pages._charts._lines import (
+    ChartLine,
+    ChartStep,
+    Mark,
+    line_chart,
+    step_chart,
+)
+from ladderboard.server._pages._charts._svg import coord, tag
 
 __all__ = [
     "Bar",
     "Bin",
-    "Line",
+    "ChartLine",
+    "ChartStep",
     "Mark",
-    "Step",
+    "activity_histogram",
     "bar_chart",
-    "bin_chart",
+    "coord",
+    "histogram",
     "history_chart",
     "line_chart",
-    "number",
-    "own_chart",
     "step_chart",
     "tag",
-    "team_bars",
-    "time_bars",
+    "team_activity_chart",
+    "team_history_chart",
 ]

@@ -7,16 +7,22 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard.server._pages._charts._svg import fit, number, tag, text, width_of
+from ladderboard.server._pages._charts._svg import (
+    coord,
+    draw_text,
+    tag,
+    text_width,
+    truncate_to_width,
+)
 
 _HUGE = 1e300  # so that the difference of two is finite
-_CLOSE = 1e-9
-_PARTS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3))  # of a power of ten
+_TOLERANCE = 1e-9
+_LOG_STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3))  # of a power of ten
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MONDAY = 4 * _DAY  # the first one after 1970 began
-_LAST = 253_370_764_800  # the year 9999, which has no end here
-_APART = 18.0
-_CLOCK = "{0:%H:%M}", "{0.day} {0:%b %Y}"
+_LATEST_TIME = 253_370_764_800  # the year 9999, which has no end here
+_LABEL_SPACING = 18.0
+_CLOCK_LABELS = "{0:%H:%M}", "{0.day} {0:%b %Y}"
 _GAP = 8.0
 
 
@@ -39,20 +45,20 @@ class Tick(NamedTuple):
     context: str = ""
 
 
-def range_of(values: Iterable[float], *, margin: float = 0.06) -> Range:
+def padded_range(values: Iterable[float], *, margin: float = 0.06) -> Range:
     """Return a range around values, with some room, also where they are all the same.
 
     What lies within 0 and 1 gets no room beyond them, and what is not negative none below 0.
 
-    >>> range_of([0.0, 1.0])
+    >>> padded_range([0.0, 1.0])
     Range(low=0.0, high=1.0)
-    >>> range_of([5.0, 5.0])
+    >>> padded_range([5.0, 5.0])
     Range(low=4.5, high=5.5)
     """
     held = [min(max(float(value), -_HUGE), _HUGE) for value in values]
     low, high = min(held), max(held)
     large = max(abs(low), abs(high))
-    near = high - low <= _CLOSE * large or high - low < 1 / _HUGE
+    near = high - low <= _TOLERANCE * large or high - low < 1 / _HUGE
     room = (0.1 * large if large > 1 / _HUGE else 1.0) if near else margin * (high - low)
     least, most = low - room, high + room
     if low >= 0:
@@ -62,25 +68,25 @@ def range_of(values: Iterable[float], *, margin: float = 0.06) -> Range:
     return Range(least, most)
 
 
-def _step(span: float, most: int) -> float:
+def _tick_step(span: float, most: int) -> float:
     """Return the least of 1, 2, 5, 10, ... that parts a span into no more than so many."""
     rough = span / max(most, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     return next(
-        (power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - _CLOSE)),
+        (power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - _TOLERANCE)),
         10 * power,
     )
 
 
-def ticks(range_: Range, most: int) -> list[Tick]:
+def number_ticks(range_: Range, most: int) -> list[Tick]:
     """Return at most about so many round numbers within a range.
 
-    >>> [each.label for each in ticks(Range(0.11, 0.42), 4)]
+    >>> [each.label for each in number_ticks(Range(0.11, 0.42), 4)]
     ['0.2', '0.3', '0.4']
     """
-    step = _step(range_.high - range_.low, most)
-    first = math.ceil(range_.low / step - _CLOSE)
-    last = math.floor(range_.high / step + _CLOSE)
+    step = _tick_step(range_.high - range_.low, most)
+    first = math.ceil(range_.low / step - _TOLERANCE)
+    last = math.floor(range_.high / step + _TOLERANCE)
     values = [index * step for index in range(first, min(last, first + most) + 1)]
     return [Tick(value, _number_label(value, step)) for value in values]
 
@@ -90,29 +96,29 @@ def _number_label(value: float, step: float) -> str:
     if large >= 1e7 or step < 1e-6:
         digits = max(round(math.log10(large / step)) + 1, 1)
         return f"{value:.{min(digits, 12)}g}"
-    decimals = max(-math.floor(math.log10(step) + _CLOSE), 0)
+    decimals = max(-math.floor(math.log10(step) + _TOLERANCE), 0)
     return f"{value + 0.0:,.{decimals}f}"
 
 
 def log_ticks(range_: Range, most: int) -> list[Tick]:
     """Return round numbers for a range of logarithms to the base of ten."""
     span = range_.high - range_.low
-    parts = next((each for each in _PARTS if span * len(each) <= most), (1,))
+    parts = next((each for each in _LOG_STEPS if span * len(each) <= most), (1,))
     every = max(math.ceil(span / max(most, 1)), 1)
     found = [
-        Tick(at, said(10.0**power * part))
+        Tick(at, format_number(10.0**power * part))
         for power in range(math.floor(range_.low), math.ceil(range_.high) + 1)
         if power % every == 0 and power < 308
         for part in parts
-        if range_.low - _CLOSE <= (at := power + math.log10(part)) <= range_.high + _CLOSE
+        if range_.low - _TOLERANCE <= (at := power + math.log10(part)) <= range_.high + _TOLERANCE
     ]
-    return found or [Tick(range_.low, said(10.0 ** min(range_.low, 308)))]
+    return found or [Tick(range_.low, format_number(10.0 ** min(range_.low, 308)))]
 
 
-def said(value: float, digits: int = 4) -> str:
+def format_number(value: float, digits: int = 4) -> str:
     """Return a number in words for people: no more digits than tell something.
 
-    >>> said(1000), said(0.25), said(1 / 3), said(2.5e9)
+    >>> format_number(1000), format_number(0.25), format_number(1 / 3), format_number(2.5e9)
     ('1,000', '0.25', '0.3333', '2.5e+09')
     """
     if value == round(value) and abs(value) < 1e7:
@@ -120,7 +126,7 @@ def said(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-class _Step(NamedTuple):
+class _TimeStep(NamedTuple):
     """How far ticks are apart, in seconds or months, and how they are written."""
 
     seconds: int
@@ -129,68 +135,68 @@ class _Step(NamedTuple):
     context: str
 
 
-_STEPS = (
-    *(_Step(each, 0, "{0:%H:%M:%S}", "{0.day} {0:%b %Y}") for each in (1, 2, 5, 10, 15, 30)),
-    *(_Step(each * _MINUTE, 0, *_CLOCK) for each in (1, 2, 5, 10, 15, 30)),
-    *(_Step(each * _HOUR, 0, *_CLOCK) for each in (1, 2, 3, 6, 12)),
-    *(_Step(each * _DAY, 0, "{0.day} {0:%b}", "{0.year}") for each in (1, 2, 4, 7, 14)),
-    *(_Step(0, each, "{0:%b}", "{0.year}") for each in (1, 2, 3, 6)),
-    *(_Step(0, 12 * each, "{0.year}", "") for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-    *(_Step(0, 12 * each, "{0.year}", "") for each in (1000, 2000, 5000)),
+_TIME_STEPS = (
+    *(_TimeStep(each, 0, "{0:%H:%M:%S}", "{0.day} {0:%b %Y}") for each in (1, 2, 5, 10, 15, 30)),
+    *(_TimeStep(each * _MINUTE, 0, *_CLOCK_LABELS) for each in (1, 2, 5, 10, 15, 30)),
+    *(_TimeStep(each * _HOUR, 0, *_CLOCK_LABELS) for each in (1, 2, 3, 6, 12)),
+    *(_TimeStep(each * _DAY, 0, "{0.day} {0:%b}", "{0.year}") for each in (1, 2, 4, 7, 14)),
+    *(_TimeStep(0, each, "{0:%b}", "{0.year}") for each in (1, 2, 3, 6)),
+    *(_TimeStep(0, 12 * each, "{0.year}", "") for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(_TimeStep(0, 12 * each, "{0.year}", "") for each in (1000, 2000, 5000)),
 )
 
 
-def _held(time: float) -> int:
-    return int(min(max(time, 0), _LAST))
+def _clamp_time(time: float) -> int:
+    return int(min(max(time, 0), _LATEST_TIME))
 
 
-def _date(time: float) -> datetime:
-    return datetime.fromtimestamp(_held(time), UTC)
+def _utc_datetime(time: float) -> datetime:
+    return datetime.fromtimestamp(_clamp_time(time), UTC)
 
 
-def minute_of(time: float) -> str:
+def format_minute(time: float) -> str:
     """Return a time as people are told it.
 
-    >>> minute_of(1_800_000_000)
+    >>> format_minute(1_800_000_000)
     '15 Jan 2027, 08:00 UTC'
     """
-    date = _date(time)
+    date = _utc_datetime(time)
     return f"{date.day} {date:%b} {date.year}, {date:%H:%M} UTC"
 
 
-def day_of(time: float) -> str:
+def format_day(time: float) -> str:
     """Return a day as people are told it."""
-    date = _date(time)
+    date = _utc_datetime(time)
     return f"{date.day} {date:%b} {date.year}"
 
 
 def time_range(first: float, last: float) -> Range:
     """Return a range of time, of a minute at least."""
-    low, high = sorted((_held(first), _held(last)))
+    low, high = sorted((_clamp_time(first), _clamp_time(last)))
     return Range(low, max(high, low + _MINUTE))
 
 
 def time_ticks(range_: Range, width: float) -> list[Tick]:
     """Return as many ticks as have room in so much width, the more the better."""
     found: list[Tick] = []
-    for step in _STEPS:
-        room = width_of(_time_label(step.label, range_.low)) + _APART
+    for step in _TIME_STEPS:
+        room = text_width(_time_label(step.label, range_.low)) + _LABEL_SPACING
         span = range_.high - range_.low
         if span / (step.seconds or step.months * 30.4 * _DAY) * room > width:
             continue
-        found = _ticks(step, range_)
+        found = _make_time_ticks(step, range_)
         if found:
             break
-    return found or [Tick(range_.low, day_of(range_.low))]
+    return found or [Tick(range_.low, format_day(range_.low))]
 
 
 def _time_label(form: str, time: float) -> str:
-    return form.format(_date(time))
+    return form.format(_utc_datetime(time))
 
 
-def _ticks(step: _Step, range_: Range) -> list[Tick]:
+def _make_time_ticks(step: _TimeStep, range_: Range) -> list[Tick]:
     found, before = [], ""
-    for time in _times(step, range_):
+    for time in _tick_times(step, range_):
         context = _time_label(step.context, time)
         found.append(
             Tick(time, _time_label(step.label, time), "" if context == before else context)
@@ -199,13 +205,13 @@ def _ticks(step: _Step, range_: Range) -> list[Tick]:
     return found
 
 
-def _times(step: _Step, range_: Range) -> list[int]:
+def _tick_times(step: _TimeStep, range_: Range) -> list[int]:
     low, high = int(range_.low), int(range_.high)
     if step.seconds:
         offset = _MONDAY if step.seconds % (7 * _DAY) == 0 else 0
         first = low + (offset - low) % step.seconds
         return list(range(first, high + 1, step.seconds))
-    start, end = _date(low), _date(high)
+    start, end = _utc_datetime(low), _utc_datetime(high)
     months = range(
         (start.year * 12 + start.month - 1) // step.months * step.months,
         end.year * 12 + end.month,
@@ -219,7 +225,7 @@ def _times(step: _Step, range_: Range) -> list[int]:
     return [time for time in times if low <= time <= high]
 
 
-class Area(NamedTuple):
+class PlotArea(NamedTuple):
     """Where values are drawn, and which."""
 
     left: float
@@ -238,51 +244,58 @@ class Area(NamedTuple):
         return self.bottom - self.ys.part(value) * (self.bottom - self.top)
 
 
-def header(said: str, width: float) -> Markup:
+def draw_title(said: str, width: float) -> Markup:
     """Return what the left axis is about, on top, where it can be read."""
-    return text(fit(said, width), 0, 13, class_="heading")
+    return draw_text(truncate_to_width(said, width), 0, 13, class_="heading")
 
 
-def left_room(marks: Sequence[Tick]) -> float:
+def left_axis_width(marks: Sequence[Tick]) -> float:
     """Return the room that the labels of a left axis take."""
-    return max((width_of(mark.label) for mark in marks), default=0.0) + _GAP
+    return max((text_width(mark.label) for mark in marks), default=0.0) + _GAP
 
 
-def left(area: Area, marks: Sequence[Tick]) -> Markup:
+def draw_left_axis(area: PlotArea, marks: Sequence[Tick]) -> Markup:
     """Return a left axis: labels, and lines across."""
     lines = "".join(
-        f"M{number(area.left)} {number(area.y(mark.value))}H{number(area.right)}" for mark in marks
+        f"M{coord(area.left)} {coord(area.y(mark.value))}H{coord(area.right)}" for mark in marks
     )
     labels = [
-        text(mark.label, area.left - _GAP, area.y(mark.value) + 4.5, anchor="end") for mark in marks
+        draw_text(mark.label, area.left - _GAP, area.y(mark.value) + 4.5, anchor="end")
+        for mark in marks
     ]
     return tag("g", tag("path", d=lines or "M0 0", class_="chart-grid"), *labels)
 
 
-def bottom(area: Area, marks: Sequence[Tick], width: float, title: str = "") -> Markup:
+def draw_bottom_axis(
+    area: PlotArea, marks: Sequence[Tick], width: float, title: str = ""
+) -> Markup:
     """Return a bottom axis: a line, ticks, labels, and a second line of labels or a title."""
-    line = f"M{number(area.left)} {number(area.bottom)}H{number(area.right)}"
+    line = f"M{coord(area.left)} {coord(area.bottom)}H{coord(area.right)}"
     labels, contexts = [], list[tuple[float, str]]()
     end = 0.0
     for mark in marks:
-        at, half = area.x(mark.value), width_of(mark.label) / 2
-        line += f"M{number(at)} {number(area.bottom)}V{number(area.bottom + 4)}"
+        at, half = area.x(mark.value), text_width(mark.label) / 2
+        line += f"M{coord(at)} {coord(area.bottom)}V{coord(area.bottom + 4)}"
         at = min(max(at, half), width - half)
         if at - half >= end:
-            labels.append(text(mark.label, at, area.bottom + 18, anchor="middle"))
+            labels.append(draw_text(mark.label, at, area.bottom + 18, anchor="middle"))
             end = at + half + 4
         if mark.context:
-            room = width_of(mark.context) / 2
+            room = text_width(mark.context) / 2
             at = min(max(at, room), width - room)
             # Where two do not fit beside each other, the later one says it for more of the axis.
-            if contexts and contexts[-1][0] + width_of(contexts[-1][1]) / 2 + _GAP > at - room:
+            if contexts and contexts[-1][0] + text_width(contexts[-1][1]) / 2 + _GAP > at - room:
                 contexts.pop()
             contexts.append((at, mark.context))
-    labels += [text(said, at, area.bottom + 34, anchor="middle") for at, said in contexts]
+    labels += [draw_text(said, at, area.bottom + 34, anchor="middle") for at, said in contexts]
     if title:
         labels.append(
-            text(
-                fit(title, area.right), area.right, area.bottom + 36, anchor="end", class_="heading"
+            draw_text(
+                truncate_to_width(title, area.right),
+                area.right,
+                area.bottom + 36,
+                anchor="end",
+                class_="heading",
             )
         )
     return tag("g", tag("path", d=line, class_="chart-axis-line"), *labels)

@@ -8,26 +8,26 @@ from markupsafe import Markup
 from ladderboard.server._pages._charts import _axes as axes
 from ladderboard.server._pages._charts._axes import (
     Range,
-    range_of,
-    said,
-    ticks,
+    format_number,
+    number_ticks,
+    padded_range,
     time_range,
     time_ticks,
 )
 from ladderboard.server._pages._charts._svg import (
-    Size,
-    figure,
-    fit,
-    number,
+    ViewBox,
+    coord,
+    draw_figure,
+    draw_text,
     tag,
-    text,
+    text_width,
     tooltip,
-    width_of,
+    truncate_to_width,
 )
 
-_ROW = 24.0
-_NAMES = 0.36  # of the width
-_BROAD = 60.0  # the most that a bar takes
+_ROW_HEIGHT = 24.0
+_NAME_WIDTH = 0.36  # of the width
+_MAX_BAR_WIDTH = 60.0  # the most that a bar takes
 
 
 class Bar(NamedTuple):
@@ -53,64 +53,74 @@ def bar_chart(
     """Return bars beside their names, with their amounts; None if there are none."""
     if not bars:
         return None
-    most = range_of([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
+    most = padded_range([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
 
-    def draw(size: Size) -> tuple[float, Markup]:
-        return len(bars) * _ROW + 4, Markup("").join(
-            _bar(size, each, at * _ROW, most) for at, each in enumerate(bars)
+    def draw(size: ViewBox) -> tuple[float, Markup]:
+        return len(bars) * _ROW_HEIGHT + 4, Markup("").join(
+            _draw_bar(size, each, at * _ROW_HEIGHT, most) for at, each in enumerate(bars)
         )
 
-    return figure(draw, key=key, title=title, summary=summary, caption=caption)
+    return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
 
-def _bar(size: Size, bar: Bar, top: float, most: float) -> Markup:
-    amount = said(bar.value)
-    left = size.width * _NAMES
-    reach = size.width - left - width_of(amount, bold=True) - 10
+def _draw_bar(size: ViewBox, bar: Bar, top: float, most: float) -> Markup:
+    amount = format_number(bar.value)
+    left = size.width * _NAME_WIDTH
+    reach = size.width - left - text_width(amount, bold=True) - 10
     right = left + reach * Range(0.0, most).part(bar.value)
     return tag(
         "g",
         tooltip(bar.note),
-        text(fit(bar.name, left - 10), left - 10, top + 17, anchor="end", class_="label"),
-        tag("path", d=_box(left, top + 4, right, top + _ROW - 3), class_="chart-bar"),
-        text(amount, right + 6, top + 17, class_="value"),
+        draw_text(
+            truncate_to_width(bar.name, left - 10),
+            left - 10,
+            top + 17,
+            anchor="end",
+            class_="label",
+        ),
+        tag(
+            "path",
+            d=_rectangle_path(left, top + 4, right, top + _ROW_HEIGHT - 3),
+            class_="chart-bar",
+        ),
+        draw_text(amount, right + 6, top + 17, class_="value"),
     )
 
 
-def _box(left: float, top: float, right: float, low: float) -> str:
-    return f"M{number(left)} {number(top)}H{number(right)}V{number(low)}H{number(left)}Z"
+def _rectangle_path(left: float, top: float, right: float, low: float) -> str:
+    return f"M{coord(left)} {coord(top)}H{coord(right)}V{coord(low)}H{coord(left)}Z"
 
 
-def bin_chart(
+def histogram(
     bins: Sequence[Bin], *, key: str, title: str, summary: str, y_title: str, caption: str = ""
 ) -> Markup | None:
     """Return bars over time; None if there are none."""
     if not bins:
         return None
     xs = time_range(min(each.start for each in bins), max(each.end for each in bins))
-    ys = Range(0.0, range_of([0.0, 1.0, *(each.value for each in bins)]).high)
+    ys = Range(0.0, padded_range([0.0, 1.0, *(each.value for each in bins)]).high)
 
-    def draw(size: Size) -> tuple[float, Markup]:
-        whole = (tick for tick in ticks(ys, 4) if tick.value == round(tick.value))
-        rows = [each._replace(label=said(each.value)) for each in whole]
+    def draw(size: ViewBox) -> tuple[float, Markup]:
+        whole = (tick for tick in number_ticks(ys, 4) if tick.value == round(tick.value))
+        rows = [each._replace(label=format_number(each.value)) for each in whole]
         height = size.height * 0.75
-        area = axes.Area(axes.left_room(rows), 30, size.width - 4, height - 42, xs, ys)
+        area = axes.PlotArea(axes.left_axis_width(rows), 30, size.width - 4, height - 42, xs, ys)
         columns = time_ticks(xs, area.right - area.left)
         return height, Markup("").join(
             [
-                axes.header(y_title, size.width),
-                axes.left(area, rows),
-                *(_bin(area, each) for each in bins if each.value > 0),
-                axes.bottom(area, columns, size.width),
+                axes.draw_title(y_title, size.width),
+                axes.draw_left_axis(area, rows),
+                *(_draw_bin(area, each) for each in bins if each.value > 0),
+                axes.draw_bottom_axis(area, columns, size.width),
             ]
         )
 
-    return figure(draw, key=key, title=title, summary=summary, caption=caption)
+    return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
 
-def _bin(area: axes.Area, bin_: Bin) -> Markup:
+def _draw_bin(area: axes.PlotArea, bin_: Bin) -> Markup:
     left, right = area.x(bin_.start), area.x(bin_.end)
-    half = min((right - left) / 2 - min((right - left) / 6, 1.0), _BROAD / 2)
+    half = min((right - left) / 2 - min((right - left) / 6, 1.0), _MAX_BAR_WIDTH / 2)
     middle = (left + right) / 2
-    box = _box(middle - half, area.y(bin_.value), middle + half, area.bottom)
+    box = _rectangle_path(middle - half, area.y(bin_.value), middle + half, area.bottom)
     return tag("path", tooltip(bin_.note), d=box, class_="chart-bar")

@@ -8,12 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from ladderboard._formatting import format_count, format_time
-from ladderboard.server._pages._charts._axes import day_of, minute_of
-from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, bin_chart
-from ladderboard.server._pages._charts._lines import Mark, Step, step_chart
-from ladderboard.server._pages._wording import seconds_of
+from ladderboard.server._pages._charts._axes import format_day, format_minute
+from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, histogram
+from ladderboard.server._pages._charts._lines import ChartStep, Mark, step_chart
+from ladderboard.server._pages._wording import parse_time
 
-_TEAMS = 20
+_MAX_TEAMS = 20
 _UTC = "Times are in UTC."
 
 
@@ -25,21 +25,21 @@ def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup
     if not history["points"]:
         return None
     *records, now = history["points"]
-    minute = -(-seconds_of(now["time"]) // 60) * 60
+    minute = -(-parse_time(now["time"]) // 60) * 60
     points = [*records, {**now, "time": format_time(minute)}]
     told = {**history, "points": points}
-    return _drawn(_History(_marks_of(told), told), key)
+    return _draw_history(_HistoryKey(_drawn_values(told), told), key)
 
 
 @dataclass(frozen=True)
-class _History:
+class _HistoryKey:
     """A history, known by everything that is drawn of it."""
 
     marks: tuple[Any, ...]
     told: Mapping[str, Any] = field(compare=False)
 
 
-def _marks_of(told: Mapping[str, Any]) -> tuple[Any, ...]:
+def _drawn_values(told: Mapping[str, Any]) -> tuple[Any, ...]:
     points = tuple(
         (each["time"], each["used"], each["display"], bound["vacuous"], *bound["display"].values())
         for each in told["points"]
@@ -49,31 +49,31 @@ def _marks_of(told: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=64)
-def _drawn(asked: _History, key: str) -> Markup | None:
+def _draw_history(asked: _HistoryKey, key: str) -> Markup | None:
     """Return a history's chart; the same history makes the same picture."""
     history = asked.told
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
-    steps = [_step(point) for point in points]
+    steps = [_history_step(point) for point in points]
     banded = any(each.low is not None for each in steps)
-    sure = _sure(history["beta"])
+    sure = _confidence_text(history["beta"])
     marks = [
         Mark(
             step.time,
             step.value,
-            f"{step.value:.{digits}f} on {minute_of(step.time)}, after {_questions(each['used'])}"
-            + _between(step, digits),
+            f"{step.value:.{digits}f} on {format_minute(step.time)}, after "
+            f"{_count_questions(point['used'])}{_bound_text(step, digits)}",
         )
-        for step, each in zip(steps[:-1], points[:-1], strict=True)
+        for step, point in zip(steps[:-1], points[:-1], strict=True)
     ]
     first, last = steps[0], steps[-1]
     summary = (
-        f"The best {metric} went from {first.value:.{digits}f} on {day_of(first.time)} to "
+        f"The best {metric} went from {first.value:.{digits}f} on {format_day(first.time)} to "
         f"{last.value:.{digits}f} in {format_count(history['records'], 'record')}, with "
-        f"{_questions(points[-1]['used'])} so far."
+        f"{_count_questions(points[-1]['used'])} so far."
     )
     if last.low is not None:
-        summary += f" The best model so far is truly worth{_between(last, digits, '')}, {sure}."
+        summary += f" The best model so far is truly worth{_bound_text(last, digits, '')}, {sure}."
     caption = "The line is the best release, with a dot for every record"
     caption += ", of which not all are shown. " if history["thinned"] else ". "
     if banded:
@@ -95,23 +95,23 @@ def _drawn(asked: _History, key: str) -> Markup | None:
     )
 
 
-def _step(point: Mapping[str, Any]) -> Step:
-    bound, time = point["bound"], seconds_of(point["time"])
+def _history_step(point: Mapping[str, Any]) -> ChartStep:
+    bound, time = point["bound"], parse_time(point["time"])
     if bound["vacuous"]:
-        return Step(time, point["display"])
-    return Step(time, point["display"], bound["display"]["low"], bound["display"]["high"])
+        return ChartStep(time, point["display"])
+    return ChartStep(time, point["display"], bound["display"]["low"], bound["display"]["high"])
 
 
-def _between(step: Step, digits: int, before: str = "; truly") -> str:
+def _bound_text(step: ChartStep, digits: int, before: str = "; truly") -> str:
     if step.low is None:
         return ""
     return f"{before} between {step.low:.{digits}f} and {step.high:.{digits}f}"
 
 
-def _sure(beta: float) -> str:
+def _confidence_text(beta: float) -> str:
     """Return how sure something is.
 
-    >>> _sure(0.05), _sure(1e-9)
+    >>> _confidence_text(0.05), _confidence_text(1e-9)
     ('with probability at least 95%', 'but for a probability of 1e-09')
     """
     if beta < 1e-3:
@@ -119,23 +119,23 @@ def _sure(beta: float) -> str:
     return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
-def _questions(many: int) -> str:
+def _count_questions(many: int) -> str:
     return format_count(many, "question")
 
 
-def own_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
+def team_history_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
     """Return what a team was told over time, from :meth:`View.own_history`."""
     display = own["display"]
     metric, digits = display["name"], display["digits"]
     told = [each for each in own["points"] if each["display"] is not None]
     if not told:
         return None
-    steps = [Step(seconds_of(each["time"]), each["display"]) for each in told]
+    steps = [ChartStep(parse_time(each["time"]), each["display"]) for each in told]
     marks = [
         Mark(
             step.time,
             step.value if each["improved"] else each["shown"],
-            f"Submission {each['number']}: {step.value:.{digits}f} on {minute_of(step.time)}",
+            f"Submission {each['number']}: {step.value:.{digits}f} on {format_minute(step.time)}",
             strong=each["improved"],
         )
         for step, each in zip(steps, told, strict=True)
@@ -158,54 +158,55 @@ def own_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
         summary=summary,
         y_title=f"{metric}, {display['direction']} is better",
         digits=digits,
-        until=None if own["now"] is None else seconds_of(own["now"]),
+        until=None if own["now"] is None else parse_time(own["now"]),
         caption=caption + ("Older ones are left out. " if own["thinned"] else "") + _UTC,
     )
 
 
-def team_bars(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
+def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
     """Return how much each of the most active teams asked, from :meth:`View.activity`."""
     teams, others = activity["teams"], activity["others"]
-    rest = teams[_TEAMS:]
+    rest = teams[_MAX_TEAMS:]
     many = len(rest) + others["teams"]
     bars = [
         Bar(
             team["team"]["name"],
             team["questions"],
-            f"{team['team']['name']}: {_questions(team['questions'])}, {team['improved']:,} of "
-            "which improved",
+            f"{team['team']['name']}: {_count_questions(team['questions'])}, "
+            f"{team['improved']:,} of which improved",
         )
-        for team in teams[:_TEAMS]
+        for team in teams[:_MAX_TEAMS]
     ]
     if not bars:
         return None
     caption = ""
     if many:  # a bar for all of them would make the others short
         asked = sum(each["questions"] for each in rest) + others["questions"]
-        caption = f"Those who asked most. {many:,} more: {_questions(asked)} in all."
+        caption = f"Those who asked most. {many:,} more: {_count_questions(asked)} in all."
     everybody = format_count(len(teams) + others["teams"], "team")
-    summary = f"{_questions(activity['questions'])} by {everybody}"
+    summary = f"{_count_questions(activity['questions'])} by {everybody}"
     summary += f"; most by {bars[0].name}, with {bars[0].value:,}."
     title = "Questions by team"
     return bar_chart(bars, key=key, title=title, summary=summary, caption=caption)
 
 
-def time_bars(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
+def activity_histogram(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
     """Return how much was asked when, from :meth:`View.activity`."""
     bins = [
-        Bin(start, seconds_of(each["end"]), each["questions"],
-            f"{_questions(each['questions'])} from {minute_of(start)}")
+        Bin(start, parse_time(each["end"]), each["questions"],
+            f"{_count_questions(each['questions'])} from {format_minute(start)}")
         for each in activity["bins"]
-        for start in [seconds_of(each["start"])]
+        for start in [parse_time(each["start"])]
     ]  # fmt: skip
     if not bins:
         return None
-    most = max(bins, key=lambda each: each.value)
+    busiest = max(bins, key=lambda bin_: bin_.value)
     summary = (
-        f"{_questions(activity['questions'])} between {minute_of(bins[0].start)} and "
-        f"{minute_of(bins[-1].end)}; most of them, {most.value:,}, from {minute_of(most.start)} on."
+        f"{_count_questions(activity['questions'])} between {format_minute(bins[0].start)} and "
+        f"{format_minute(bins[-1].end)}; most of them, {busiest.value:,}, from "
+        f"{format_minute(busiest.start)} on."
     )
-    return bin_chart(
+    return histogram(
         bins,
         key=key,
         title="Questions over time",

@@ -10,35 +10,35 @@ from markupsafe import Markup
 from ladderboard.server._pages._charts import _axes as axes
 from ladderboard.server._pages._charts._axes import (
     Range,
+    format_number,
     log_ticks,
-    range_of,
-    said,
-    ticks,
+    number_ticks,
+    padded_range,
     time_range,
     time_ticks,
 )
 from ladderboard.server._pages._charts._svg import (
     FONT,
-    Size,
-    dots,
-    figure,
-    fit,
-    number,
+    ViewBox,
+    coord,
+    dots_path,
+    draw_figure,
+    draw_text,
     tag,
-    text,
+    text_width,
     tooltip,
-    width_of,
+    truncate_to_width,
 )
 
-_LINES = 6
-_MARKED = 40
-_SAMPLE, _ROW = 30.0, 20.0
-_LARGE = 4.0  # half the size of a mark
-_TOLD = 150  # marks with words of their own; of more there are points only
-_ROWS = 6
+_MAX_LINES = 6
+_MAX_MARKERS = 40
+_LEGEND_SAMPLE, _LEGEND_ROW = 30.0, 20.0
+_MARKER_RADIUS = 4.0  # half the size of a mark
+_MAX_TOOLTIPS = 150  # marks with words of their own; of more there are points only
+_MAX_TICKS = 6
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line with its name."""
 
     name: str
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 def line_chart(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     *,
     key: str,
     title: str,
@@ -62,70 +62,76 @@ def line_chart(
     At most six. With ``log_x`` only what is above 0 has a place. With ``zero`` the left axis
     begins there, or reaches it.
     """
-    if len(lines) > _LINES:
-        raise ValueError(f"There are colours for {_LINES} lines; got {len(lines)}.")
-    kept = [_placed(line, log_x=log_x) for line in lines]
+    if len(lines) > _MAX_LINES:
+        raise ValueError(f"There are colours for {_MAX_LINES} lines; got {len(lines)}.")
+    kept = [_scale_line(line, log_x=log_x) for line in lines]
     places = [point for each in kept for point in each.points]
     if not places:
         return None
-    xs = range_of([x for x, _ in places], margin=0)
-    ys = range_of([y for _, y in places] + [0.0] * zero)
+    xs = padded_range([x for x, _ in places], margin=0)
+    ys = padded_range([y for _, y in places] + [0.0] * zero)
 
-    def draw(size: Size) -> tuple[float, Markup]:
-        return _draw(size, (xs, ys), kept, (x_title, y_title), log_x=log_x)
+    def draw(size: ViewBox) -> tuple[float, Markup]:
+        return _draw_lines(size, (xs, ys), kept, (x_title, y_title), log_x=log_x)
 
-    return figure(draw, key=key, title=title, summary=summary, caption=caption)
+    return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
 
-def _placed(line: Line, *, log_x: bool) -> Line:
+def _scale_line(line: ChartLine, *, log_x: bool) -> ChartLine:
     points = sorted(line.points)
     if log_x:
         points = [(math.log10(x), y) for x, y in points if x > 0]
-    return Line(line.name, points)
+    return ChartLine(line.name, points)
 
 
-def _draw(
-    size: Size,
+def _draw_lines(
+    size: ViewBox,
     ranges: tuple[Range, Range],
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     titles: tuple[str, str],
     *,
     log_x: bool,
 ) -> tuple[float, Markup]:
-    rows = ticks(ranges[1], 5)
-    key, below = _legend(lines, size.width)
+    rows = number_ticks(ranges[1], 5)
+    key, below = _draw_legend(lines, size.width)
     height = size.height + below
-    area = axes.Area(axes.left_room(rows), 30 + below, size.width - FONT, height - 44, *ranges)
+    area = axes.PlotArea(
+        axes.left_axis_width(rows), 30 + below, size.width - FONT, height - 44, *ranges
+    )
     most = int((area.right - area.left) / 62)
-    columns = (log_ticks if log_x else ticks)(area.xs, most)
+    columns = (log_ticks if log_x else number_ticks)(area.xs, most)
     drawn = [
-        axes.header(titles[1], size.width),
+        axes.draw_title(titles[1], size.width),
         key,
-        axes.left(area, rows),
-        axes.bottom(area, columns, size.width, titles[0]),
+        axes.draw_left_axis(area, rows),
+        axes.draw_bottom_axis(area, columns, size.width, titles[0]),
     ]
-    drawn += [_line(area, each, at, log_x=log_x) for at, each in enumerate(lines, 1) if each.points]
+    drawn += [
+        _draw_line(area, each, at, log_x=log_x) for at, each in enumerate(lines, 1) if each.points
+    ]
     return height, Markup("").join(drawn)
 
 
-def _line(area: axes.Area, line: Line, which: int, *, log_x: bool) -> Markup:
+def _draw_line(area: axes.PlotArea, line: ChartLine, which: int, *, log_x: bool) -> Markup:
     places = [(area.x(x), area.y(y)) for x, y in line.points]
-    path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places)
+    path = "M" + "L".join(f"{coord(x)} {coord(y)}" for x, y in places)
     drawn = tag("path", d=path, class_=f"chart-line chart-line-{which}")
-    every = -(-len(places) // _MARKED)
+    every = -(-len(places) // _MAX_MARKERS)
     for at in range(0, len(places), every):
         x, y = line.points[at]
-        told = f"{line.name}: {said(y)} at {said(10.0 ** min(x, 308) if log_x else x)}"
-        drawn += _mark(*places[at], which, told)
+        x_value = 10.0 ** min(x, 308) if log_x else x
+        note = f"{line.name}: {format_number(y)} at {format_number(x_value)}"
+        drawn += _draw_marker(*places[at], which, note)
     return tag("g", drawn)
 
 
-def _mark(x: float, y: float, which: int, told: str = "") -> Markup:
+def _draw_marker(x: float, y: float, which: int, told: str = "") -> Markup:
     """Return a mark of a shape of its own: disc, square, triangle, lozenge, two crosses."""
     left, right, top, low = (
-        number(each) for each in (x - _LARGE, x + _LARGE, y - _LARGE, y + _LARGE)
+        coord(each)
+        for each in (x - _MARKER_RADIUS, x + _MARKER_RADIUS, y - _MARKER_RADIUS, y + _MARKER_RADIUS)
     )
-    at, level = number(x), number(y)
+    at, level = coord(x), coord(y)
     shape = {
         2: f"M{left} {top}H{right}V{low}H{left}Z",
         3: f"M{at} {top}L{right} {low}H{left}Z",
@@ -135,27 +141,27 @@ def _mark(x: float, y: float, which: int, told: str = "") -> Markup:
     }.get(which)
     kind = f"chart-mark chart-mark-{which}"
     if shape is None:
-        return tag("circle", tooltip(told), cx=x, cy=y, r=_LARGE, class_=kind)
+        return tag("circle", tooltip(told), cx=x, cy=y, r=_MARKER_RADIUS, class_=kind)
     return tag("path", tooltip(told), d=shape, class_=kind)
 
 
-def _legend(lines: Sequence[Line], width: float) -> tuple[Markup, float]:
+def _draw_legend(lines: Sequence[ChartLine], width: float) -> tuple[Markup, float]:
     """Return samples with names, in as many rows as they need, and the height they take."""
     drawn, x, y = Markup(""), 0.0, 34.0
     for which, line in enumerate(lines, 1):
-        name = fit(line.name, width - _SAMPLE - 8)
-        room = _SAMPLE + 6 + width_of(name)
+        name = truncate_to_width(line.name, width - _LEGEND_SAMPLE - 8)
+        room = _LEGEND_SAMPLE + 6 + text_width(name)
         if x and x + room > width:
-            x, y = 0.0, y + _ROW
-        sample = f"M{number(x)} {number(y - 4)}H{number(x + _SAMPLE)}"
+            x, y = 0.0, y + _LEGEND_ROW
+        sample = f"M{coord(x)} {coord(y - 4)}H{coord(x + _LEGEND_SAMPLE)}"
         drawn += tag("path", d=sample, class_=f"chart-line chart-line-{which}")
-        drawn += _mark(x + _SAMPLE / 2, y - 4, which)
-        drawn += text(name, x + _SAMPLE + 6, y, class_="label")
+        drawn += _draw_marker(x + _LEGEND_SAMPLE / 2, y - 4, which)
+        drawn += draw_text(name, x + _LEGEND_SAMPLE + 6, y, class_="label")
         x += room + 16
-    return drawn, y - 34 + _ROW + 2
+    return drawn, y - 34 + _LEGEND_ROW + 2
 
 
-class Step(NamedTuple):
+class ChartStep(NamedTuple):
     """From when on a value stood, and between what it was known to lie."""
 
     time: float
@@ -174,7 +180,7 @@ class Mark(NamedTuple):
 
 
 def step_chart(
-    steps: Sequence[Step],
+    steps: Sequence[ChartStep],
     marks: Sequence[Mark] = (),
     *,
     key: str,
@@ -212,50 +218,50 @@ def step_chart(
     values = [step.value for step in steps] + [
         mark.value for mark in marks if mark.value is not None
     ]
-    ys = range_of(values + ends)
+    ys = padded_range(values + ends)
 
-    def draw(size: Size) -> tuple[float, Markup]:
+    def draw(size: ViewBox) -> tuple[float, Markup]:
         last = steps[-1].value
         label = f"{last:,.{digits}f}" if abs(last) < 1e6 else f"{last:.4g}"
-        rows = ticks(ys, _ROWS)
-        area = axes.Area(
-            axes.left_room(rows),
+        rows = number_ticks(ys, _MAX_TICKS)
+        area = axes.PlotArea(
+            axes.left_axis_width(rows),
             30,
-            size.width - width_of(label, bold=True) - 12,
+            size.width - text_width(label, bold=True) - 12,
             size.height - 42,
             xs,
             ys,
         )
         return size.height, Markup("").join(
             [
-                axes.header(y_title, size.width),
-                axes.left(area, rows),
-                _band(area, steps),
-                axes.bottom(area, time_ticks(xs, area.right - area.left), size.width),
-                tag("path", d=_step_line(area, steps), class_="chart-line chart-line-1"),
-                _marks(area, marks),
-                text(label, area.right + 9, area.y(last) + 4.5, class_="value"),
+                axes.draw_title(y_title, size.width),
+                axes.draw_left_axis(area, rows),
+                _draw_band(area, steps),
+                axes.draw_bottom_axis(area, time_ticks(xs, area.right - area.left), size.width),
+                tag("path", d=_step_path(area, steps), class_="chart-line chart-line-1"),
+                _draw_marks(area, marks),
+                draw_text(label, area.right + 9, area.y(last) + 4.5, class_="value"),
             ]
         )
 
-    return figure(draw, key=key, title=title, summary=summary, caption=caption)
+    return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
 
-def _step_line(area: axes.Area, steps: Sequence[Step]) -> str:
+def _step_path(area: axes.PlotArea, steps: Sequence[ChartStep]) -> str:
     first = steps[0]
-    path = f"M{number(area.x(first.time))} {number(area.y(first.value))}"
+    path = f"M{coord(area.x(first.time))} {coord(area.y(first.value))}"
     for step in steps[1:]:
-        path += f"H{number(area.x(step.time))}V{number(area.y(step.value))}"
-    return f"{path}H{number(area.right)}"
+        path += f"H{coord(area.x(step.time))}V{coord(area.y(step.value))}"
+    return f"{path}H{coord(area.right)}"
 
 
-def _band(area: axes.Area, steps: Sequence[Step]) -> Markup:
+def _draw_band(area: axes.PlotArea, steps: Sequence[ChartStep]) -> Markup:
     """Return an area for every stretch that has a band, and a bar for how it stands at the end."""
     stretches = [*pairwise(steps), (steps[-1], None)]
     boxes = "".join(
-        f"M{number(area.x(each.time))} {number(area.y(each.low))}"
-        f"H{number(area.right if after is None else area.x(after.time))}"
-        f"V{number(area.y(each.high))}H{number(area.x(each.time))}Z"
+        f"M{coord(area.x(each.time))} {coord(area.y(each.low))}"
+        f"H{coord(area.right if after is None else area.x(after.time))}"
+        f"V{coord(area.y(each.high))}H{coord(area.x(each.time))}Z"
         for each, after in stretches
         if each.low is not None and each.high is not None
     )
@@ -265,28 +271,32 @@ def _band(area: axes.Area, steps: Sequence[Step]) -> Markup:
     last = steps[-1]
     if last.low is not None and last.high is not None:
         at, low, high = area.right, area.y(last.low), area.y(last.high)
-        left, right = number(at - 4), number(at + 4)
-        bar = f"M{left} {number(low)}H{right}M{left} {number(high)}H{right}M{number(at)} "
-        drawn += tag("path", d=f"{bar}{number(low)}V{number(high)}", class_="chart-bar-end")
+        left, right = coord(at - 4), coord(at + 4)
+        bar = f"M{left} {coord(low)}H{right}M{left} {coord(high)}H{right}M{coord(at)} "
+        drawn += tag(
+            "path",
+            d=f"{bar}{coord(low)}V{coord(high)}",
+            class_="chart-bar-end",
+        )
     return drawn
 
 
-def _marks(area: axes.Area, marks: Sequence[Mark]) -> Markup:
-    foot = {number(area.x(mark.time)) for mark in marks if mark.value is None}
+def _draw_marks(area: axes.PlotArea, marks: Sequence[Mark]) -> Markup:
+    foot = {coord(area.x(mark.time)) for mark in marks if mark.value is None}
     placed = [
         ((area.x(mark.time), area.y(mark.value)), mark) for mark in marks if mark.value is not None
     ]
     strong = [each for each in placed if each[1].strong]
-    told = strong[-_TOLD:]
+    told = strong[-_MAX_TOOLTIPS:]
     rest = [place for place, each in placed if not each.strong]
-    rest += [place for place, _ in strong[:-_TOLD]]
+    rest += [place for place, _ in strong[:-_MAX_TOOLTIPS]]
     drawn = Markup("")
     if foot:
-        top, low = number(area.bottom - 7), number(area.bottom - 1)
+        top, low = coord(area.bottom - 7), coord(area.bottom - 1)
         rug = "".join(f"M{x} {top}V{low}" for x in sorted(foot, key=float))
         drawn += tag("path", d=rug, class_="chart-rug")
     if rest:
-        drawn += tag("path", d=dots(rest), class_="chart-dots")
+        drawn += tag("path", d=dots_path(rest), class_="chart-dots")
     for (x, y), each in told:
         drawn += tag("circle", tooltip(each.note), cx=x, cy=y, r=4, class_="chart-dot")
     return drawn

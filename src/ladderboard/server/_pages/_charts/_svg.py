@@ -9,11 +9,11 @@ from unicodedata import east_asian_width
 from markupsafe import Markup, escape
 
 FONT = 13.0  # as in style.css; of a view box that is shown about as wide as it says
-_BROAD, _BOLD = 0.64, 0.7  # of the font's size: what a digit takes in a wide font
-_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CHARACTER_WIDTH, _BOLD_WIDTH = 0.64, 0.7  # of the font's size: what a digit takes in a wide font
+_INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Size(NamedTuple):
+class ViewBox(NamedTuple):
     """A view box. Text shrinks with its picture, so a phone gets a picture of its own."""
 
     name: str
@@ -21,14 +21,14 @@ class Size(NamedTuple):
     height: float
 
 
-_WIDE = Size("wide", 720, 300)
-_NARROW = Size("narrow", 340, 260)
+_WIDE = ViewBox("wide", 720, 300)
+_NARROW = ViewBox("narrow", 340, 260)
 
 
-def number(value: float) -> str:
+def coord(value: float) -> str:
     """Return a coordinate.
 
-    >>> number(12.0), number(1 / 3), number(-0.01)
+    >>> coord(12.0), coord(1 / 3), coord(-0.01)
     ('12', '0.3', '0')
     """
     said = f"{value:.1f}"
@@ -41,25 +41,27 @@ def tag(name: str, *inside: str, **attributes: str | float) -> Markup:
     >>> tag("text", "a < b", x=1, class_="axis")
     Markup('<text x="1" class="axis">a &lt; b</text>')
     """
-    said = [f' {_attribute(key)}="{_plain(value)}"' for key, value in attributes.items()]
-    within = "".join([each if type(each) is Markup else _plain(each) for each in inside])
+    said = [f' {_attribute_name(key)}="{_escape(value)}"' for key, value in attributes.items()]
+    within = "".join([each if type(each) is Markup else _escape(each) for each in inside])
     end = f">{within}</{name}>" if within else "/>"
     return Markup(f"<{name}{''.join(said)}{end}")  # noqa: S704 - escaped above
 
 
 @cache
-def _attribute(key: str) -> str:
+def _attribute_name(key: str) -> str:
     return key.rstrip("_").replace("_", "-")
 
 
-def _plain(value: str | float) -> str:
+def _escape(value: str | float) -> str:
     """Return what XML may hold, escaped."""
     if not isinstance(value, str):
-        return number(value)
-    return str(escape(_UNFIT.sub("\ufffd", str(value))))
+        return coord(value)
+    return str(escape(_INVALID_XML.sub("\ufffd", str(value))))
 
 
-def text(said: str, x: float, y: float, *, anchor: str = "start", class_: str = "axis") -> Markup:
+def draw_text(
+    said: str, x: float, y: float, *, anchor: str = "start", class_: str = "axis"
+) -> Markup:
     """Return a line of text."""
     return tag("text", said, x=x, y=y, text_anchor=anchor, class_=f"chart-{class_}")
 
@@ -69,37 +71,37 @@ def tooltip(said: str) -> Markup:
     return tag("title", said) if said else Markup("")
 
 
-def dots(places: Iterable[tuple[float, float]]) -> str:
+def dots_path(places: Iterable[tuple[float, float]]) -> str:
     """Return a path of points: a line without length has a round cap."""
-    found = dict.fromkeys((number(x), number(y)) for x, y in places)
+    found = dict.fromkeys((coord(x), coord(y)) for x, y in places)
     return "".join(f"M{x} {y}H{x}" for x, y in found)
 
 
-def width_of(said: str, *, bold: bool = False) -> float:
+def text_width(said: str, *, bold: bool = False) -> float:
     """Return about how much room text takes."""
-    return sum(map(_cells, said)) * FONT * (_BOLD if bold else _BROAD)
+    return sum(map(_character_width, said)) * FONT * (_BOLD_WIDTH if bold else _CHARACTER_WIDTH)
 
 
-def _cells(character: str) -> float:
+def _character_width(character: str) -> float:
     """Return how wide a character is: those of East Asia and little pictures are wider."""
     return 1.6 if east_asian_width(character) in "WF" else 1.0
 
 
-def fit(said: str, width: float) -> str:
+def truncate_to_width(said: str, width: float) -> str:
     """Return text that is cut off where there is no more room.
 
-    >>> fit("a long name", 50)
+    >>> truncate_to_width("a long name", 50)
     'a lon…'
     """
-    if width_of(said) <= width:
+    if text_width(said) <= width:
         return said
-    while said and width_of(f"{said}…") > width:
+    while said and text_width(f"{said}…") > width:
         said = said[:-1]
     return f"{said.rstrip()}…"
 
 
-def figure(
-    draw: Callable[[Size], tuple[float, Markup]],
+def draw_figure(
+    draw: Callable[[ViewBox], tuple[float, Markup]],
     *,
     key: str,
     title: str,
@@ -110,14 +112,18 @@ def figure(
 
     ``draw`` returns the height it took, and what it drew.
     """
-    pictures = [_picture(draw, size, f"{key}-{size.name}", title, summary)
+    pictures = [_draw_svg(draw, size, f"{key}-{size.name}", title, summary)
                 for size in (_WIDE, _NARROW)]  # fmt: skip
     below = [tag("figcaption", caption)] if caption else []
     return tag("figure", *pictures, *below, class_="chart")
 
 
-def _picture(
-    draw: Callable[[Size], tuple[float, Markup]], size: Size, key: str, title: str, summary: str
+def _draw_svg(
+    draw: Callable[[ViewBox], tuple[float, Markup]],
+    size: ViewBox,
+    key: str,
+    title: str,
+    summary: str,
 ) -> Markup:
     height, drawn = draw(size)
     return tag(
@@ -126,7 +132,7 @@ def _picture(
         tag("desc", summary, id=f"{key}-desc"),
         drawn,
         class_=f"chart-{size.name}",
-        viewBox=f"0 0 {number(size.width)} {number(height)}",
+        viewBox=f"0 0 {coord(size.width)} {coord(height)}",
         role="img",
         aria_labelledby=f"{key}-title",
         aria_describedby=f"{key}-desc",

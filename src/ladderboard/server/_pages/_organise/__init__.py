@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 
 from ladderboard.server._pages._organise import _attack, _pages
-from ladderboard.server._pages._organise._dump import sweep_dumps
+from ladderboard.server._pages._organise._dump import remove_stale_dumps
 
-__all__ = ["router", "sweep_dumps"]
+__all__ = ["remove_stale_dumps", "router"]
 
 router = APIRouter()
 for _each in (_pages, _attack):

@@ -15,24 +15,26 @@ from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import AttackRunning, JobStatus
 from ladderboard.server._auth import InvalidToken
 from ladderboard.server._context import PRIVATE, get_context, reply
-from ladderboard.server._pages._charts import Line, line_chart
-from ladderboard.server._pages._rendering import read_form, see, show
+from ladderboard.server._pages._charts import ChartLine, line_chart
+from ladderboard.server._pages._rendering import page_response, read_form, redirect
 from ladderboard.server._problems import RequestRefused
 
 router = APIRouter(include_in_schema=False)
-_NAMES = {
+_ATTACK_NAMES = {
     "majority": "Majority",
     "shifted_majority": "Shifted majority",
     "sybil": "Many accounts",
 }
-_SIDES = {"board": "this board", "exact": "exact scores"}
-_ALONE = ("majority", "shifted_majority")  # which need one account
-_TRUTH = 0.5  # the loss that gains are counted from, where it matters
-_PRIVATE: dict[str, Any] = {"security": PRIVATE}
-_UNKNOWN = "What answers on this board is not known by its name, so that no game can be played."
+_BOARD_NAMES = {"board": "this board", "exact": "exact scores"}
+_SINGLE_ACCOUNT_ATTACKS = ("majority", "shifted_majority")  # which need one account
+_REFERENCE_LOSS = 0.5  # the loss that gains are counted from, where it matters
+_PRIVATE_ROUTE: dict[str, Any] = {"security": PRIVATE}
+_UNKNOWN_MECHANISM = (
+    "What answers on this board is not known by its name, so that no game can be played."
+)
 
 
-class Found(NamedTuple):
+class AttackReport(NamedTuple):
     """A chart, its table, and what is to be said about them."""
 
     chart: Markup | None
@@ -41,7 +43,7 @@ class Found(NamedTuple):
     sentences: list[str]
 
 
-def found(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> Found:
+def attack_report(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> AttackReport:
     """Return what there is to show of games against a target.
 
     ``kept`` has the points, the seed and the time.
@@ -49,27 +51,29 @@ def found(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> Fou
     points = kept["points"]
     names = list(points[0]["attacks"])
     lines = [
-        Line(
-            f"{_NAMES[name]}: {_SIDES[side]}",
+        ChartLine(
+            f"{_ATTACK_NAMES[name]}: {_BOARD_NAMES[side]}",
             [
-                (point["questions"], better(display, point["attacks"][name][side]))
+                (point["questions"], displayed_gain(display, point["attacks"][name][side]))
                 for point in points
             ],
         )
         for name in names
-        for side in _SIDES
+        for side in _BOARD_NAMES
     ]
     rows = [
         {
             "questions": point["questions"],
             "games": point["games"],
             "gains": [
-                better(display, point["attacks"][name][side]) for name in names for side in _SIDES
+                displayed_gain(display, point["attacks"][name][side])
+                for name in names
+                for side in _BOARD_NAMES
             ],
         }
         for point in points
     ]
-    sentences = _sentences(points, target, display)
+    sentences = _summarise_gains(points, target, display)
     chart = line_chart(
         lines,
         key="attack",
@@ -80,30 +84,32 @@ def found(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> Fou
         log_x=True,
         zero=True,
     )
-    return Found(chart, [_NAMES[name] for name in names], rows, sentences)
+    return AttackReport(chart, [_ATTACK_NAMES[name] for name in names], rows, sentences)
 
 
-def better(display: DisplayRules, gain: float) -> float:
+def displayed_gain(display: DisplayRules, gain: float) -> float:
     """Return how much better a loss that is lower by so much is, as the metric that is shown.
 
     >>> from ladderboard.board import DisplayRules
-    >>> better(DisplayRules("accuracy", shown_as="complement"), 0.125)
+    >>> displayed_gain(DisplayRules("accuracy", shown_as="complement"), 0.125)
     0.125
-    >>> better(DisplayRules("RMSE", shown_as="root", unit=100.0), 0.32)
+    >>> displayed_gain(DisplayRules("RMSE", shown_as="root", unit=100.0), 0.32)
     2.828...
     """
-    gain = min(max(gain, 0.0), _TRUTH)
-    return abs(display.shown(_TRUTH - gain) - display.shown(_TRUTH))
+    gain = min(max(gain, 0.0), _REFERENCE_LOSS)
+    return abs(display.shown(_REFERENCE_LOSS - gain) - display.shown(_REFERENCE_LOSS))
 
 
-def _sentences(points: list[dict[str, Any]], target: Target, display: DisplayRules) -> list[str]:
+def _summarise_gains(
+    points: list[dict[str, Any]], target: Target, display: DisplayRules
+) -> list[str]:
     """Return what the strongest of the attacks came to: with all questions, and for one team."""
 
     def said(gain: float) -> str:
-        return f"{better(display, gain):.{display.digits}f}"
+        return f"{displayed_gain(display, gain):.{display.digits}f}"
 
     last = points[-1]
-    name, most = _strongest(last, tuple(last["attacks"]))
+    name, most = _strongest_attack(last, tuple(last["attacks"]))
     exact = max(each["exact"] for each in last["attacks"].values())
     whole = f"With {format_count(last['questions'], 'question')}"
     if last["questions"] == target.questions:
@@ -112,7 +118,7 @@ def _sentences(points: list[dict[str, Any]], target: Target, display: DisplayRul
     told = [f"{whole}better than it is; against exact scores one would look {said(exact)} better."]
     own = next((each for each in points if each["questions"] == target.per_team), None)
     if own is not None and own is not last:
-        name, most = _strongest(own, _ALONE)
+        name, most = _strongest_attack(own, _SINGLE_ACCOUNT_ATTACKS)
         told.append(
             f"A single team, which may ask {format_count(own['questions'], 'question')}, gains "
             f"{said(most)} ({name})."
@@ -122,14 +128,14 @@ def _sentences(points: list[dict[str, Any]], target: Target, display: DisplayRul
     return told
 
 
-def _strongest(point: dict[str, Any], among: tuple[str, ...]) -> tuple[str, float]:
+def _strongest_attack(point: dict[str, Any], among: tuple[str, ...]) -> tuple[str, float]:
     """Return who gained most against the board, and how much."""
     gains = {name: point["attacks"][name]["board"] for name in among}
     name = max(gains, key=lambda each: gains[each])
-    return _NAMES[name].lower(), gains[name]
+    return _ATTACK_NAMES[name].lower(), gains[name]
 
 
-def sizes(target: Target) -> list[str]:
+def size_notes(target: Target) -> list[str]:
     """Return what is played, and how that differs from the board."""
     told = []
     if target.n < target.worth:
@@ -147,13 +153,13 @@ def sizes(target: Target) -> list[str]:
     return told
 
 
-@router.get("/boards/{board}/attack", openapi_extra=_PRIVATE)
+@router.get("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
 async def attack_page(request: Request, board: Slug) -> Response:
     """Show how far the games are, and what they found."""
-    return await _show(request, board)
+    return await _show_attack_page(request, board)
 
 
-async def _show(
+async def _show_attack_page(
     request: Request, board: str, status: int = 200, problem: str | None = None
 ) -> Response:
     context = get_context(request)
@@ -167,19 +173,19 @@ async def _show(
             "board": own.as_seen_by(caller).summary(),
             "role": caller.role.name.lower(),
             "seen": seen,
-            "other": _name(request, seen),
+            "other": _visible_other_board(request, seen),
             "target": target,
             "playable": _is_playable(target),
-            "sizes": sizes(target),
-            "found": None if kept is None else found(kept, asked, rules.display),
-            "changed": kept is not None and kept["target"] != _plain(target),
+            "sizes": size_notes(target),
+            "found": None if kept is None else attack_report(kept, asked, rules.display),
+            "changed": kept is not None and kept["target"] != _as_json(target),
         }
 
     said = await context.with_board(request, board, look, form=True)
-    return show(request, "trial.html", status, problem=problem, **said)
+    return page_response(request, "trial.html", status, problem=problem, **said)
 
 
-def _plain(target: Target) -> Any:
+def _as_json(target: Target) -> Any:
     """Return a target as it looks when it was written and read."""
     return json.loads(json.dumps(target.describe()))
 
@@ -192,7 +198,7 @@ def _is_playable(target: Target) -> bool:
     return True
 
 
-def _name(request: Request, seen: JobStatus) -> str | None:
+def _visible_other_board(request: Request, seen: JobStatus) -> str | None:
     """Return the board that another trial is about, if whoever asks runs it, too."""
     context, other = get_context(request), seen.other
     if other is None:
@@ -206,7 +212,7 @@ def _name(request: Request, seen: JobStatus) -> str | None:
     return other if caller.role >= Role.ORGANISER else None
 
 
-@router.post("/boards/{board}/attack", openapi_extra=_PRIVATE)
+@router.post("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
 async def start_attack(request: Request, board: Slug) -> Response:
     """Begin the games."""
     await read_form(request)
@@ -216,7 +222,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
         check_permission(caller, "run")
         target = Target.of(own)
         if not _is_playable(target):
-            raise InvalidSetting(_UNKNOWN)
+            raise InvalidSetting(_UNKNOWN_MECHANISM)
         context.attack_jobs.start(
             board, target.describe(), format_time(context.boards.world.clock())
         )
@@ -224,17 +230,17 @@ async def start_attack(request: Request, board: Slug) -> Response:
     try:
         await context.with_board(request, board, start, form=True)
     except InvalidSetting as error:
-        return await _show(request, board, 422, str(error))
+        return await _show_attack_page(request, board, 422, str(error))
     except AttackRunning as busy:
         where = "for this board" if busy.board == board else "for another board"
         said = f"Nothing was begun: games are under way {where}, and one at a time is enough."
-        return await _show(request, board, 409, said)
+        return await _show_attack_page(request, board, 409, said)
     except WorkerError:
         raise RequestRefused(503, "busy", "No process could be started for the games.") from None
-    return see(request, f"/boards/{board}/attack")
+    return redirect(request, f"/boards/{board}/attack")
 
 
-@router.post("/boards/{board}/attack/cancel", openapi_extra=_PRIVATE)
+@router.post("/boards/{board}/attack/cancel", openapi_extra=_PRIVATE_ROUTE)
 async def cancel_attack(request: Request, board: Slug) -> Response:
     """End the games."""
     await read_form(request)
@@ -245,10 +251,10 @@ async def cancel_attack(request: Request, board: Slug) -> Response:
         context.attack_jobs.cancel(board)
 
     await context.with_board(request, board, cancel, form=True)
-    return see(request, f"/boards/{board}/attack")
+    return redirect(request, f"/boards/{board}/attack")
 
 
-@router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE)
+@router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE_ROUTE)
 async def attack_progress(request: Request, board: Slug) -> Response:
     """Return how far the games are, for a script."""
     context = get_context(request)

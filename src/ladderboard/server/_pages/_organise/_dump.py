@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, Caller
     from ladderboard.server._context import ServerContext
 
-_ONE = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
-_PREFIX = "dump-"
-_OLD = 3600.0  # seconds after which nobody writes what lies there
-_PIECE = 2**18
-_KEYS = ("ladderboard-public-", "ladderboard-secret-")
+_DUMP_LOCK = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
+_FOLDER_PREFIX = "dump-"
+_STALE_SECONDS = 3600.0  # seconds after which nobody writes what lies there
+_CHUNK_BYTES = 2**18
+_KEY_PREFIXES = ("ladderboard-public-", "ladderboard-secret-")
 
 
-class _Key(NamedTuple):
+class _EncryptionKey(NamedTuple):
     """What a dump is encrypted to: one of these."""
 
     passphrase: str | None
@@ -47,8 +47,8 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
     One is made and sent at a time, by each process: there is no hurry, and it may be large.
     """
     context = get_context(request)
-    key = _key(form)
-    if not _ONE.acquire(blocking=False):
+    key = _read_key(form)
+    if not _DUMP_LOCK.acquire(blocking=False):
         raise RequestRefused(
             503,
             "busy",
@@ -59,21 +59,21 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
 
         def write(found: Board, caller: Caller) -> BinaryIO:
             check_permission(caller, "run")
-            return _write(context, found, key)
+            return _write_dump(context, found, key)
 
         file = await context.with_board(request, slug, write, form=True)
     except MissingDependency as error:
-        _ONE.release()
+        _DUMP_LOCK.release()
         raise RequestRefused(503, "unavailable", f"This server cannot do it. {error}") from None
     except BaseException:
-        _ONE.release()
+        _DUMP_LOCK.release()
         raise
     context.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
     day = time.strftime("%Y-%m-%d", time.gmtime(context.boards.world.clock()))
-    return _Download(file, f"{slug}-{day}.dump", _ONE.release)
+    return _FileDownload(file, f"{slug}-{day}.dump", _DUMP_LOCK.release)
 
 
-def _key(form: Mapping[str, str]) -> _Key:
+def _read_key(form: Mapping[str, str]) -> _EncryptionKey:
     """Return what a dump is encrypted to: a passphrase that was typed twice, or a public key."""
     words, again = form.get("passphrase", ""), form.get("again", "")
     text = form.get("public_key", "").strip()
@@ -82,20 +82,22 @@ def _key(form: Mapping[str, str]) -> _Key:
     if not text:
         if words != again:
             raise InvalidSetting("The two passphrases differ; type both again.")
-        return _Key(words, None)
-    if not text.startswith(_KEYS):  # anything else would be taken for a file of the server's
-        raise InvalidSetting(f"This is not a public key; one begins with {_KEYS[0]}.")
-    return _Key(None, text)
+        return _EncryptionKey(words, None)
+    if not text.startswith(
+        _KEY_PREFIXES
+    ):  # anything else would be taken for a file of the server's
+        raise InvalidSetting(f"This is not a public key; one begins with {_KEY_PREFIXES[0]}.")
+    return _EncryptionKey(None, text)
 
 
-def _write(context: ServerContext, found: Board, key: _Key) -> BinaryIO:
+def _write_dump(context: ServerContext, found: Board, key: _EncryptionKey) -> BinaryIO:
     """Return a dump as a file that has no name any more: it goes with whoever holds it."""
     from ladderboard.board import dump_board  # noqa: PLC0415 - it is not installed everywhere
 
     place = context.spool.path
-    sweep_dumps(place)
+    remove_stale_dumps(place)
     context.spool.check_disk(found.row().stored)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))  # which is its owner's only
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=place))  # which is its owner's only
     try:
         path = folder / "dump"
         dump_board(
@@ -106,16 +108,16 @@ def _write(context: ServerContext, found: Board, key: _Key) -> BinaryIO:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep_dumps(place: Path) -> None:
+def remove_stale_dumps(place: Path) -> None:
     """Remove what a crash has left."""
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in place.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):
             times = [each.stat().st_mtime for each in (folder, *folder.iterdir())]
-            if time.time() - max(times) >= _OLD:
+            if time.time() - max(times) >= _STALE_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Download(Response):
+class _FileDownload(Response):
     """A file as an attachment; when it is sent, or nobody is left to take it, it is let go."""
 
     def __init__(self, file: BinaryIO, name: str, done: Callable[[], None]) -> None:
@@ -137,7 +139,7 @@ class _Download(Response):
             await send(start)
             more = True
             while more:
-                piece = await context.run_in_thread(lambda: self._file.read(_PIECE))
+                piece = await context.run_in_thread(lambda: self._file.read(_CHUNK_BYTES))
                 more = bool(piece)
                 await send({"type": "http.response.body", "body": piece, "more_body": more})
         finally:

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     Form = Mapping[str, str]
 
-Verb = TypeVar("Verb")
+Action = TypeVar("Action")
 
-UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+WINDOW_UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """What the length of a window may be said in, and seconds of each."""
-_ROWS = 20  # phases in a form
-_GONE = (
+_MAX_PHASES = 20  # phases in a form
+_AMENDED_MEANWHILE = (
     "These rules were amended since this page was made. What stands now is beside each field that "
     "differs: look at it, and send the form again if you still want yours."
 )
-_PARTS = {
+_SECTION_FIELDS = {
     "display": ("name", "digits"),
     "finals": ("selections",),
     "files": ("bytes", "rows", "seconds", "quota", "team_quota"),
 }
-_DONE = {
+_DONE_MESSAGES = {
     "paused": "The board is paused. It takes no questions until you resume it.",
     "resumed": "The board takes questions again.",
     "charged": "The board takes questions again; those that may have been lost are charged.",
@@ -50,7 +50,7 @@ _DONE = {
     "reinstated": "The team is shown again.",
 }
 """What is said after a form was done; an address holds the word only."""
-_STATES = {
+_EXPECTED_STATES = {
     "paused": ("status", "paused"),
     "resumed": ("status", "open"),
     "charged": ("status", "open"),
@@ -59,22 +59,23 @@ _STATES = {
 }
 
 
-def filled(rules: Mapping[str, Any]) -> dict[str, str]:
+def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
     """Return what the fields of all forms hold, from rules as they describe themselves.
 
-    >>> filled({"phases": [], "window": {"questions": 5, "seconds": 7200}})["window_length"]
+    >>> rules = {"phases": [], "window": {"questions": 5, "seconds": 7200}}
+    >>> rules_as_fields(rules)["window_length"]
     '2'
     """
     fields = {
         name: "" if rules.get(name) is None else str(rules[name])
         for name in ("title", "description", "questions", "teams", "per_team", "registration")
     }
-    for part, names in _PARTS.items():
+    for part, names in _SECTION_FIELDS.items():
         held = rules.get(part) or {}
         fields |= {f"{part}_{name}": str(held.get(name, "")) for name in names}
     window = rules.get("window")
-    unit = "days" if window is None else _unit(window["seconds"])
-    length = "" if window is None else str(window["seconds"] // UNITS[unit])
+    unit = "days" if window is None else _largest_unit(window["seconds"])
+    length = "" if window is None else str(window["seconds"] // WINDOW_UNITS[unit])
     questions = "" if window is None else str(window["questions"])
     fields |= {"window_questions": questions, "window_length": length, "window_unit": unit}
     for at, phase in enumerate(rules["phases"]):
@@ -82,43 +83,47 @@ def filled(rules: Mapping[str, Any]) -> dict[str, str]:
     return fields
 
 
-def _unit(seconds: int) -> str:
+def _largest_unit(seconds: int) -> str:
     """Return the largest unit in which a length is a whole number."""
-    return next(name for name, each in UNITS.items() if seconds % each == 0)
+    return next(name for name, each in WINDOW_UNITS.items() if seconds % each == 0)
 
 
-def digest_of(group: str, fields: Mapping[str, str]) -> str:
+def fields_digest(group: str, fields: Mapping[str, str]) -> str:
     """Return what tells whether a form's fields were others when it was made."""
-    held = sorted((name, value) for name, value in fields.items() if _is_in(group, name))
+    held = sorted((name, value) for name, value in fields.items() if _belongs_to_group(group, name))
     return hashlib.sha256(json.dumps(held).encode()).hexdigest()[:16]
 
 
-def _is_in(group: str, name: str) -> bool:
-    return name.startswith("phase_") if group == "times" else name in GROUPS[group][0]
+def _belongs_to_group(group: str, name: str) -> bool:
+    return name.startswith("phase_") if group == "times" else name in FORM_GROUPS[group][0]
 
 
-def changes_in(form: Mapping[str, str], rules: Mapping[str, Any]) -> dict[str, Any]:
+def read_changes(form: Mapping[str, str], rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of rules that differ in a form from what they are, with their new values."""
-    group, now = form.get("group", ""), filled(rules)
-    if group not in GROUPS:
+    group, now = form.get("group", ""), rules_as_fields(rules)
+    if group not in FORM_GROUPS:
         raise RequestRefused(400, "form", "There is no such form here.")
-    told = {name: _tidy(value) for name, value in form.items() if _is_in(group, name)}
-    differ = {name for name, value in told.items() if value != _tidy(now.get(name, ""))}
+    told = {
+        name: _normalise_text(value)
+        for name, value in form.items()
+        if _belongs_to_group(group, name)
+    }
+    differ = {name for name, value in told.items() if value != _normalise_text(now.get(name, ""))}
     if not differ:
         return {}
-    if form.get("seen") != digest_of(group, now):
-        raise InvalidSetting(_GONE)
-    return GROUPS[group][1]({**now, **told}, differ)
+    if form.get("seen") != fields_digest(group, now):
+        raise InvalidSetting(_AMENDED_MEANWHILE)
+    return FORM_GROUPS[group][1]({**now, **told}, differ)
 
 
-def _tidy(text: str) -> str:
+def _normalise_text(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _whole(name: str, text: str) -> int | None:
+def _parse_whole_number(name: str, text: str) -> int | None:
     """Return a number that was typed; nothing for nothing.
 
-    >>> _whole("questions", "1,000")
+    >>> _parse_whole_number("questions", "1,000")
     1000
     """
     plain = re.sub("[ ,_]", "", text)
@@ -129,35 +134,37 @@ def _whole(name: str, text: str) -> int | None:
     return int(plain)
 
 
-def _need(name: str, text: str) -> int:
-    number = _whole(name, text)
+def _require_whole_number(name: str, text: str) -> int:
+    number = _parse_whole_number(name, text)
     if number is None:
         raise InvalidSetting(f"{name} must be a whole number, such as 1000; it cannot be empty.")
     return number
 
 
-def _limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        name: _need(name, fields[name]) for name in ("questions", "teams") if name in differ
+        name: _require_whole_number(name, fields[name])
+        for name in ("questions", "teams")
+        if name in differ
     }
     if "per_team" in differ:
-        changes["per_team"] = _whole("per_team", fields["per_team"])
+        changes["per_team"] = _parse_whole_number("per_team", fields["per_team"])
     if any(name.startswith("window_") for name in differ):
-        changes["window"] = _window(fields)
+        changes["window"] = _read_window(fields)
     return changes
 
 
-def _window(fields: Mapping[str, str]) -> dict[str, int] | None:
-    questions = _whole("window", fields["window_questions"])
-    length = _whole("window", fields["window_length"])
+def _read_window(fields: Mapping[str, str]) -> dict[str, int] | None:
+    questions = _parse_whole_number("window", fields["window_questions"])
+    length = _parse_whole_number("window", fields["window_length"])
     if questions is None and length is None:
         return None
-    if questions is None or length is None or fields["window_unit"] not in UNITS:
+    if questions is None or length is None or fields["window_unit"] not in WINDOW_UNITS:
         raise InvalidSetting("window needs a number of questions and a length, or neither.")
     return {"questions": questions, fields["window_unit"]: length}
 
 
-def _texts(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_texts(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {
         name: fields[name] or None for name in ("title", "description") if name in differ
     }
@@ -165,21 +172,21 @@ def _texts(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     if "display_name" in differ:
         display["name"] = fields["display_name"]
     if "display_digits" in differ:
-        display["digits"] = _need("display.digits", fields["display_digits"])
+        display["digits"] = _require_whole_number("display.digits", fields["display_digits"])
     return {**changes, "display": display} if display else changes
 
 
-def _people(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_registration(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if "registration" in differ:
         changes["registration"] = fields["registration"]
     if "finals_selections" in differ:
-        many = _whole("finals.selections", fields["finals_selections"])
+        many = _parse_whole_number("finals.selections", fields["finals_selections"])
         changes["finals"] = None if many is None else {"selections": many}
     return changes
 
 
-def _files(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_file_limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     """Return limits of files; a size may be typed with a unit, as in ``board.yaml``."""
     sizes = {name.partition("_")[2]: fields[name] for name in differ}
     return {
@@ -190,47 +197,49 @@ def _files(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     }
 
 
-def _times(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
+def _read_phases(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
     """Return all phases: those of which anything is left."""
     rows = []
-    for at in range(_ROWS):
+    for at in range(_MAX_PHASES):
         row = {name: fields.get(f"phase_{at}_{name}", "") for name in ("name", "start", "end")}
         if any(row.values()):
             rows.append({name: value for name, value in row.items() if value})
     return {"phases": rows or None}
 
 
-GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, str], set[str]], dict[str, Any]]]]
-GROUPS = {
-    "times": ((), _times),
+FORM_GROUPS: dict[
+    str, tuple[tuple[str, ...], Callable[[Mapping[str, str], set[str]], dict[str, Any]]]
+]
+FORM_GROUPS = {
+    "times": ((), _read_phases),
     "limits": (
         ("questions", "teams", "per_team", "window_questions", "window_length", "window_unit"),
-        _limits,
+        _read_limits,
     ),
-    "texts": (("title", "description", "display_name", "display_digits"), _texts),
-    "people": (("registration", "finals_selections"), _people),
-    "files": (tuple(f"files_{name}" for name in _PARTS["files"]), _files),
+    "texts": (("title", "description", "display_name", "display_digits"), _read_texts),
+    "people": (("registration", "finals_selections"), _read_registration),
+    "files": (tuple(f"files_{name}" for name in _SECTION_FIELDS["files"]), _read_file_limits),
 }
 """The forms: their fields (those of phases are as many as there are phases), and who reads them."""
 
 
-def said_of(word: str, board: Mapping[str, Any]) -> str | None:
+def done_message(word: str, board: Mapping[str, Any]) -> str | None:
     """Return what is said after a form was done, unless the board is not so: links may lie.
 
-    >>> said_of("closed", {"status": "open"}) is None
+    >>> done_message("closed", {"status": "open"}) is None
     True
     """
-    key, state = _STATES.get(word, ("", None))
-    return _DONE.get(word) if board.get(key) == state else None
+    key, state = _EXPECTED_STATES.get(word, ("", None))
+    return _DONE_MESSAGES.get(word) if board.get(key) == state else None
 
 
-class Done(NamedTuple):
+class ActionDone(NamedTuple):
     """Something was done: the word for it."""
 
     word: str
 
 
-class Made(NamedTuple):
+class TokenCreated(NamedTuple):
     """A token was made: for whom, and the token, which is shown in this one reply."""
 
     what: str
@@ -238,120 +247,122 @@ class Made(NamedTuple):
     name: str = ""
 
 
-def do_on_board(found: Board, caller: Caller, form: Form) -> Done | Made:
+def run_board_action(found: Board, caller: Caller, form: Form) -> ActionDone | TokenCreated:
     """Do what a form on the organiser's page asks for."""
     check_permission(caller, "run")
-    return _verb(_BOARD, form)(found, caller, form)
+    return _find_action(_BOARD_ACTIONS, form)(found, caller, form)
 
 
-def do_to_team(found: Board, caller: Caller, team: str, form: Form) -> Done | Made:
+def run_team_action(
+    found: Board, caller: Caller, team: str, form: Form
+) -> ActionDone | TokenCreated:
     """Do what a form on the page of a team asks for."""
     check_permission(caller, "run")
-    return _verb(_TEAM, form)(found, caller, team)
+    return _find_action(_TEAM_ACTIONS, form)(found, caller, team)
 
 
-def _verb(verbs: Mapping[str, Verb], form: Form) -> Verb:
+def _find_action(verbs: Mapping[str, Action], form: Form) -> Action:
     verb = verbs.get(form.get("do", ""))
     if verb is None:
         raise RequestRefused(400, "form", "There is no such form here.")
     return verb
 
 
-def _pause(found: Board, caller: Caller, _: Form) -> Done:
+def _pause(found: Board, caller: Caller, _: Form) -> ActionDone:
     found.amendments.pause(caller)
-    return Done("paused")
+    return ActionDone("paused")
 
 
-def _resume(found: Board, caller: Caller, form: Form) -> Done:
+def _resume(found: Board, caller: Caller, form: Form) -> ActionDone:
     typed = form.get("charge", "").strip()
     if typed and not re.fullmatch("[0-9]{1,15}", typed):
         raise InvalidSetting("The questions to charge must be a whole number, 0 or more.")
     charge = int(typed) if typed else None
     found.amendments.resume(caller, charge)
-    return Done("charged" if charge else "resumed")
+    return ActionDone("charged" if charge else "resumed")
 
 
-def _show(found: Board, caller: Caller, form: Form) -> Done:
+def _set_visibility(found: Board, caller: Caller, form: Form) -> ActionDone:
     wanted = form.get("visibility", "")
     changed = found.amendments.amend(caller, {"visibility": wanted})
-    return Done(changed.visibility)
+    return ActionDone(changed.visibility)
 
 
-def _amend(found: Board, caller: Caller, form: Form) -> Done:
-    changes = changes_in(form, found.rules.describe())
+def _amend(found: Board, caller: Caller, form: Form) -> ActionDone:
+    changes = read_changes(form, found.rules.describe())
     if not changes:
-        return Done("unchanged")
+        return ActionDone("unchanged")
     found.amendments.amend(caller, changes)
-    return Done("amended")
+    return ActionDone("amended")
 
 
-def _close(found: Board, caller: Caller, form: Form) -> Done:
+def _close(found: Board, caller: Caller, form: Form) -> ActionDone:
     if form.get("name", "").strip() != found.slug:
         raise InvalidSetting(
             f"To close the board for good, type its name: {found.slug}. Nothing was changed."
         )
     found.closer.close(caller, sandbox=sandbox)
-    return Done("closed")
+    return ActionDone("closed")
 
 
-def _add(found: Board, caller: Caller, form: Form) -> Made:
+def _add_team(found: Board, caller: Caller, form: Form) -> TokenCreated:
     made = found.teams.create(caller, form.get("name", ""))
-    return Made("team", made.token, made.name)
+    return TokenCreated("team", made.token, made.name)
 
 
-def _invite(found: Board, caller: Caller, form: Form) -> Made:
+def _invite(found: Board, caller: Caller, form: Form) -> TokenCreated:
     typed = form.get("days", "").strip() or "7"
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
         raise InvalidSetting("How long an invitation is good must be a number of days, such as 7.")
-    return Made("invitation", found.teams.invite(caller, days=float(typed)))
+    return TokenCreated("invitation", found.teams.invite(caller, days=float(typed)))
 
 
-def _trust(found: Board, caller: Caller, form: Form) -> Made:
+def _issue_staff_token(found: Board, caller: Caller, form: Form) -> TokenCreated:
     role = form.get("role", "")
     if role not in {"evaluator", "organiser"}:
         raise InvalidSetting("A token without a team is for an evaluator or an organiser.")
-    return Made(role, found.teams.issue_staff_token(caller, Role[role.upper()]))
+    return TokenCreated(role, found.teams.issue_staff_token(caller, Role[role.upper()]))
 
 
-def _end(found: Board, caller: Caller, form: Form) -> Done:
+def _revoke_token(found: Board, caller: Caller, form: Form) -> ActionDone:
     found.teams.revoke_token(caller, form.get("token", ""))
-    return Done("ended")
+    return ActionDone("ended")
 
 
-def _rotate(found: Board, caller: Caller, team: str) -> Made:
+def _rotate_team_token(found: Board, caller: Caller, team: str) -> TokenCreated:
     made = found.teams.rotate_token(caller, team)
-    return Made("team", made.token, made.name)
+    return TokenCreated("team", made.token, made.name)
 
 
-def _revoke(found: Board, caller: Caller, team: str) -> Done:
+def _revoke_team_tokens(found: Board, caller: Caller, team: str) -> ActionDone:
     found.teams.revoke_team_tokens(caller, team)
-    return Done("revoked")
+    return ActionDone("revoked")
 
 
-def _disqualify(found: Board, caller: Caller, team: str) -> Done:
+def _disqualify(found: Board, caller: Caller, team: str) -> ActionDone:
     found.teams.disqualify(caller, team)
-    return Done("disqualified")
+    return ActionDone("disqualified")
 
 
-def _reinstate(found: Board, caller: Caller, team: str) -> Done:
+def _reinstate(found: Board, caller: Caller, team: str) -> ActionDone:
     found.teams.disqualify(caller, team, reinstate=True)
-    return Done("reinstated")
+    return ActionDone("reinstated")
 
 
-_BOARD: dict[str, Callable[[Board, Caller, Form], Done | Made]] = {
+_BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCreated]] = {
     "pause": _pause,
     "resume": _resume,
-    "show": _show,
+    "show": _set_visibility,
     "amend": _amend,
     "close": _close,
-    "add": _add,
+    "add": _add_team,
     "invite": _invite,
-    "trust": _trust,
-    "end": _end,
+    "trust": _issue_staff_token,
+    "end": _revoke_token,
 }
-_TEAM: dict[str, Callable[[Board, Caller, str], Done | Made]] = {
-    "rotate": _rotate,
-    "revoke": _revoke,
+_TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str], ActionDone | TokenCreated]] = {
+    "rotate": _rotate_team_token,
+    "revoke": _revoke_team_tokens,
     "disqualify": _disqualify,
     "reinstate": _reinstate,
 }

@@ -12,42 +12,49 @@ from ladderboard.board import Board, Caller, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, get_context
-from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
+from ladderboard.server._pages._charts import (
+    activity_histogram,
+    history_chart,
+    team_activity_chart,
+    team_history_chart,
+)
 from ladderboard.server._pages._organise._dump import send_dump
 from ladderboard.server._pages._organise._forms import (
-    GROUPS,
-    UNITS,
-    Done,
-    Made,
-    digest_of,
-    do_on_board,
-    do_to_team,
-    filled,
-    said_of,
+    FORM_GROUPS,
+    WINDOW_UNITS,
+    ActionDone,
+    TokenCreated,
+    done_message,
+    fields_digest,
+    rules_as_fields,
+    run_board_action,
+    run_team_action,
 )
-from ladderboard.server._pages._rendering import read_form, see, show
+from ladderboard.server._pages._rendering import page_response, read_form, redirect
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 
 router = APIRouter(include_in_schema=False)
-After = Annotated[int, Query(ge=0, le=2**53)]
-_TEAMS = 100  # rows of a page
-_TOKENS = 200
-_ORDER = ("organiser", "evaluator", "invitation")
-_LONG = 50_000  # bytes of a description in a form, of which the front lets 64 KiB through
-_PLACE = "/boards/{board}/organise"
-_TEAM = f"{_PLACE}/teams/{{team}}"
-_OURS = {"security": PRIVATE}
+AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
+_TEAMS_PER_PAGE = 100  # rows of a page
+_MAX_TOKENS = 200
+_ROLE_ORDER = ("organiser", "evaluator", "invitation")
+_MAX_DESCRIPTION_BYTES = (
+    50_000  # bytes of a description in a form, of which the front lets 64 KiB through
+)
+_BOARD_PATH = "/boards/{board}/organise"
+_TEAM_PATH = f"{_BOARD_PATH}/teams/{{team}}"
+_PRIVATE_ROUTE = {"security": PRIVATE}
 # What is not put back into a field: nobody needs to see it again.
-_SECRET = {"csrf", "passphrase", "again", "public_key"}
-_PHASE = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
+_SECRET_FIELDS = {"csrf", "passphrase", "again", "public_key"}
+_PHASE_KEY = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 
-def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
+def read_organiser_page(found: Board, caller: Caller, after: int) -> dict[str, Any]:
     """Return everything on the organiser's page."""
     check_permission(caller, "run")
     view, rules = found.as_seen_by(caller), found.rules
-    budget, teams = view.budget(), view.teams(limit=_TEAMS + 1, after=after)
-    fields, activity = filled(rules.describe()), view.activity()
+    budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
+    fields, activity = rules_as_fields(rules.describe()), view.activity()
     for team in teams:
         team["left"] = max(budget["share"] - team["submissions"], 0)
         team["display"] = rules.display.text(team["loss"])
@@ -56,36 +63,36 @@ def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
         "role": "organiser",
         "budget": budget,
         "history": history_chart(view.history()),
-        "by_team": team_bars(activity, key="by-team"),
-        "by_time": time_bars(activity, key="by-time"),
-        "teams": teams[:_TEAMS],
+        "by_team": team_activity_chart(activity, key="by-team"),
+        "by_time": activity_histogram(activity, key="by-time"),
+        "teams": teams[:_TEAMS_PER_PAGE],
         "after": after,
-        "next": teams[_TEAMS - 1]["number"] if len(teams) > _TEAMS else None,
-        **_tokens(found, caller),
+        "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
+        **_read_staff_tokens(found, caller),
         "fields": fields,
         "phases": len(rules.phases) + 1,
-        "units": list(UNITS),
-        "seen": {group: digest_of(group, fields) for group in GROUPS},
-        "long": len(quote_plus(rules.description)) > _LONG,
+        "units": list(WINDOW_UNITS),
+        "seen": {group: fields_digest(group, fields) for group in FORM_GROUPS},
+        "long": len(quote_plus(rules.description)) > _MAX_DESCRIPTION_BYTES,
     }
 
 
-def _tokens(found: Board, caller: Caller) -> dict[str, Any]:
+def _read_staff_tokens(found: Board, caller: Caller) -> dict[str, Any]:
     """Return the tokens that belong to no team, those of few first, and how many there are."""
     good = found.teams.list_tokens(caller)
     others = [each for each in good if each["role"] != "team"]
     others.sort(key=lambda each: each["made"], reverse=True)
-    others.sort(key=lambda each: _ORDER.index(each["role"]))
+    others.sort(key=lambda each: _ROLE_ORDER.index(each["role"]))
     own = None if caller.credential is None else caller.credential[:8].hex()
     return {
-        "tokens": others[:_TOKENS],
-        "more_tokens": max(len(others) - _TOKENS, 0),
+        "tokens": others[:_MAX_TOKENS],
+        "more_tokens": max(len(others) - _MAX_TOKENS, 0),
         "team_tokens": len(good) - len(others),
         "own": own,
     }
 
 
-def look_at_team(found: Board, caller: Caller, team: str) -> dict[str, Any]:
+def read_team_page(found: Board, caller: Caller, team: str) -> dict[str, Any]:
     """Return everything on the page of one team."""
     check_permission(caller, "run")
     view = found.as_seen_by(caller)
@@ -97,12 +104,12 @@ def look_at_team(found: Board, caller: Caller, team: str) -> dict[str, Any]:
         "share": view.budget()["share"],
         "tokens": [each for each in good if each["team"] == team and each["role"] == "team"],
         "submissions": view.submissions(team, limit=50),
-        "chart": own_chart(view.own_history(team)),
+        "chart": team_history_chart(view.own_history(team)),
     }
 
 
-@router.get(_PLACE, openapi_extra=_OURS)
-async def organise_page(request: Request, board: Slug, after: After = 0) -> Response:
+@router.get(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
+async def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -> Response:
     """Show how a board does, and what can be done about it."""
     return await _show_board(request, board, after=after)
 
@@ -111,34 +118,34 @@ async def _show_board(
     request: Request, board: str, status: int = 200, *, after: int = 0, **what: Any
 ) -> Response:
     said = await get_context(request).with_board(
-        request, board, lambda found, caller: look_at_board(found, caller, after), form=True
+        request, board, lambda found, caller: read_organiser_page(found, caller, after), form=True
     )
-    return _show(request, "organise.html", status, {**said, **what})
+    return _show_page(request, "organise.html", status, {**said, **what})
 
 
-def _show(request: Request, name: str, status: int, what: dict[str, Any]) -> Response:
-    done = said_of(request.query_params.get("done", ""), what["board"])
+def _show_page(request: Request, name: str, status: int, what: dict[str, Any]) -> Response:
+    done = done_message(request.query_params.get("done", ""), what["board"])
     said = {"done": done, "made": None, "problem": None, "typed": {}, "at": "", **what}
-    return show(request, name, status, **said)
+    return page_response(request, name, status, **said)
 
 
-@router.post(_PLACE, openapi_extra=_OURS)
-async def organise(request: Request, board: Slug) -> Response:
+@router.post(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
+async def run_organiser_form(request: Request, board: Slug) -> Response:
     """Do what a form of the page says."""
     form, place = await read_form(request), f"/boards/{board}/organise"
     try:
         if form.get("do") == "dump":
             return await send_dump(request, board, form)
         said = await get_context(request).with_board(
-            request, board, lambda found, caller: do_on_board(found, caller, form), form=True
+            request, board, lambda found, caller: run_board_action(found, caller, form), form=True
         )
     except (LadderboardError, RequestRefused) as error:
-        status, what = _refused(error, form)
+        status, what = _describe_refusal(error, form)
         return await _show_board(request, board, status, **what)
-    return _on(request, said, place) or await _show_board(request, board, made=said)
+    return _redirect_if_done(request, said, place) or await _show_board(request, board, made=said)
 
 
-@router.get(_TEAM, openapi_extra=_OURS)
+@router.get(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def organise_team_page(request: Request, board: Slug, team: TeamId) -> Response:
     """Show how a team does, and what can be done about it."""
     return await _show_team(request, board, team)
@@ -148,46 +155,53 @@ async def _show_team(
     request: Request, board: str, team: str, status: int = 200, **what: Any
 ) -> Response:
     said = await get_context(request).with_board(
-        request, board, lambda found, caller: look_at_team(found, caller, team), form=True
+        request, board, lambda found, caller: read_team_page(found, caller, team), form=True
     )
-    return _show(request, "organise_team.html", status, {**said, **what})
+    return _show_page(request, "organise_team.html", status, {**said, **what})
 
 
-@router.post(_TEAM, openapi_extra=_OURS)
-async def organise_team(request: Request, board: Slug, team: TeamId) -> Response:
+@router.post(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
+async def run_team_form(request: Request, board: Slug, team: TeamId) -> Response:
     """Do to a team what a form of its page says."""
     form, place = await read_form(request), f"/boards/{board}/organise/teams/{team}"
     try:
         said = await get_context(request).with_board(
-            request, board, lambda found, caller: do_to_team(found, caller, team, form), form=True
+            request,
+            board,
+            lambda found, caller: run_team_action(found, caller, team, form),
+            form=True,
         )
     except (LadderboardError, RequestRefused) as error:
-        status, what = _refused(error, form)
+        status, what = _describe_refusal(error, form)
         return await _show_team(request, board, team, status, **what)
-    return _on(request, said, place) or await _show_team(request, board, team, made=said)
+    return _redirect_if_done(request, said, place) or await _show_team(
+        request, board, team, made=said
+    )
 
 
-def _on(request: Request, said: Done | Made, place: str) -> Response | None:
+def _redirect_if_done(
+    request: Request, said: ActionDone | TokenCreated, place: str
+) -> Response | None:
     """Return the way on after something was done; None where a token must be shown first."""
-    return see(request, f"{place}?done={said.word}") if isinstance(said, Done) else None
+    return redirect(request, f"{place}?done={said.word}") if isinstance(said, ActionDone) else None
 
 
-def _named(found: re.Match[str]) -> str:
+def _phase_field_name(found: re.Match[str]) -> str:
     """Return a key of the rules as the form calls it.
 
-    >>> _PHASE.sub(_named, "Phases[0].end must be a time.")
+    >>> _PHASE_KEY.sub(_phase_field_name, "Phases[0].end must be a time.")
     'The end of phase 1 must be a time.'
     """
     the = "The" if found[0][0] == "P" else "the"
     return f"{the} {found[2]} of phase {int(found[1]) + 1}"
 
 
-def _refused(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Return how a page says that something cannot be done; what is no mere refusal goes on."""
     said, ours = problem_from_exception(error)
     if ours or said.status_code in {401, 403}:
         raise error
-    told = json.loads(_PHASE.sub(_named, bytes(said.body).decode()))
-    typed = {name: value for name, value in form.items() if name not in _SECRET}
+    told = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(said.body).decode()))
+    typed = {name: value for name, value in form.items() if name not in _SECRET_FIELDS}
     at = form.get("group") or form.get("do", "")
     return said.status_code, {"problem": told, "typed": typed, "at": at}
