@@ -12,7 +12,7 @@ import numpy as np
 from _timing import min_seconds
 from ladderboard.board import Caller, IncomingSubmission, Role, open_boards, read_folder
 from ladderboard.files import read_predictions
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
         wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * per_team)
         lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
-        read = Submission.of(read_predictions(body, scorer.roster, scorer.loss))
+        read = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
         sent = IncomingSubmission(submission=read, received=boards.world.clock())
         board.submit(boards.caller_by_token(seats[question % teams].token, board.slug), sent)
     boards.close()

@@ -8,7 +8,7 @@ import pytest
 
 from ladderboard.board import write_board_bundle
 from ladderboard.errors import InvalidState, NotOpen
-from ladderboard.holdout import ALIGNED, Submission, sample_digest
+from ladderboard.holdout import ALIGNED_FORMAT, AlignedPredictions, sample_digest
 from ladderboard.ledger import Commitment, Entry, digest, encode
 from support.verify.board_history import make_full_history, read_bundle
 
@@ -215,8 +215,10 @@ def test_every_file_comes_after_each_entry_that_it_was_scored_for(full_history):
     for file, asked, parts in read:
         body = b"".join(parts)
         assert (len(body), hashlib.sha256(body).digest()) == (file["size"], file["sha256"])
-        aligned = file["format"] == ALIGNED
-        found = Submission.unpack(body) if aligned else scorer.read(body, format=file["format"])
+        aligned = file["format"] == ALIGNED_FORMAT
+        found = (
+            AlignedPredictions.unpack(body) if aligned else scorer.read(body, format=file["format"])
+        )
         assert found.digest == asked["submission"]
         assert bodies.setdefault(file["id"], body) == body
     assert len(read) == board.book.chain_state().asked

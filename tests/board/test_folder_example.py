@@ -30,7 +30,7 @@ def accuracy(folder):
     )
     assert done.stdout == "predictions.csv holds 4000 predictions.\n"
     table = read_folder(folder)
-    aligned = FolderGrader(table).scorer.read(folder / "public/predictions.csv").aligned
+    aligned = FolderGrader(table).scorer.read(folder / "public/predictions.csv").values
     return np.mean(aligned == table.table.labels)
 
 

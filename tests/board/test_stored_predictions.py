@@ -8,12 +8,12 @@ import pytest
 import ladderboard.files._predictions as reader
 import ladderboard.holdout._scorer as scoring
 from ladderboard.errors import BrokenLedger, InvalidState, QuotaExceeded
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.server import sandbox
 
 FILES = "SELECT place, format, size FROM main.submission WHERE book = ? ORDER BY entry"
 KEEP = "UPDATE main.submission SET place = ?, format = ? WHERE book = ? AND id = ?"
-PACKED = Submission.of(np.ones(3)).pack()
+PACKED = AlignedPredictions.of(np.ones(3)).pack()
 
 
 @pytest.fixture
@@ -100,16 +100,16 @@ def test_predictions_are_kept_as_they_were_scored(values):
     array = np.array(values)
     if array.dtype.kind == "U":
         array = array.astype(np.dtypes.StringDType())
-    before = Submission.of(array)
-    after = Submission.unpack(before.pack())
-    assert (after.digest, after.aligned.dtype) == (before.digest, array.dtype)
-    assert after.aligned.tolist() == array.tolist()
+    before = AlignedPredictions.of(array)
+    after = AlignedPredictions.unpack(before.pack())
+    assert (after.digest, after.values.dtype) == (before.digest, array.dtype)
+    assert after.values.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("packed", [b"", b"id,prediction\n1,1\n", PACKED[:-1], PACKED + b"x"])
 def test_what_is_damaged_is_not_unpacked(packed):
     with pytest.raises(InvalidState, match="damaged"):
-        Submission.unpack(packed)
+        AlignedPredictions.unpack(packed)
 
 
 def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predict, organiser):

@@ -76,7 +76,7 @@ def test_what_a_terminal_might_obey_is_escaped(run, made, monkeypatch):
         said = run("status", "guard.db").out
         assert "\x1b" not in said
         assert "abc\\x1b]0;owned\\x07" in said
-    monkeypatch.setattr("ladderboard.holdout._guard.sentence", lambda *_, **__: evil)
+    monkeypatch.setattr("ladderboard.holdout._guard.format_reply", lambda *_, **__: evil)
     assert run("ask", "guard.db", "half.csv").out == "abc\\x1b]0;owned\\x07\n"
 
 

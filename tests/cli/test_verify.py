@@ -190,7 +190,7 @@ def test_a_person_is_asked_first(made, typed, code, sentence):
     assert sentence in said
     assert "The labels stay hidden" in " ".join(said.split())
     assert Path("a.bundle").exists() == (code == 0)
-    assert lb.Holdout.open("guard.db").meter.at.closed == (code == 0)
+    assert lb.Holdout.open("guard.db").meter.chain_state.closed == (code == 0)
 
 
 @pytest.fixture

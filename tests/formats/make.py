@@ -71,7 +71,7 @@ def config(folder):
 def guard(folder):
     """Write a guard whose secret side is encrypted, and its key file."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count()
-    world = LedgerEnvironment(
+    environment = LedgerEnvironment(
         clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big")
     )
     made = lb.Holdout.create(
@@ -80,7 +80,7 @@ def guard(folder):
         questions=10,
         mechanism=MECHANISM,
         key_file=folder / "guard-1.key",
-        world=world,
+        environment=environment,
     )
     made.ask(guesses(8))
     made.close()

@@ -205,5 +205,5 @@ def test_what_is_shown_of_it_tells_no_secret(path):
     guard = create(path)
     assert repr(guard) == f"Holdout({str(path)!r}, remaining=20)"
     scored = guard._scorer.score(guard._scorer.read(LABELS))
-    assert "Scored" in repr(scored)
+    assert "ScoringResult" in repr(scored)
     assert "risk" not in repr(scored)

@@ -37,13 +37,13 @@ def path(tmp_path):
 def test_a_guard_has_one_ladder_unless_more_are_declared(path):
     guard = make(path)
     guard.ask(wrong(30))
-    entries = guard.status().meter.at.entries
+    entries = guard.status().meter.chain_state.entries
     for _ in range(3):
         with pytest.raises(TooManyLadders, match=r"made for 1 ladder.*'study'.*--ladders 2"):
             guard.ladder("study").ask(wrong(20))
         with pytest.raises(TooManyLadders):
             guard.ask(wrong(20), ladder="other")
-    assert (guard.remaining, guard.status().meter.at.entries) == (19, entries)
+    assert (guard.remaining, guard.status().meter.chain_state.entries) == (19, entries)
     assert guard.ask(wrong(20)).question == 2
     assert guard.check() == 2
 

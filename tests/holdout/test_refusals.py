@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidLabels, InvalidPredictions
 from ladderboard.holdout import Scorer
-from ladderboard.holdout._sample import keep_sample, read_sample, take_sample
+from ladderboard.holdout._sample import decode_sample, encode_sample, make_sample
 
 N = 5
 IDS = {"none": None, "text": [f"x{at}" for at in range(N)], "whole": [40, 7, 300, -2, 5]}
@@ -128,8 +128,8 @@ def worlds(loss, labels, kind, ids):
     scorers = []
     for each in labels:
         try:
-            table = take_sample(each, ids=IDS[ids], kind=kind)
-            scorers += [Scorer(table, loss), Scorer(read_sample(keep_sample(table)), loss)]
+            table = make_sample(each, ids=IDS[ids], kind=kind)
+            scorers += [Scorer(table, loss), Scorer(decode_sample(encode_sample(table)), loss)]
         except InvalidLabels:
             assume(False)
     return scorers

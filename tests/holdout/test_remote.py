@@ -33,12 +33,12 @@ SHUFFLED = np.random.default_rng(1).permutation(N)
 
 def create(path, labels=LABELS, **how):
     salts = itertools.count(1)
-    world = LedgerEnvironment(
+    environment = LedgerEnvironment(
         clock=lambda: 1_700_000_000, salt=lambda: next(salts).to_bytes(32, "big")
     )
     settings = {"questions": 50, "mechanism": lb.Ladder(step=0.02)} | how
     settings["ladders"] = min(3, settings["questions"])
-    return lb.Holdout.create(path, labels, key=bytes(32), world=world, **settings)
+    return lb.Holdout.create(path, labels, key=bytes(32), environment=environment, **settings)
 
 
 @pytest.fixture

@@ -107,8 +107,8 @@ def test_a_status_is_of_one_moment(make_guard):
         status = guard.status()
         assert sum(each.questions for each in status.ladders) == len(status.history)
         assert status.meter.used == len(status.history)
-        assert status.meter.at.ladders == len(status.ladders)
-        assert status.meter.at.head.hex() == status.head
+        assert status.meter.chain_state.ladders == len(status.ladders)
+        assert status.meter.chain_state.head.hex() == status.head
         for each in status.ladders:
             own = [told.value for told in status.history if told.ladder == each.name]
             assert each.released == (own[-1] if own else 1)

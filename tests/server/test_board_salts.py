@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import Caller, Role, View
-from ladderboard.holdout import Scorer, sample_digest, write_sample
+from ladderboard.holdout import Scorer, describe_sample, sample_digest
 from ladderboard.ledger import Book, Commitment, Opening, Receipt, SecretSide, digest, write_array
 from ladderboard.server import _middleware
 from support.two_worlds.board_session import holdout_table
@@ -61,7 +61,7 @@ class Ear:
             return written(own)
 
         def hear_rows(own, submission):
-            self.rows = own._scored(submission.aligned)
+            self.rows = own._scored(submission.values)
             return score(own, submission)
 
         monkeypatch.setattr(Book, "_kept", hear_kept)
@@ -280,7 +280,7 @@ def guess_holdouts(server):
     salts = {bytes.fromhex(each.decode()) for each in seen if HEX.fullmatch(each)}
     found = []
     for world, corrected in itertools.product((0, 1), (False, True)):
-        content = sample_digest(write_sample(holdout_table(world, corrected=corrected)))
+        content = sample_digest(describe_sample(holdout_table(world, corrected=corrected)))
         tried = [digest("holdout", {"salt": salt, "content": content})
                  for salt in (b"", bytes(32), *salts)]  # fmt: skip
         if {each.hex().encode() for each in (*tried, content)} & seen:

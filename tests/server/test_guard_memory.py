@@ -31,7 +31,7 @@ def test_what_unpacks_to_more_than_the_limit_is_refused(serve, guard, labels):
 
 
 def test_limits_travel_with_the_guard(guard, labels):
-    small = guard.within(Limits(bytes=100)).ladder("other")
+    small = guard.with_limits(Limits(bytes=100)).ladder("other")
     for each in (small, pickle.loads(pickle.dumps(small))):
         with pytest.raises(lb.errors.InvalidPredictions, match="larger than 100 bytes"):
             each.ask(csv(labels))

@@ -110,7 +110,7 @@ def test_one_ladder_may_be_served_alone(start, file):
     _, url = start("--port", "0", "--ladder", "study")
     with lb.Holdout.connect(url) as remote:
         assert remote.ask(LABELS).ladder == "study"
-        assert remote.brief().ladder == "study"
+        assert remote.summary().ladder == "study"
         with pytest.raises(TooManyLadders, match="Only the ladder 'study' is served here"):
             remote.ladder("other").ask(LABELS)
         with pytest.raises(TooManyLadders):

@@ -50,7 +50,7 @@ def session(serve, path, labels, mechanism, caplog, salt):
     """Return every byte that came out, and every line that was logged."""
     world = LedgerEnvironment(clock=lambda: 1_700_000_000, salt=salt)
     guard = lb.Holdout.create(
-        path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, world=world
+        path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, environment=world
     )
     served = serve(guard)
     caplog.clear()

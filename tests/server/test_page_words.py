@@ -8,7 +8,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
-from ladderboard.holdout import Meter, sentence, unseen
+from ladderboard.holdout import Meter, format_reply, smallest_visible_gain
 from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Release
 from ladderboard.server._pages._file_format import describe_file_format
@@ -113,8 +113,8 @@ def test_gains_of_a_root_depend_on_where_one_stands():
 
 def test_where_every_gain_is_told_no_gain_goes_unseen():
     for mechanism in (lb.ShakyLadder(0, 0, 0), lb.Exact(), lb.Rounded(digits=2)):
-        assert unseen(mechanism) is None
-    assert unseen(lb.Ladder(0, 1e-6)) == 5e-7
+        assert smallest_visible_gain(mechanism) is None
+    assert smallest_visible_gain(lb.Ladder(0, 1e-6)) == 5e-7
 
 
 def test_a_reply_s_reason_is_in_the_metric():
@@ -122,13 +122,13 @@ def test_a_reply_s_reason_is_in_the_metric():
     meter = Meter(lb.Ladder(0.02), {"questions": 10}, at)
     display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
-    said = sentence(stays, meter, again=False, remaining=9, shown=display)
+    said = format_reply(stays, meter, again=False, remaining=9, value_format=display)
     assert said == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
-    said = sentence(falls, meter, again=False, remaining=9, shown=display)
+    said = format_reply(falls, meter, again=False, remaining=9, value_format=display)
     assert said == "The best is now 0.800; 9 questions left."
     root = DisplayRules("rmse", 2, "root", 100.0)
     stays = Release(0.0, None, False, 2)
-    assert sentence(stays, meter, again=False, remaining=1, shown=root) == (
+    assert format_reply(stays, meter, again=False, remaining=1, value_format=root) == (
         "The best stays 0.00; 1 question left."
     )
 

@@ -15,7 +15,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, InvalidSetting, WorkerError
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.server._sandbox._pool import ParserPool, ParsersBusy, Spec
 
 N = 300
@@ -53,9 +53,9 @@ async def until(so):
 
 def alike(done, wanted):
     assert done.digest == wanted.digest
-    assert done.aligned.dtype == wanted.aligned.dtype
-    assert done.aligned.shape == wanted.aligned.shape
-    assert (done.aligned == wanted.aligned).all()
+    assert done.values.dtype == wanted.values.dtype
+    assert done.values.shape == wanted.values.shape
+    assert (done.values == wanted.values).all()
 
 
 THREE = {f"p_{at}": np.linspace(0, 1 / 3, N) for at in range(2)}
@@ -104,7 +104,7 @@ def test_predictions_are_those_of_this_process(tmp_path):
             read = read_predictions(body, what.roster, what.loss, format=told, limits=what.limits)
             for training in (None, 0.25):
                 done = await parsers.read(name, what, Body(body, told), training=training)
-                alike(done, Submission.of(read, training=training))
+                alike(done, AlignedPredictions.of(read, training=training))
         what, body = BODIES["probabilities"]
         path.write_bytes(body)
         for _ in range(40):  # more than there may be open files
@@ -167,7 +167,7 @@ def test_many_boards_take_turns_in_a_parser():
                 what = spec(ids=n)
                 body = csv([turn] * n, range(n))
                 done = await parsers.read(f"board {n}", what, Body(body))
-                assert done.aligned.tolist() == [turn] * n
+                assert done.values.tolist() == [turn] * n
 
     run(work)
 

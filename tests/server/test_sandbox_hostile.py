@@ -114,7 +114,7 @@ async def refused(parsers, spec, body=BODY):
     (problem,) = error.value.problems
     assert str(error.value) == problem.message
     read = await parsers.read("plain", PLAIN, BODY)
-    assert read.aligned.tolist() == [1] * N
+    assert read.values.tolist() == [1] * N
     return problem.code, problem.message
 
 
@@ -171,7 +171,7 @@ def test_a_parser_that_is_taken_over_can_open_nothing_of_the_servers(hostile, tm
         for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ"):
             with pytest.raises(WorkerError):
                 await parsers.read(object(), hostile(f"open {path}"), BODY)
-        assert (await parsers.read(object(), hostile(f"open {os.__file__}"), BODY)).aligned.size
+        assert (await parsers.read(object(), hostile(f"open {os.__file__}"), BODY)).values.size
 
     run(work)
 
@@ -206,7 +206,7 @@ def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parser
     async def work(parsers):
         kill_parsers(1, number)
         read = await parsers.read("plain", PLAIN, BODY)
-        assert read.aligned.tolist() == [1] * N
+        assert read.values.tolist() == [1] * N
         kill_parsers(2, number)
         with pytest.raises(WorkerError, match=f"2 parsers were killed .*{number.name}"):
             await parsers.read("plain", PLAIN, BODY)
@@ -315,6 +315,6 @@ def test_own_losses_by_name(tmp_path, monkeypatch):
     spec = Spec(PLAIN.roster, lb.loss("own_loss_of_a_test:far"), Limits())
 
     async def work(parsers):
-        return (await parsers.read("own", spec, BODY)).aligned
+        return (await parsers.read("own", spec, BODY)).values
 
     assert run(work).tolist() == [1] * N

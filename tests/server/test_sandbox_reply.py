@@ -30,7 +30,7 @@ GOOD = [
 def test_predictions_come_back_as_they_are(spec, array):
     form = wire._pack_array(array)
     assert len(form) <= spec.most
-    read = spec.submission(form, None).aligned
+    read = spec.submission(form, None).values
     assert (read.dtype, read.shape) == (array.dtype, array.shape)
     assert (read == array).all()
 

@@ -6,13 +6,13 @@ import hashlib
 import numpy as np
 import pytest
 
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.verify import verify_bundle
 from support.verify.board_history import close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import read_records
 
-FEW = Submission.of(np.ones(3)).pack()
+FEW = AlignedPredictions.of(np.ones(3)).pack()
 
 
 def insert(at, kind, of=0):

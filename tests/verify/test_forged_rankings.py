@@ -7,7 +7,7 @@ import pytest
 
 from ladderboard._formatting import format_time
 from ladderboard.files import read_holdout
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.verify import verify_bundle
 from support.verify.board_history import N, close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
@@ -137,7 +137,7 @@ def all_selected(forge):
     for each in forge.of("question"):
         if each.fields["asker"] == team:
             each.files[0][1]["selected"] = True
-            guessed = Submission.unpack(each.files[1][1]).aligned[200:]
+            guessed = AlignedPredictions.unpack(each.files[1][1]).values[200:]
             wrong[each.files[0][1]["id"]] = sum(at % 2 != int(b) for at, b in enumerate(guessed))
     assert len(wrong) == 3
     row = next(row for row in forge.finals["rows"] if row["team"]["id"] == team)

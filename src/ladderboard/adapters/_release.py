@@ -15,7 +15,7 @@ from ladderboard.errors import (
     RateLimited,
     SessionClosed,
 )
-from ladderboard.holdout import left
+from ladderboard.holdout import format_remaining
 
 if TYPE_CHECKING:
     from ladderboard.client import BoardInfo
@@ -73,7 +73,7 @@ class PublishedRelease:
             )
         else:
             moved = f"{'went down to' if self.improved else 'stayed'} {self.released:.6g}"
-        return f"With this question the best {moved}; {left(self.remaining)}."
+        return f"With this question the best {moved}; {format_remaining(self.remaining)}."
 
 
 class UnsupportedTarget(InvalidSetting):

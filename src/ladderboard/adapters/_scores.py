@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files import Problems, listed
+from ladderboard.files import Problems, format_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ class LogProblems:
         """Refuse the log, listing each broken rule with its first ten samples."""
         problems = Problems(InvalidPredictions)
         for (code, rule), names in self._samples.items():
-            message = f"{rule}: {format_count(len(names), self._noun)} ({listed(names)})."
+            message = f"{rule}: {format_count(len(names), self._noun)} ({format_names(names)})."
             problems.add(code, message, count=len(names), ids=names)
         problems.refuse_if_any()
 
@@ -118,7 +118,7 @@ def check_log_file(path: Path | str, kind: str, names: str, patterns: Sequence[s
     path = Path(path)
     if path.is_dir():
         logs = sorted(file.name for pattern in patterns for file in path.rglob(pattern))
-        hint = f" It contains {listed(logs)}." if logs else ""
+        hint = f" It contains {format_names(logs)}." if logs else ""
         raise InvalidSetting(f"{path} is a folder; give {kind}, {names}.{hint}")
     if not path.is_file():
         raise InvalidSetting(f"There is no file {path}; give {kind}, {names}.")

@@ -30,7 +30,7 @@ from ladderboard.errors import (
     LadderboardError,
     MissingDependency,
 )
-from ladderboard.files import listed, refuse
+from ladderboard.files import format_names, refuse
 from ladderboard.holdout import Holdout
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _predictions(settings: BridgeSettings, folder: Path) -> Path:
         candidates = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"
     if len(candidates) != 1:
-        has = listed(each.name for each in plain) or "no file"
+        has = format_names(each.name for each in plain) or "no file"
         message = f"A submission must hold {wanted}, not in a subfolder; this one has {has}."
         refuse(InvalidPredictions, "files", message)
     return candidates[0]

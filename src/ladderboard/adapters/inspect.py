@@ -19,7 +19,7 @@ from ladderboard._formatting import format_count
 from ladderboard.adapters import import_library
 from ladderboard.adapters._scores import LogProblems, Scores, check_log_file, to_score
 from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
-from ladderboard.files import listed
+from ladderboard.files import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -197,7 +197,7 @@ def _choose(
     if metric is None:
         if len(there) > 1:
             raise InvalidSetting(
-                f"{path} has several scores ({listed(there)}); name one as the metric, as in "
+                f"{path} has several scores ({format_names(there)}); name one as the metric, as in "
                 f"--metric {there[0]:.80}."
             )
         metric = there[0]
@@ -207,7 +207,9 @@ def _choose(
     scorer, _, part = metric.rpartition("/")
     if scorer in there:
         return scorer, part
-    raise InvalidSetting(f"There is no score {metric!r:.80} in {path}; there is {listed(there)}.")
+    raise InvalidSetting(
+        f"There is no score {metric!r:.80} in {path}; there is {format_names(there)}."
+    )
 
 
 def _check_single(given: dict[str, list[dict[str, Any]]], scorer: str) -> None:
@@ -218,7 +220,8 @@ def _check_single(given: dict[str, list[dict[str, Any]]], scorer: str) -> None:
             if isinstance(value, dict):
                 parts = [f"{scorer}/{each}" for each in value]
                 raise InvalidSetting(
-                    f"{scorer:.80} gives several values ({listed(parts)}); name one as the metric."
+                    f"{scorer:.80} gives several values ({format_names(parts)}); "
+                    "name one as the metric."
                 )
 
 
@@ -236,12 +239,13 @@ def _reduced(header: Any, scorer: str, reducer: str | None) -> tuple[str, dict[s
         )
     if reducer is None and len(made) > 1:
         raise InvalidSetting(
-            f"The {epochs} epochs were reduced in several ways ({listed(made)}); name one, as in "
-            f"reducer={next(iter(made))!r:.80}, or on a command line --metric SCORER,REDUCER."
+            f"The {epochs} epochs were reduced in several ways ({format_names(made)}); "
+            f"name one, as in reducer={next(iter(made))!r:.80}, or on a command line "
+            "--metric SCORER,REDUCER."
         )
     if reducer is not None and reducer not in made:
         raise InvalidSetting(
-            f"There is no reducer {reducer!r:.80} in the log; there is {listed(made)}."
+            f"There is no reducer {reducer!r:.80} in the log; there is {format_names(made)}."
         )
     name = next(iter(made)) if reducer is None else reducer
     problems = LogProblems("sample")

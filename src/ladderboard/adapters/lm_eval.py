@@ -16,7 +16,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.adapters._scores import LogProblems, Scores, check_log_file, to_score
 from ladderboard.errors import InvalidPredictions, InvalidSetting, NoPerExampleLoss
-from ladderboard.files import listed
+from ladderboard.files import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
     _check_filters(path, filters, filter)
     if metric not in metrics:
         raise InvalidSetting(
-            f"There is no metric {metric!r:.80} in {path}; there is {listed(metrics)}."
+            f"There is no metric {metric!r:.80} in {path}; there is {format_names(metrics)}."
         )
     problems.refuse_if_any()
     run.check_size(len(found))
@@ -154,8 +154,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise InvalidPredictions(f"Line {at} of {path} is not JSON{cut}.") from None
             if not isinstance(row, dict) or any(key not in row for key in _KEYS):
                 raise InvalidPredictions(
-                    f"Line {at} of {path} is not of a samples file: it needs {listed(_KEYS)}. "
-                    "lm_eval writes them with --log_samples."
+                    f"Line {at} of {path} is not of a samples file: it needs "
+                    f"{format_names(_KEYS)}. lm_eval writes them with --log_samples."
                 )
             if not isinstance(row["metrics"], list):
                 raise InvalidPredictions(f"Line {at} of {path} does not list its metrics.")
@@ -179,7 +179,7 @@ def _score(row: dict[str, Any], metric: str, problems: LogProblems) -> float:
 
 
 def _check_filters(path: Path, there: dict[str, None], wanted: str | None) -> None:
-    names = listed(there)
+    names = format_names(there)
     if wanted is None and len(there) > 1:
         raise InvalidSetting(
             f"{path} has answers under several filters ({names}); name one, as in "

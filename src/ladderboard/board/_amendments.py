@@ -16,7 +16,7 @@ from ladderboard.board._submissions import StoredSubmission, open_stored_predict
 from ladderboard.board._tables import ENDED_STATUSES, read_board, read_team, sample_key, to_json
 from ladderboard.board._teams import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
-from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
+from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
 from ladderboard.ledger import Commitment, Entry, ScoredQuestion, digest, write_array
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ladderboard.board._submissions import Sandbox
     from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
-    from ladderboard.holdout import Submission
+    from ladderboard.holdout import AlignedPredictions
     from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
 
 # The submission that holds each team's release: its last that improved.
@@ -220,7 +220,7 @@ class Amendments:
         refuse_if_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
         _check_only_labels_differ(before, table)
-        if row.epoch and write_sample(before) == write_sample(
+        if row.epoch and describe_sample(before) == describe_sample(
             table
         ):  # the last call was interrupted
             self.pause(caller)  # if it was resumed since: replays are not limited
@@ -231,7 +231,7 @@ class Amendments:
             return count
         board.rules_of(row).loss.read_labels(table.labels)
         salt, epoch = board.book.environment.salt(), row.epoch + 1
-        holdout = Commitment("holdout", sample_digest(write_sample(table)), salt).hash.hex()
+        holdout = Commitment("holdout", sample_digest(describe_sample(table)), salt).hash.hex()
 
         def work(turn: BookTransaction) -> str:
             view, now = self._open_for_change(turn)
@@ -241,7 +241,7 @@ class Amendments:
                 )
             rules = board.rules_of(now)
             self._append_amendment(turn, rules, {"labels": epoch}, holdout)
-            board.book.store_encrypted(view, f"sample {epoch}", keep_sample(table))
+            board.book.store_encrypted(view, f"sample {epoch}", encode_sample(table))
             board.book.store_encrypted(view, f"salt of the holdout {epoch}", salt)
             view.set_value("holdout of now", holdout.encode())
             view.execute(_START_EPOCH, (epoch, view.book_id))
@@ -344,7 +344,7 @@ def replay_submissions(
     return len(wanted)
 
 
-def _replay_one(board: Board, team: int, number: int, submission: Submission) -> None:
+def _replay_one(board: Board, team: int, number: int, submission: AlignedPredictions) -> None:
     row = board.row()
     scorer = board.scorer_of(row)
     scored = scorer.score(submission)
@@ -356,7 +356,7 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
         question = ScoredQuestion(
             submission=submission.digest,
             risk=scored.risk,
-            losses=scorer.by_group(scored) if wants else None,
+            losses=scorer.group_losses(scored) if wants else None,
             broken=scored.broken,
             ladder=board.ladder_of(now, team_row),
             asker=team_row.id,
@@ -427,7 +427,7 @@ def compare_with_folder(
     }
     if folder.derived and "loss" in rules and _equal_but_classes(*rules["loss"]):
         del rules["loss"]
-    before = read_sample(board.book.read_encrypted(sample_key(0 if first else row.epoch)))
+    before = decode_sample(board.book.read_encrypted(sample_key(0 if first else row.epoch)))
     columns = tuple(name for name in _COLUMNS if not _same_column(before, folder.table, name))
     labels = 0 if "ids" in columns else count_changed_labels(before, folder.table)
     return FolderDifferences(rules, labels, columns)

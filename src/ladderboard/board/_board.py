@@ -16,7 +16,7 @@ from ladderboard.board._submissions import SubmissionService
 from ladderboard.board._tables import read_board, sample_key
 from ladderboard.board._teams import Teams
 from ladderboard.board._view import View
-from ladderboard.holdout import Meter, Scorer, read_sample
+from ladderboard.holdout import Meter, Scorer, decode_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,14 +106,14 @@ class Board:
         """Return the labels of the row's epoch, with their scorer; cached."""
         cached, limits = self._epoch, self.rules_of(row).files.limits
         if cached is None or cached.number != row.epoch:
-            table = read_sample(self.book.read_encrypted(sample_key(row.epoch)))
+            table = decode_sample(self.book.read_encrypted(sample_key(row.epoch)))
             loss = self.rules_of(row).loss
             scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
             private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
             cached = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)
         elif cached.limits != limits:
-            scorer = cached.scorer.within(limits)
+            scorer = cached.scorer.with_limits(limits)
             cached = self._epoch = cached._replace(limits=limits, scorer=scorer)
         return cached
 

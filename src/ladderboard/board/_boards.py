@@ -34,10 +34,10 @@ from ladderboard.errors import (
 )
 from ladderboard.holdout import (
     Scorer,
-    keep_sample,
+    describe_sample,
+    encode_sample,
     make_key_file,
     sample_digest,
-    write_sample,
 )
 from ladderboard.ledger import (
     Book,
@@ -273,7 +273,7 @@ class Boards:
                 "zero_one": scorer.zero_one,
                 "board": described,
             },
-            holdout=sample_digest(write_sample(table)),
+            holdout=sample_digest(describe_sample(table)),
         )
         name = self.world.salt()[-16:].hex()
 
@@ -288,7 +288,7 @@ class Boards:
             name=name,
             mechanism=mechanism,
             key=self.world.salt(),
-            keep={sample_key(0): keep_sample(table)},
+            keep={sample_key(0): encode_sample(table)},
             encryption=self.seal(name),
             high_water=self.high_water_mark(name),
             environment=self.world,

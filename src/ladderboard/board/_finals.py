@@ -23,7 +23,7 @@ from ladderboard.board._tables import (
 )
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
-from ladderboard.holdout import Scorer, open_entries, put_opening
+from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import Commitment, ScoredQuestion, decode, digest, encode, write_bundle
 
 if TYPE_CHECKING:
@@ -349,13 +349,13 @@ def write_board_bundle(
             )
         epochs = row.epoch + 1 if labels else 0
         with write_bundle(path) as bundle:
-            head = put_opening(
+            head = write_bundle_opening(
                 bundle, board.book, view, of="board", epochs=epochs, submissions=submissions
             )
             if submissions:
                 _write_entries_with_files(bundle, board, view, row)
             else:
-                for entry, secret in open_entries(board.book, view):
+                for entry, secret in iter_decrypted_entries(board.book, view):
                     bundle.write_entry(entry.form, secret)
             if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
                 bundle.write_record("standings", decode(board.book.read_encrypted(STANDINGS_KEY)))
@@ -374,7 +374,7 @@ def _write_entries_with_files(
         chosen = {finalist.submission for finalist in read_finalists(view, board.rules_of(row))}
     files = _iter_submitted_files(view)
     file = next(files, None)
-    for number, (entry, secret) in enumerate(open_entries(board.book, view)):
+    for number, (entry, secret) in enumerate(iter_decrypted_entries(board.book, view)):
         bundle.write_entry(entry.form, secret)
         if file is not None and file.entry == number:
             _write_submitted_file(bundle, board, file, selected=file.id in chosen)

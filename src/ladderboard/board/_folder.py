@@ -19,11 +19,11 @@ from ladderboard.files import (
     HoldoutTable,
     Limits,
     Roster,
-    listed,
+    format_names,
     read_holdout,
     read_predictions,
 )
-from ladderboard.holdout import is_zero_one, sample_digest, write_sample
+from ladderboard.holdout import describe_sample, is_zero_one, sample_digest
 from ladderboard.ledger import digest
 from ladderboard.losses import Absolute, Pinball, Squared
 from ladderboard.mechanisms import Setup
@@ -182,7 +182,7 @@ class BoardFolder:
         """
         baselines = {name: hashlib.sha256(path.read_bytes()).digest()
                  for name, path in self.baselines.items()}  # fmt: skip
-        sample = sample_digest(write_sample(self.table))
+        sample = sample_digest(describe_sample(self.table))
         return digest(
             "board", {"rules": self.rules.describe(), "sample": sample, "asked": baselines}
         )
@@ -360,7 +360,9 @@ def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> Ho
         if spelling not in SPLITS
     ]
     if other:
-        message = f"{name}: split must be public, private or ignored; there is {listed(other)}."
+        message = (
+            f"{name}: split must be public, private or ignored; there is {format_names(other)}."
+        )
         noted.add("unknown_split", message, key="split")
     elif "public" not in plain:
         noted.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",
@@ -376,9 +378,8 @@ def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
     _, first = np.unique(of, return_index=True)
     torn = np.unique(of[table.split != table.split[first][of]])
     if len(torn):
-        message = (
-            f"{format_count(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
-        )
+        names = format_names(groups[torn].tolist())
+        message = f"{format_count(len(torn), 'group')} in two splits: {names}"
         noted.add("torn_group", f"{name}: a group must lie in one split; {message}.", key="group")
 
 

@@ -169,7 +169,7 @@ def _cached_point(
 def cached_certificate(meter: Meter, released: float | None) -> Certificate:
     """Return a meter's certificate from a cache that holds while nothing changes."""
     return _certificate(
-        meter.mechanism, _certificate_rules(meter), _without_position(meter.at), released
+        meter.mechanism, _certificate_rules(meter), _without_position(meter.chain_state), released
     )
 
 

@@ -30,7 +30,7 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.files import Limits
-from ladderboard.holdout import ALIGNED, Submission, sentence
+from ladderboard.holdout import ALIGNED_FORMAT, AlignedPredictions, format_reply
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class IncomingSubmission:
     is what will be stored: the aligned predictions, not the uploaded file.
     """
 
-    submission: Submission
+    submission: AlignedPredictions
     received: int
     message: str = ""
     retry: str | None = None
@@ -330,7 +330,7 @@ class SubmissionService:
         wants = board.book.mechanism.needs == "losses"
         question = question._replace(
             risk=scored.risk,
-            losses=scorer.by_group(scored) if wants else None,
+            losses=scorer.group_losses(scored) if wants else None,
             broken=scored.broken,
         )
         submission_id = board.book.environment.salt()[-16:].hex()
@@ -377,7 +377,7 @@ class SubmissionService:
                 outcome.entry_number,
                 time,
                 sent.message,
-                ALIGNED,
+                ALIGNED_FORMAT,
                 sent.size,
                 prepared.location,
                 epoch,
@@ -486,12 +486,12 @@ def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> 
     """Return the answer's sentence, with the tightest limit as the remaining count."""
     tightest = done.quota.tightest
     outcome = done.outcome
-    text = sentence(
+    text = format_reply(
         outcome.release,
         meter,
         again=outcome.repeated,
         remaining=tightest.remaining,
-        shown=display,
+        value_format=display,
     )
     if done.quota.next is not None and tightest.remaining == 0:
         return f"{text[:-1]} now; next at {format_time(done.quota.next)}."
@@ -520,7 +520,7 @@ class ParseSubmission(Protocol):
         limits: Limits,
         body: bytes,
         file_format: str | None,
-    ) -> Submission:
+    ) -> AlignedPredictions:
         """Return the predictions in the file."""
 
 
@@ -535,7 +535,7 @@ class StoredSubmission(NamedTuple):
 @contextmanager
 def open_stored_predictions(
     board: Board, row: BoardRow, sandbox: Sandbox | None
-) -> Iterator[Callable[[StoredSubmission], Submission]]:
+) -> Iterator[Callable[[StoredSubmission], AlignedPredictions]]:
     """Give a function that returns a submission's predictions, checked against the ledger.
 
     Since 0.1 the aligned array is stored, which needs no parsing. Older boards stored the uploaded
@@ -546,11 +546,11 @@ def open_stored_predictions(
     with ExitStack() as stack:
         parse: ParseSubmission | None = None
 
-        def read(stored: StoredSubmission) -> Submission:
+        def read(stored: StoredSubmission) -> AlignedPredictions:
             nonlocal parse
             body = board.read_stored_file(stored.location)
-            if stored.format == ALIGNED:
-                submission = Submission.unpack(body)
+            if stored.format == ALIGNED_FORMAT:
+                submission = AlignedPredictions.unpack(body)
             else:
                 if parse is None:
                     parse = stack.enter_context(_require_sandbox(sandbox)())

@@ -176,14 +176,14 @@ def _draw_table(
 
 def format_csv(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
     """Return a table as CSV; cells that a spreadsheet would run as a formula are escaped."""
-    from ladderboard.files import plain_cell  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.files import escape_formula  # noqa: PLC0415 - keeps --help fast
 
     out = io.StringIO(newline="")
     write = csv.writer(out, lineterminator="\n")
     write.writerow(head)
     for row in rows:
         write.writerow(
-            [plain_cell(cell) if isinstance(cell, str) else _format_cell(cell) for cell in row]
+            [escape_formula(cell) if isinstance(cell, str) else _format_cell(cell) for cell in row]
         )
     return out.getvalue()
 

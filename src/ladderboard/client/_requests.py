@@ -22,7 +22,7 @@ from ladderboard.client._models import (
     parse_model,
 )
 from ladderboard.errors import InvalidSetting
-from ladderboard.holdout import pack
+from ladderboard.holdout import encode_predictions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -95,7 +95,7 @@ def make_upload_body(
     progress: Callable[[int, int], object] | None = None,
 ) -> UploadBody:
     """Return predictions as a body: a file's bytes as they are, a table or an array encoded."""
-    return UploadBody(*pack(predictions, format), progress)
+    return UploadBody(*encode_predictions(predictions, format), progress)
 
 
 def boards(cursor: str | None) -> Request[ResultPage[BoardInfo]]:

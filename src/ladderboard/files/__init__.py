@@ -6,15 +6,15 @@ Reads what people really send, joins it by id, and says in words what is wrong w
 """
 
 from ladderboard.errors import Problem
-from ladderboard.files._column_matching import Want as Want
-from ladderboard.files._column_matching import wanted as wanted
+from ladderboard.files._column_matching import ExpectedColumns as ExpectedColumns
+from ladderboard.files._column_matching import expected_columns as expected_columns
 from ladderboard.files._columns import load_polars as load_polars
-from ladderboard.files._formats import plain_cell
+from ladderboard.files._formats import escape_formula
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._predictions import read_predictions
-from ladderboard.files._problems import Problems, listed, refuse
+from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import Roster
-from ladderboard.files._source import Limits, format_of
+from ladderboard.files._source import Limits, detect_format
 
 __all__ = [
     "HoldoutTable",
@@ -22,9 +22,9 @@ __all__ = [
     "Problem",
     "Problems",
     "Roster",
-    "format_of",
-    "listed",
-    "plain_cell",
+    "detect_format",
+    "escape_formula",
+    "format_names",
     "read_holdout",
     "read_predictions",
     "refuse",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._problems import Problems, listed, refuse
+from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.losses import (
     Absolute,
     Brier,
@@ -51,7 +51,7 @@ _NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|ID|Id)s?(?:$|[^A-Za-z])|[a-z](?:Id|ID)
 
 
 @dataclass(frozen=True)
-class Want:
+class ExpectedColumns:
     """What predictions are made of.
 
     ``form`` is one value a row, one for each class, or several; ``width`` is how many, where that
@@ -77,23 +77,23 @@ class Want:
         return self.kind == "number"
 
 
-def wanted(loss: Loss, roster: Roster) -> Want:
+def expected_columns(loss: Loss, roster: Roster) -> ExpectedColumns:
     """Return what a loss wants."""
     if isinstance(loss, Brier | Log):
         two = len(loss.classes) == 2
-        return Want("number", "classes", loss.classes, len(loss.classes), single=two)
+        return ExpectedColumns("number", "classes", loss.classes, len(loss.classes), single=two)
     if isinstance(loss, TopK) and loss.classes is not None:
-        return Want("number", "classes", loss.classes, len(loss.classes))
+        return ExpectedColumns("number", "classes", loss.classes, len(loss.classes))
     if isinstance(loss, Absolute | Squared | Pinball):
-        return Want("number", "one")
+        return ExpectedColumns("number", "one")
     if isinstance(loss, Shortfall):
-        return Want("number", "one", strict=True, column="score")
+        return ExpectedColumns("number", "one", strict=True, column="score")
     if isinstance(loss, ZeroOne) and loss.allowed is not None:
-        return Want(_kind_of(loss.allowed), "one", loss.allowed)
+        return ExpectedColumns(_kind_of(loss.allowed), "one", loss.allowed)
     return _compared(loss, roster)
 
 
-def _compared(loss: Loss, roster: Roster) -> Want:
+def _compared(loss: Loss, roster: Roster) -> ExpectedColumns:
     """Return what a loss wants that compares labels of whatever kind was declared."""
     if roster.kind is None:
         raise InvalidSetting(
@@ -101,11 +101,11 @@ def _compared(loss: Loss, roster: Roster) -> Want:
             'try Roster.of(ids, kind="number"), or kind="text".'
         )
     if isinstance(loss, ZeroOne):
-        return Want(roster.kind, "one")
+        return ExpectedColumns(roster.kind, "one")
     if isinstance(loss, TopK):
-        return Want(roster.kind, "several", width=loss.k, stem="guess")
+        return ExpectedColumns(roster.kind, "several", width=loss.k, stem="guess")
     width = roster.width if isinstance(loss, Hamming) else None
-    return Want(roster.kind, "several", width=width, stem="label")
+    return ExpectedColumns(roster.kind, "several", width=width, stem="label")
 
 
 def _kind_of(classes: tuple[Any, ...]) -> str:
@@ -118,7 +118,7 @@ def _kind_of(classes: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ColumnSelection:
     """Places of the id column, if there is one, and of the columns of predictions."""
 
     id: int | None
@@ -135,18 +135,20 @@ def is_index(name: str) -> bool:
     return re.fullmatch(_INDEX, plain_name(name)) is not None
 
 
-def known_name(name: str, want: Want | None = None) -> bool:
+def known_name(name: str, expected: ExpectedColumns | None = None) -> bool:
     """Return whether a name is one that a header would have."""
     plain = plain_name(name)
     if plain == "id" or plain in PREDICTION_NAMES:
         return True
-    if want is None or want.form != "classes" or want.classes is None:
+    if expected is None or expected.form != "classes" or expected.classes is None:
         return False
-    spelled = {plain_name(word) for each in want.classes for word in _spellings(each)}
+    spelled = {plain_name(word) for each in expected.classes for word in _spellings(each)}
     return any(plain == prefix + each for prefix in _PREFIXES[:-1] for each in spelled)
 
 
-def choose(names: list[str], want: Want, refusal: Refusal, ids: int | None = None) -> Choice:
+def select_columns(
+    names: list[str], expected: ExpectedColumns, refusal: Refusal, ids: int | None = None
+) -> ColumnSelection:
     """Find the predictions among named columns, or refuse and name what was seen.
 
     ``ids`` is the place of the column that holds the ids, None if there is none.
@@ -157,21 +159,21 @@ def choose(names: list[str], want: Want, refusal: Refusal, ids: int | None = Non
         len(set(plain)) < len(plain)
     ) else []  # fmt: skip
     if twice:
-        said = f"A column's name must come once; these come again: {listed(twice)}."
+        said = f"A column's name must come once; these come again: {format_names(twice)}."
         problems.add("duplicate_column", said, column=twice[0], count=len(twice))
         problems.refuse_if_any()
     others = [at for at in range(len(names)) if at != ids]
-    pick = {"one": _one, "classes": _classes, "several": _several}[want.form]
-    values = pick(names, others, want, problems)
+    pick = {"one": _one, "classes": _classes, "several": _several}[expected.form]
+    values = pick(names, others, expected, problems)
     problems.refuse_if_any()
     extra = [at for at in others if at not in set(values) and not is_index(names[at])]
     if extra:
-        which = listed(names[at] for at in extra)
+        which = format_names(names[at] for at in extra)
         said = f"{format_count(len(extra), 'unexpected column')}: {which}. "
         said += "Remove it." if len(extra) == 1 else "Remove them."
         problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
     problems.refuse_if_any()
-    return Choice(ids, tuple(values))
+    return ColumnSelection(ids, tuple(values))
 
 
 def named_id(names: list[str] | None) -> int | None:
@@ -180,13 +182,16 @@ def named_id(names: list[str] | None) -> int | None:
     return plain.index("id") if "id" in plain else None
 
 
-def _one(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
+def _one(
+    names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
+) -> list[int]:
     """Return the one column of predictions."""
-    if want.column is not None:
-        exact = [at for at in others if plain_name(names[at]) == want.column]
+    if expected.column is not None:
+        exact = [at for at in others if plain_name(names[at]) == expected.column]
         if not exact:
-            said = f"The column must be named {want.column}; the columns are {listed(names)}."
-            problems.add("missing_column", said, column=want.column)
+            said = f"The column must be named {expected.column}; "
+            said += f"the columns are {format_names(names)}."
+            problems.add("missing_column", said, column=expected.column)
         return exact
     called = [at for at in others if plain_name(names[at]) in PREDICTION_NAMES]
     first = [at for at in called if plain_name(names[at]) == PREDICTION_NAMES[0]]
@@ -197,18 +202,20 @@ def _one(names: list[str], others: list[int], want: Want, problems: Problems) ->
     if len(plain) == 1:
         return plain
     if called:
-        which = listed(names[at] for at in called)
+        which = format_names(names[at] for at in called)
         said = f"Several columns may be the prediction: {which}; name the right one prediction."
         problems.add("unclear_column", said, column=names[called[0]], count=len(called))
     else:
-        seen = f"the columns are {listed(names)}" if names else "there is none"
+        seen = f"the columns are {format_names(names)}" if names else "there is none"
         problems.add("missing_column", f"There is no column named prediction; {seen}.")
     return []
 
 
-def _classes(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
+def _classes(
+    names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
+) -> list[int]:
     """Return the columns of the declared classes, in the classes' order."""
-    classes = want.classes or ()
+    classes = expected.classes or ()
     fewest: tuple[int, str, list[Any]] | None = None
     for fold in (str.strip, plain_name):
         at_name = {fold(names[at]): at for at in others}
@@ -217,16 +224,16 @@ def _classes(names: list[str], others: list[int], want: Want, problems: Problems
             lacking = [each for each, at in zip(classes, found, strict=True) if at is None]
             if not lacking:
                 return [at for at in found if at is not None]
-            if want.single and len(others) <= 1 and found[1] is not None and prefix:
+            if expected.single and len(others) <= 1 and found[1] is not None and prefix:
                 return [found[1]]
             if len(lacking) < len(classes) and (fewest is None or len(lacking) < fewest[0]):
                 fewest = (len(lacking), prefix, lacking)
-    if fewest is None and want.single:
-        return _one(names, others, want, problems)
+    if fewest is None and expected.single:
+        return _one(names, others, expected, problems)
     count, prefix, lacking = fewest or (len(classes), "p_", list(classes))
-    wanting = listed(f"{prefix}{_spellings(each)[0]}" for each in lacking)
+    wanting = format_names(f"{prefix}{_spellings(each)[0]}" for each in lacking)
     said = f"A column is needed for each class; {count} of {len(classes)} are missing: {wanting}. "
-    said += f"The columns are {listed(names)}."
+    said += f"The columns are {format_names(names)}."
     problems.add("missing_column", said, column=f"{prefix}{_spellings(lacking[0])[0]}", count=count)
     return []
 
@@ -247,18 +254,22 @@ def _spellings(name: Any) -> list[str]:
     return [repr(name)]
 
 
-def _several(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
+def _several(
+    names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
+) -> list[int]:
     """Return all other columns, in the order of their numbers if they are numbered."""
     values = [at for at in others if not is_index(names[at])]
-    if want.width is None and not values:
-        problems.add("missing_column", f"There is no prediction; the columns are {listed(names)}.")
-    elif want.width is not None and len(values) != want.width:
-        wanted = listed(f"{want.stem}_{at}" for at in range(1, want.width + 1))
-        said = f"{format_count(want.width, 'column')} of predictions are needed, such as {wanted}; "
-        said += f"there are {len(values)}"
-        code = "missing_column" if len(values) < want.width else "extra_column"
-        which = f": {listed(names[at] for at in values)}" if values else ""
-        problems.add(code, f"{said}{which}.", count=abs(want.width - len(values)))
+    if expected.width is None and not values:
+        problems.add(
+            "missing_column", f"There is no prediction; the columns are {format_names(names)}."
+        )
+    elif expected.width is not None and len(values) != expected.width:
+        example_names = format_names(f"{expected.stem}_{at}" for at in range(1, expected.width + 1))
+        said = f"{format_count(expected.width, 'column')} of predictions are needed, "
+        said += f"such as {example_names}; there are {len(values)}"
+        code = "missing_column" if len(values) < expected.width else "extra_column"
+        which = f": {format_names(names[at] for at in values)}" if values else ""
+        problems.add(code, f"{said}{which}.", count=abs(expected.width - len(values)))
     return _numbered(names, values)
 
 
@@ -271,17 +282,19 @@ def _numbered(names: list[str], values: list[int]) -> list[int]:
     return values
 
 
-def unnamed(width: int, want: Want, ids: int | None = None) -> Choice | None:
+def unnamed(
+    width: int, expected: ExpectedColumns, ids: int | None = None
+) -> ColumnSelection | None:
     """Return the choice among columns without names; None if their number does not fit."""
     values = tuple(at for at in range(width) if at != ids)
-    return Choice(ids, values) if fits(len(values), want) else None
+    return ColumnSelection(ids, values) if fits(len(values), expected) else None
 
 
-def fits(count: int, want: Want) -> bool:
+def fits(count: int, expected: ExpectedColumns) -> bool:
     """Return whether predictions may have so many columns."""
-    if want.width is None:
+    if expected.width is None:
         return count > 0
-    return count == want.width or (want.single and count == 1)
+    return count == expected.width or (expected.single and count == 1)
 
 
 def names_ids(name: str) -> bool:
@@ -300,7 +313,7 @@ class IdColumn:
     names: list[str] | None
     columns: Sequence[Column | None]
     roster: Roster
-    want: Want
+    expected: ExpectedColumns
 
     def find(self) -> int | None:
         """Return its place, None if there is none; refuse where that is not clear."""
@@ -309,7 +322,7 @@ class IdColumn:
         shares = {at: self._share(at, plain) for at in plain}
         found = [at for at, share in shares.items() if share and share == max(shares.values())]
         if len(found) > 1:
-            which = listed(self._name(at) or f"column {at + 1}" for at in found)
+            which = format_names(self._name(at) or f"column {at + 1}" for at in found)
             self._refuse(
                 found[0], f"Several columns hold the holdout's ids: {which}; name the right one id."
             )
@@ -329,7 +342,7 @@ class IdColumn:
             return 0.0
         least = _NUMBERS if self.roster.whole else _TEXTS
         if not names_ids(name):
-            predicted = known_name(name, self.want)
+            predicted = known_name(name, self.expected)
             if self.roster.counted and (predicted or len(plain) == 1):
                 return 0.0  # ranks, perhaps
             if self.roster.counted or predicted:
@@ -341,11 +354,12 @@ class IdColumn:
         """Refuse ids without predictions, and ids that may as well be predictions."""
         name = self._name(at)
         if len(plain) == 1:
-            which = "" if name is None else f", {listed([name])},"
+            which = "" if name is None else f", {format_names([name])},"
             said = f"The only column{which} holds the holdout's ids; add a column of predictions."
             refuse(InvalidPredictions, "missing_column", said, column=name)
-        if self.roster.counted and fits(len(plain), self.want) and not names_ids(name or ""):
-            said = f"Column {at + 1 if name is None else listed([name])} holds the holdout's ids, "
+        if self.roster.counted and fits(len(plain), self.expected) and not names_ids(name or ""):
+            which = str(at + 1) if name is None else format_names([name])
+            said = f"Column {which} holds the holdout's ids, "
             said += "but may hold predictions as well: name it id if it holds ids, "
             self._refuse(at, f"{said}otherwise add a column named id.")
 
@@ -358,7 +372,8 @@ class IdColumn:
             return False  # joined by position, the result is the same
         in_order = self.roster.whole and bool((np.diff(column.whole_ids()[0]) == 1).all())
         if self.roster.ids is None or in_order:
-            said = f"Column {listed([self._name(at)])} may hold the holdout's ids or row numbers: "
+            which = format_names([self._name(at)])
+            said = f"Column {which} may hold the holdout's ids or row numbers: "
             self._refuse(at, f"{said}name it id to join by it, or remove it.")
         return True
 

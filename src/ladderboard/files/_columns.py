@@ -358,7 +358,7 @@ def _double(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-class Sheet(Protocol):
+class Table(Protocol):
     """What every format is brought to. ``names`` is None where columns have none."""
 
     @property
@@ -372,20 +372,24 @@ class Sheet(Protocol):
     def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
         """Load some columns; ``number`` says of which numbers are wanted."""
 
-    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+    def load_without_polars(
+        self, which: Sequence[int], number: Sequence[bool]
+    ) -> list[Column] | None:
         """Load columns in a light way, None if there is none."""
 
     def load_all(self, *, number: bool) -> list[Column | None]:
         """Load every column; None for one that holds neither numbers nor text nor booleans."""
 
-    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+    def stream_integers(
+        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
         """Hand whole numbers of some columns to ``use``, piece by piece.
 
         False if there is anything unusual or ``use`` says so: then the columns are to be loaded.
         """
 
 
-class Loaded:
+class MemoryTable:
     """A sheet that is in memory already."""
 
     def __init__(self, names: list[str] | None, columns: list[Column]) -> None:
@@ -397,13 +401,17 @@ class Loaded:
         """Return some columns."""
         return [self.columns[each] for each in which]
 
-    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+    def load_without_polars(
+        self, which: Sequence[int], number: Sequence[bool]
+    ) -> list[Column] | None:
         """There is no lighter way."""
 
     def load_all(self, *, number: bool) -> list[Column | None]:
         """Return every column."""
         return list(self.columns)
 
-    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+    def stream_integers(
+        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
         """Nothing is gained where columns are in memory."""
         return False

@@ -14,14 +14,14 @@ from ladderboard.files._column_matching import is_index, plain_name
 from ladderboard.files._columns import Mixed, Numbers, Text
 from ladderboard.files._formats import open_sheet
 from ladderboard.files._predictions import VALUE_RULES
-from ladderboard.files._problems import Problems, listed, refuse
+from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import KINDS, Kind, Rows, read_ids
 from ladderboard.files._source import Limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, Sheet
+    from ladderboard.files._columns import Column, Table
     from ladderboard.mechanisms import Grouping
 
 _DEFAULT = Limits()
@@ -139,13 +139,13 @@ def read_holdout(
     return HoldoutTable(ids, read, found, split, group, weight)
 
 
-def _choose(sheet: Sheet, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
+def _choose(sheet: Table, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
     names = sheet.names or []
     plain = [plain_name(each) for each in names]
     problems = Problems(InvalidLabels)
     twice = sorted({each for each in plain if each and plain.count(each) > 1})
     if twice:
-        said = f"A column's name must come once; these come again: {listed(twice)}."
+        said = f"A column's name must come once; these come again: {format_names(twice)}."
         problems.add("duplicate_column", said, column=twice[0], count=len(twice))
         problems.refuse_if_any()
     if "split" not in plain:
@@ -165,10 +165,10 @@ def _choose(sheet: Sheet, *, labelled: bool) -> tuple[dict[str, int], list[int]]
         labels = []
     if labelled and not labels:
         said = "There is no column named label, nor label_1, label_2 and so on for several labels "
-        said += f"an example; the columns are {listed(names)}."
+        said += f"an example; the columns are {format_names(names)}."
         problems.add("missing_column", said, column="label")
     elif extra:
-        said = f"{format_count(len(extra), 'column')} should not be there: {listed(extra)}."
+        said = f"{format_count(len(extra), 'column')} should not be there: {format_names(extra)}."
         problems.add("extra_column", said, column=extra[0], count=len(extra))
     problems.refuse_if_any()
     return at, labels
@@ -179,11 +179,11 @@ def _check_unlabelled(
 ) -> None:
     """Note labels that nobody would look at, and ids that are missing."""
     if labels:
-        which = listed(names[each] for each in labels)
+        which = format_names(names[each] for each in labels)
         said = "This loss looks at no labels, for evaluators give the scores"
         problems.add("extra_column", f"{said}; leave {which} out.", column=names[labels[0]])
     if "id" not in at:
-        said = f"There is no column named id; the columns are {listed(names)}."
+        said = f"There is no column named id; the columns are {format_names(names)}."
         problems.add("missing_column", said, column="id")
 
 

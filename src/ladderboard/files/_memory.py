@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.files._columns import Loaded, Mixed, Numbers, Text
+from ladderboard.files._columns import MemoryTable, Mixed, Numbers, Text
 from ladderboard.files._problems import Refusal, refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files._column_matching import Want
+    from ladderboard.files._column_matching import ExpectedColumns
     from ladderboard.files._columns import Column
 
 _INDEX = "__index_level_0__"  # a named index: ignored unless it holds the holdout's ids
@@ -33,7 +33,7 @@ _TEXT = np.dtypes.StringDType()
 _FEW = 16  # comparing with each class takes longer than sorting if there are more
 
 
-def read_memory(source: Any, refusal: Refusal) -> Loaded:
+def read_memory(source: Any, refusal: Refusal) -> MemoryTable:
     """Return an object in memory as a sheet."""
     try:
         sheet = _read(source)
@@ -47,7 +47,7 @@ def read_memory(source: Any, refusal: Refusal) -> Loaded:
     return sheet
 
 
-def _read(source: Any) -> Loaded | None:
+def _read(source: Any) -> MemoryTable | None:
     if isinstance(source, Mapping):
         columns = [as_column(each) for each in source.values()]
         return None if None in columns else _sheet(list(source), columns)
@@ -58,22 +58,22 @@ def _read(source: Any) -> Loaded | None:
         return _read_pandas(source)
     if isinstance(source, list | tuple) and any(_is_row(each) for each in source[:1]):
         rows = [list(each) for each in source]  # zip refuses rows of several lengths
-        return Loaded(None, [_list_column(list(each)) for each in zip(*rows, strict=True)])
+        return MemoryTable(None, [_list_column(list(each)) for each in zip(*rows, strict=True)])
     if hasattr(source, "__array__"):
         return array_sheet(source if isinstance(source, np.ndarray) else np.asarray(source))
     column = as_column(source)
-    return None if column is None else Loaded(None, [column])
+    return None if column is None else MemoryTable(None, [column])
 
 
-def array_sheet(array: NDArray[Any]) -> Loaded | None:
+def array_sheet(array: NDArray[Any]) -> MemoryTable | None:
     """Return a vector or a matrix as a sheet of bare columns; a structured one has names."""
     if array.dtype.names:
         names = list(array.dtype.names)
         return _sheet(names, [_array_column(array[each]) for each in names])
     if array.ndim == 1:
-        return Loaded(None, [_array_column(array)])
+        return MemoryTable(None, [_array_column(array)])
     if array.ndim == 2:
-        return Loaded(None, [_array_column(each) for each in array.T])
+        return MemoryTable(None, [_array_column(each) for each in array.T])
     return None
 
 
@@ -158,15 +158,15 @@ def _polars_type(name: str) -> Any:
     return getattr(sys.modules["polars"], name)
 
 
-def _read_polars(source: Any) -> Loaded | None:
+def _read_polars(source: Any) -> MemoryTable | None:
     if hasattr(source, "null_count") and hasattr(source, "get_columns"):
         return _sheet(source.columns, [series_column(each) for each in source.get_columns()])
     if hasattr(source, "null_count"):
-        return Loaded(None, [series_column(source)])
+        return MemoryTable(None, [series_column(source)])
     return None
 
 
-def _read_pandas(source: Any) -> Loaded | None:
+def _read_pandas(source: Any) -> MemoryTable | None:
     names: list[Any] = []
     columns: list[Column] = []
     if source.index.nlevels == 1 and source.index.name is not None:
@@ -175,7 +175,7 @@ def _read_pandas(source: Any) -> Loaded | None:
     if source.ndim == 1:
         column = _pandas_column(source)
         if not names:
-            return Loaded(None, [column])
+            return MemoryTable(None, [column])
         return _sheet([*names, "prediction"], [*columns, column])
     names += list(source.columns)
     columns += [_pandas_column(source.iloc[:, at]) for at in range(source.shape[1])]
@@ -188,8 +188,8 @@ def _pandas_column(series: Any) -> Column:
     return Mixed(series.to_numpy(dtype=object, na_value=None).tolist())
 
 
-def _sheet(names: list[Any], columns: list[Any]) -> Loaded:
-    return Loaded([each if isinstance(each, str) else str(each) for each in names], columns)
+def _sheet(names: list[Any], columns: list[Any]) -> MemoryTable:
+    return MemoryTable([each if isinstance(each, str) else str(each) for each in names], columns)
 
 
 def _is_id(name: Any) -> bool:
@@ -206,23 +206,23 @@ def _family(source: Any) -> str:
     return "pandas" if "pandas" in roots else "polars" if "polars" in roots else ""
 
 
-def read_vector(source: Any, n: int, want: Want) -> NDArray[Any] | None:
+def read_vector(source: Any, n: int, expected: ExpectedColumns) -> NDArray[Any] | None:
     """Return a copy of a vector of ``n`` values, one a row, if all can be used; else None.
 
-    >>> from ladderboard.files._column_matching import Want
-    >>> read_vector(np.array([True, False]), 2, Want("number", "one"))
+    >>> from ladderboard.files._column_matching import ExpectedColumns
+    >>> read_vector(np.array([True, False]), 2, ExpectedColumns("number", "one"))
     array([1, 0])
     """
-    if want.form != "one" or not isinstance(source, np.ndarray | list) or len(source) != n:
+    if expected.form != "one" or not isinstance(source, np.ndarray | list) or len(source) != n:
         return None
-    values = _number_vector(source) if want.number else _text_vector(source)
-    if values is None or want.classes is None:
+    values = _number_vector(source) if expected.number else _text_vector(source)
+    if values is None or expected.classes is None:
         return values
-    if len(want.classes) > _FEW:
+    if len(expected.classes) > _FEW:
         return None
     known = np.zeros(n, np.bool_)
-    for each in want.classes:
-        known |= values == (float(each) if want.number else each)
+    for each in expected.classes:
+        known |= values == (float(each) if expected.number else each)
     return values if known.all() else None
 
 

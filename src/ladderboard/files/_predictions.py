@@ -9,18 +9,18 @@ import numpy as np
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._column_matching import (
-    Choice,
+    ColumnSelection,
+    ExpectedColumns,
     IdColumn,
-    Want,
-    choose,
+    expected_columns,
     known_name,
     named_id,
+    select_columns,
     unnamed,
-    wanted,
 )
 from ladderboard.files._formats import open_sheet
 from ladderboard.files._memory import as_column, read_vector
-from ladderboard.files._problems import Problems, listed, refuse
+from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import Roster, Rows, Small, join, put_small
 from ladderboard.files._source import Limits
 from ladderboard.losses import Loss, ZeroOne, format_unknown_classes, is_class
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, Reading, Sheet
+    from ladderboard.files._columns import Column, Reading, Table
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
@@ -81,9 +81,9 @@ def read_predictions(
     """
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
-    want = wanted(loss, roster)
+    expected = expected_columns(loss, roster)
     if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it has no rule of its own
-        quick = read_vector(source, roster.n, want)
+        quick = read_vector(source, roster.n, expected)
         if quick is not None and not _may_be_ids(source, roster):
             return quick
     sheet = open_sheet(
@@ -93,49 +93,51 @@ def read_predictions(
         # With so many rows more than the holdout has, naming the surplus ones helps nobody.
         most=min(limits.rows, 2 * roster.n + 1000),
         refusal=InvalidPredictions,
-        has_header=lambda fields, lines: _has_header(fields, lines, roster, want),
+        has_header=lambda fields, lines: _has_header(fields, lines, roster, expected),
     )
     at = named_id(sheet.names)
     if at is None:
-        return _without_id(sheet, roster, loss, want)
-    choice = choose(sheet.names or [], want, InvalidPredictions, at)
-    quick = _put_small(sheet, choice, roster, want)
+        return _without_id(sheet, roster, loss, expected)
+    choice = select_columns(sheet.names or [], expected, InvalidPredictions, at)
+    quick = _put_small(sheet, choice, roster, expected)
     if quick is not None:
         return quick
     which = [at, *choice.values]
-    number = [roster.whole] + [want.number] * len(choice.values)
-    columns = sheet.few(which, number) or sheet.load(which, number)
-    return _joined(sheet, choice, columns, roster=roster, loss=loss, want=want)
+    number = [roster.whole] + [expected.number] * len(choice.values)
+    columns = sheet.load_without_polars(which, number) or sheet.load(which, number)
+    return _joined(sheet, choice, columns, roster=roster, loss=loss, expected=expected)
 
 
-def _without_id(sheet: Sheet, roster: Roster, loss: Loss, want: Want) -> NDArray[Any]:
+def _without_id(
+    sheet: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
+) -> NDArray[Any]:
     """Read a file without a column named id: another one may hold the ids."""
-    seen = sheet.load_all(number=want.number)
-    ids = IdColumn(sheet.names, seen, roster, want).find()
-    choice = _choice(sheet, want, ids)
+    seen = sheet.load_all(number=expected.number)
+    ids = IdColumn(sheet.names, seen, roster, expected).find()
+    choice = _choice(sheet, expected, ids)
     which = [*([] if choice.id is None else [choice.id]), *choice.values]
     loaded = [seen[at] for at in which]
     columns = [each for each in loaded if each is not None]
     if len(columns) < len(loaded):
-        columns = sheet.load(which, [want.number] * len(which))  # refuses
-    return _joined(sheet, choice, columns, roster=roster, loss=loss, want=want)
+        columns = sheet.load(which, [expected.number] * len(which))  # refuses
+    return _joined(sheet, choice, columns, roster=roster, loss=loss, expected=expected)
 
 
 def _joined(
-    sheet: Sheet,
-    choice: Choice,
+    sheet: Table,
+    choice: ColumnSelection,
     columns: list[Column],
     *,
     roster: Roster,
     loss: Loss,
-    want: Want,
+    expected: ExpectedColumns,
 ) -> NDArray[Any]:
     """Join columns, ids first, to the roster, and refuse whatever is wrong with them."""
     ids = None if choice.id is None else columns.pop(0)
     rows = Rows(ids)
     places = None if ids is None else roster.place(ids)
-    readings = [each.numbers() if want.number else each.texts() for each in columns]
-    plain = want.form == "one" and want.classes is None and not want.strict
+    readings = [each.numbers() if expected.number else each.texts() for each in columns]
+    plain = expected.form == "one" and expected.classes is None and not expected.strict
     if places is not None and plain and not readings[0].bad:
         done = put_small(places, readings[0].values, roster.n)
         if done is not None:
@@ -144,15 +146,17 @@ def _joined(
     called = "id" if choice.id is None or sheet.names is None else sheet.names[choice.id]
     join(ids, places, len(columns[0]), roster, problems, column=called)
     for column, reading in zip(_names(sheet, choice), readings, strict=True):
-        if want.form == "one" and want.classes is not None:
-            _check_classes(reading, want.classes)
+        if expected.form == "one" and expected.classes is not None:
+            _check_classes(reading, expected.classes)
         for code, bad in reading.bad.items():
-            rule = f"The value of {listed([column])} {VALUE_RULES[code]}"
-            if code == "unknown_class" and want.classes is not None:
-                there = format_unknown_classes(reading.values[bad], want.classes)
-                rule += f" ({listed(want.classes)}); there is {there}"
+            rule = f"The value of {format_names([column])} {VALUE_RULES[code]}"
+            if code == "unknown_class" and expected.classes is not None:
+                there = format_unknown_classes(reading.values[bad], expected.classes)
+                rule += f" ({format_names(expected.classes)}); there is {there}"
             problems.add_rows(code, rule, bad, rows, column=column)
-    several = want.form != "one" and not (len(columns) == 1 and (want.single or want.width is None))
+    several = expected.form != "one" and not (
+        len(columns) == 1 and (expected.single or expected.width is None)
+    )
     values = np.column_stack([each.values for each in readings]) if several else readings[0].values
     if not isinstance(loss, ZeroOne):  # it has no rule of its own
         good = _good(readings)
@@ -173,16 +177,16 @@ def _joined(
 
 
 def _put_small(
-    sheet: Sheet, choice: Choice, roster: Roster, want: Want
+    sheet: Table, choice: ColumnSelection, roster: Roster, expected: ExpectedColumns
 ) -> NDArray[np.int64] | None:
     """Return small whole numbers of the ids 0..n-1, None if that is not just what there is."""
-    small = want.form == "one" and want.number and not want.strict
+    small = expected.form == "one" and expected.number and not expected.strict
     if choice.id is None or not roster.ordinal or not small:
         return None
     found = Small(roster.n)
-    if not sheet.pour([choice.id, *choice.values], found.put):
+    if not sheet.stream_integers([choice.id, *choice.values], found.put):
         return None
-    return found.all(want.classes)
+    return found.all(expected.classes)
 
 
 def _may_be_ids(vector: Any, roster: Roster) -> bool:
@@ -191,38 +195,40 @@ def _may_be_ids(vector: Any, roster: Roster) -> bool:
     return not roster.counted and first is not None and bool(roster.place(first)[0] >= 0)
 
 
-def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, want: Want) -> bool:
+def _has_header(
+    fields: list[str], lines: Callable[[], int], roster: Roster, expected: ExpectedColumns
+) -> bool:
     """Return whether a first line is a header; refuse where that is not clear."""
-    if any(known_name(each, want) for each in fields):
+    if any(known_name(each, expected) for each in fields):
         return True
-    if unnamed(len(fields), want, 0) and roster.knows(fields[0]):
+    if unnamed(len(fields), expected, 0) and roster.knows(fields[0]):
         return False
     numbers = all(re.fullmatch(_NUMBER, each) for each in fields)
-    if want.number and numbers:
-        if unnamed(len(fields), want):
+    if expected.number and numbers:
+        if unnamed(len(fields), expected):
             return False
         said = "The file has no header, and its columns are not clear; begin it with "
-        said += f"id,{want.column or 'prediction'}. The first line is {listed(fields)}."
+        said += f"id,{expected.column or 'prediction'}. The first line is {format_names(fields)}."
         refuse(InvalidPredictions, "header", said)
-    if len(fields) == 1 and not want.number:
+    if len(fields) == 1 and not expected.number:
         return lines() != roster.n  # one more is a header, any other number is refused
     return True
 
 
-def _choice(sheet: Sheet, want: Want, ids: int | None) -> Choice:
+def _choice(sheet: Table, expected: ExpectedColumns, ids: int | None) -> ColumnSelection:
     if sheet.names is not None:
-        return choose(sheet.names, want, InvalidPredictions, ids)
-    found = unnamed(sheet.width, want, ids)
+        return select_columns(sheet.names, expected, InvalidPredictions, ids)
+    found = unnamed(sheet.width, expected, ids)
     if ids is None:
-        found = found or unnamed(sheet.width, want, 0)  # ids of which none is the holdout's
+        found = found or unnamed(sheet.width, expected, 0)  # ids of which none is the holdout's
     if found is not None:
         return found
-    wide = "one value" if want.width == 1 else f"{want.width} values"
+    wide = "one value" if expected.width == 1 else f"{expected.width} values"
     said = f"Predictions must hold {wide} a row; got {sheet.width} columns."
     return refuse(InvalidPredictions, "wrong_shape", said)
 
 
-def _names(sheet: Sheet, choice: Choice) -> list[str]:
+def _names(sheet: Table, choice: ColumnSelection) -> list[str]:
     if sheet.names is not None:
         return [sheet.names[at] for at in choice.values]
     if len(choice.values) == 1:

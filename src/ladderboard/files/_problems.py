@@ -99,10 +99,10 @@ def refuse(refusal: Refusal, code: str, message: str, *, column: str | None = No
     raise AssertionError  # never reached
 
 
-def listed(names: Iterable[Any]) -> str:
+def format_names(names: Iterable[Any]) -> str:
     """Return names as a message shows them: the first ten, each cut.
 
-    >>> listed(["a", "b"])
+    >>> format_names(["a", "b"])
     "'a', 'b'"
     """
     every = list(names)

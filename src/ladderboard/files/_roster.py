@@ -19,7 +19,7 @@ from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels, InvalidSetting
 from ladderboard.files._columns import Mixed, Numbers, Text, load_polars
 from ladderboard.files._memory import as_column
-from ladderboard.files._problems import listed
+from ladderboard.files._problems import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,7 @@ class Roster:
         return Roster, (self.n, self.ids, self.kind, self.width)
 
     def __repr__(self) -> str:
-        ids = None if self.ids is None else listed(self.name(np.arange(min(self.n, 11))))
+        ids = None if self.ids is None else format_names(self.name(np.arange(min(self.n, 11))))
         return f"Roster(n={self.n}, ids={ids}, kind={self.kind!r})"
 
     def name(self, places: NDArray[np.int64]) -> list[Any]:
@@ -157,7 +157,7 @@ class Roster:
 
     def rule(self) -> str:
         """Return what ids look like, in words."""
-        some = listed(self.name(np.arange(min(3, self.n))))
+        some = format_names(self.name(np.arange(min(3, self.n))))
         if self.ids is None:
             return f"The holdout's rows are numbered from 0 to {self.n - 1}"
         return f"The holdout's ids are {'whole numbers' if self.whole else 'text'}, such as {some}"
@@ -259,7 +259,9 @@ def read_ids(column: Column) -> Any:
     else:
         again = ids.filter(ids.is_duplicated()).unique(maintain_order=True).to_list()
     if again:
-        raise InvalidLabels(f"Ids of the holdout must differ; these come again: {listed(again)}.")
+        raise InvalidLabels(
+            f"Ids of the holdout must differ; these come again: {format_names(again)}."
+        )
     return ids
 
 
@@ -347,7 +349,9 @@ def _note(
     unknown = ~known & ~empty
     if len(unknown) and unknown.all():  # most likely ids of another kind, so both are shown
         shown = ids.show(np.arange(min(len(ids), 3)))
-        said = f"No id is one of the holdout's. {roster.rule()}; the file's are {listed(shown)}."
+        said = (
+            f"No id is one of the holdout's. {roster.rule()}; the file's are {format_names(shown)}."
+        )
         texts = [str(each) for each in shown]
         problems.add("unknown_id", said, column=column, count=len(unknown), ids=texts)
     else:

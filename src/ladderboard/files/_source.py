@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ladderboard import _settings
-from ladderboard.files._problems import Refusal, listed, refuse
+from ladderboard.files._problems import Refusal, format_names, refuse
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 _NAMES = {
@@ -53,10 +53,10 @@ class Limits:
         )
 
 
-def format_of(data: bytes, name: str, told: str | None) -> str:
+def detect_format(data: bytes, name: str, told: str | None) -> str:
     """Return the format of a file's bytes.
 
-    >>> format_of(b"PAR1...", "predictions.csv", None), format_of(b"a,b", "p.tsv", None)
+    >>> detect_format(b"PAR1...", "predictions.csv", None), detect_format(b"a,b", "p.tsv", None)
     ('parquet', 'tsv')
     """
     if told is not None:
@@ -127,7 +127,7 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
                 what = (
                     "a folder, not a file" if stat.S_ISDIR(mode.st_mode) else "not a regular file"
                 )
-                refuse(refusal, "not_a_file", f"{listed([_base(path)])} is {what}.")
+                refuse(refusal, "not_a_file", f"{format_names([_base(path)])} is {what}.")
             if mode.st_size > limits.bytes:
                 _too_large(limits, refusal)
             # To the end, should it have grown, and no room made for more.
@@ -136,7 +136,7 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
         raise
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "its name cannot be used"
-        refuse(refusal, "not_a_file", f"{listed([_base(path)])} could not be opened: {why}.")
+        refuse(refusal, "not_a_file", f"{format_names([_base(path)])} could not be opened: {why}.")
 
 
 def _base(path: Any) -> str:
@@ -197,7 +197,7 @@ def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
             ]
             if len(members) != 1:
                 rule = f"A zip must hold one file; this one holds {len(members)}: "
-                names = listed(each.filename for each in members[:11])
+                names = format_names(each.filename for each in members[:11])
                 refuse(refusal, "packed", f"{rule}{names or 'none'}.")
             (member,) = members
             if member.flag_bits & 1:

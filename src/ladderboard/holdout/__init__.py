@@ -10,64 +10,77 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.holdout._export import (
     export_entries,
-    open_entries,
-    put_opening,
+    iter_decrypted_entries,
+    write_bundle_opening,
     write_guard_bundle,
 )
 from ladderboard.holdout._file import make_key_file, read_key_file
-from ladderboard.holdout._file import refuse_strange_log as refuse_strange_log
+from ladderboard.holdout._file import refuse_foreign_wal as refuse_foreign_wal
 from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
-from ladderboard.holdout._payload import Parcel, pack
-from ladderboard.holdout._reply import UNDECLARED, Reply, left, sentence
+from ladderboard.holdout._payload import Payload, encode_predictions
+from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
 from ladderboard.holdout._sample import (
-    keep_sample,
-    read_sample,
+    decode_sample,
+    describe_sample,
+    encode_sample,
     sample_digest,
-    table_of,
-    write_sample,
+    sample_from_description,
 )
-from ladderboard.holdout._scorer import ALIGNED, Scored, Scorer, Submission, is_zero_one
-from ladderboard.holdout._status import LadderStatus, Meter, Status, Told, coarseness, unseen
+from ladderboard.holdout._scorer import (
+    ALIGNED_FORMAT,
+    AlignedPredictions,
+    Scorer,
+    ScoringResult,
+    is_zero_one,
+)
+from ladderboard.holdout._status import (
+    LadderStatus,
+    Meter,
+    QuestionRecord,
+    Status,
+    smallest_distinguishable_gain,
+    smallest_visible_gain,
+)
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
 
 __all__ = [
-    "ALIGNED",
-    "UNDECLARED",
+    "ALIGNED_FORMAT",
+    "UNDECLARED_CLASSES",
+    "AlignedPredictions",
     "Guard",
     "Holdout",
     "Judge",
     "LadderStatus",
     "Meter",
-    "Parcel",
+    "Payload",
+    "QuestionRecord",
     "RemoteHoldout",
     "Reply",
-    "Scored",
     "Scorer",
+    "ScoringResult",
     "Status",
-    "Submission",
-    "Told",
     "Verdict",
-    "coarseness",
+    "decode_sample",
+    "describe_sample",
+    "encode_predictions",
+    "encode_sample",
     "export_entries",
+    "format_remaining",
+    "format_reply",
     "is_zero_one",
-    "keep_sample",
+    "iter_decrypted_entries",
     "last_improved",
-    "left",
     "make_key_file",
-    "open_entries",
-    "pack",
-    "put_opening",
     "read_key_file",
-    "read_sample",
     "sample_digest",
-    "sentence",
-    "table_of",
-    "unseen",
+    "sample_from_description",
+    "smallest_distinguishable_gain",
+    "smallest_visible_gain",
+    "write_bundle_opening",
     "write_guard_bundle",
-    "write_sample",
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.holdout._file import SAMPLE
-from ladderboard.holdout._sample import read_sample, write_sample
+from ladderboard.holdout._sample import decode_sample, describe_sample
 from ladderboard.ledger import (
     ChainHead,
     HighWaterMark,
@@ -70,14 +70,14 @@ def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead
         if not view.chain_state().closed:
             raise InvalidState("The guard is not closed; opened risks would spend its holdout.")
         with write_bundle(path) as bundle:
-            head = put_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)
-            for entry, secret in open_entries(book, view):
+            head = write_bundle_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)
+            for entry, secret in iter_decrypted_entries(book, view):
                 bundle.write_entry(entry.form, secret)
             bundle.finish()
     return head
 
 
-def put_opening(
+def write_bundle_opening(
     bundle: BundleWriter,
     book: Book,
     view: ReadView,
@@ -105,17 +105,17 @@ def put_opening(
     )
     for epoch in range(epochs):
         end = f" {epoch}" if epoch else ""
-        table = read_sample(book.read_encrypted(SAMPLE + end))
+        table = decode_sample(book.read_encrypted(SAMPLE + end))
         fixed = {
             "epoch": epoch,
             "salt": book.read_encrypted(_SALT + end),
-            "sample": write_sample(table),
+            "sample": describe_sample(table),
         }
         bundle.write_record("holdout", fixed)
     return ChainHead(at.entries, at.head)
 
 
-def open_entries(book: Book, view: ReadView) -> Iterator[tuple[Entry, SecretSide | None]]:
+def iter_decrypted_entries(book: Book, view: ReadView) -> Iterator[tuple[Entry, SecretSide | None]]:
     """Return every entry with its secret side, opened; the chain is checked on the way."""
     for number, (entry, fields) in enumerate(iter_checked_entries(view.entries(), book.name)):
         packed = view.secret_side(number)

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from ladderboard.errors import InvalidSetting, InvalidState, StaleCopy, storage_error
 from ladderboard.holdout._sample import (
-    check_same,
-    keep_sample,
-    read_sample,
+    check_same_sample,
+    decode_sample,
+    describe_sample,
+    encode_sample,
     sample_digest,
-    write_sample,
 )
 from ladderboard.holdout._scorer import Scorer
 from ladderboard.ledger import (
@@ -88,7 +88,7 @@ def read_key_file(path: Path | str) -> bytes:
     return key
 
 
-def refuse_strange_log(path: Path) -> None:
+def refuse_foreign_wal(path: Path) -> None:
     """Refuse a copy beside which another file's log lies: SQLite would write that log into it.
 
     A copy that was never opened has no log. Where there is one, the file is looked at without it.
@@ -111,7 +111,7 @@ def refuse_strange_log(path: Path) -> None:
 
 
 @contextmanager
-def in_place_of(path: Path, copy: Path) -> Iterator[None]:
+def replace_with_copy(path: Path, copy: Path) -> Iterator[None]:
     """Put a copy in the place of a file, which is kept as ``FILE.replaced-N``.
 
     Files are moved, never opened but by SQLite; whoever still has the old one open is refused its
@@ -119,7 +119,7 @@ def in_place_of(path: Path, copy: Path) -> Iterator[None]:
     """
     if copy == path:
         raise InvalidSetting("The copy is the file itself; leave --from out.")
-    refuse_strange_log(copy)
+    refuse_foreign_wal(copy)
     draft = path.with_name(f"{path.name}.restoring-{secrets.token_hex(4)}")
     with closing(SqliteStorage(copy)) as storage:
         storage.backup(draft)
@@ -169,7 +169,7 @@ class GuardFile:
         The file, and the key file if its secret side is encrypted.
     loss, mechanism
         The owner's own, where the file cannot name them.
-    world
+    environment
         Clock and salts, for tests.
     limits
         How large predictions may be; as for all files if None.
@@ -179,7 +179,7 @@ class GuardFile:
     key_file: Path | None = None
     loss: Loss | None = None
     mechanism: Mechanism | None = None
-    world: LedgerEnvironment | None = None
+    environment: LedgerEnvironment | None = None
     limits: Limits | None = None
 
     @classmethod
@@ -189,8 +189,8 @@ class GuardFile:
         return cls(Path(path).absolute(), key_path, **more)
 
     def elsewhere(self) -> GuardFile:
-        """Return it for another process, whose world is its own."""
-        return replace(self, world=None)
+        """Return it for another process, which has its own clock and salts."""
+        return replace(self, environment=None)
 
     def make(
         self,
@@ -208,10 +208,10 @@ class GuardFile:
             loss=scorer.loss.describe(),
             mechanism=mechanism.describe(),
             rules=rules,
-            holdout=sample_digest(write_sample(table)),
+            holdout=sample_digest(describe_sample(table)),
         )
-        world = LedgerEnvironment() if self.world is None else self.world
-        name = world.salt()[:16].hex()
+        environment = LedgerEnvironment() if self.environment is None else self.environment
+        name = environment.salt()[:16].hex()
         seal = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
         storage, water = SqliteStorage(self.path, create=True), HighWaterMark(self.path)
         try:
@@ -221,10 +221,10 @@ class GuardFile:
                 name=name,
                 mechanism=mechanism,
                 key=key,
-                keep={SAMPLE: keep_sample(table)},
+                keep={SAMPLE: encode_sample(table)},
                 encryption=seal,
                 high_water=water,
-                environment=world,
+                environment=environment,
             )
         except BaseException:  # half a guard is none
             storage.close()
@@ -251,22 +251,22 @@ class GuardFile:
             mechanism=self.mechanism,
             encryption=seal,
             high_water=HighWaterMark(self.path),
-            environment=self.world,
+            environment=self.environment,
             stale=stale,
         )
         if book.max_ladders is None:
             # An older version took any number, and calibrated for one: no more are started.
             book.max_ladders = max(1, len(book.ladders_in_use()))
-        table = read_sample(book.read_encrypted(SAMPLE))
+        table = decode_sample(book.read_encrypted(SAMPLE))
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
             loss = loss.with_inferred_classes(table.labels)
         if loss.describe() != book.opening["loss"]:
             raise InvalidSetting("This was started with another loss.")
         if given is not None:
-            check_same(table, given(labelled=loss.uses_labels))
+            check_same_sample(table, given(labelled=loss.uses_labels))
         scorer = Scorer(table, loss)
-        return book, scorer if self.limits is None else scorer.within(self.limits)
+        return book, scorer if self.limits is None else scorer.with_limits(self.limits)
 
     def _only_book(self, storage: SqliteStorage) -> str:
         books = storage.books()
@@ -282,9 +282,9 @@ class GuardFile:
         What cannot be opened, or is damaged, is not charged either.
         """
         if copy is not None:
-            with in_place_of(self.path, copy):
+            with replace_with_copy(self.path, copy):
                 return self.restore(charge)
-        refuse_strange_log(self.path)
+        refuse_foreign_wal(self.path)
         book, _ = self._open(stale=True)
         self._refuse_damaged()
         adopt_copy(
@@ -292,7 +292,7 @@ class GuardFile:
             book.name,
             charge,
             high_water=HighWaterMark(self.path),
-            environment=self.world,
+            environment=self.environment,
         )
         self._empty_log()
         return self.open()

@@ -11,15 +11,15 @@ from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
 from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
-from ladderboard.holdout._reply import Reply, sentence
+from ladderboard.holdout._reply import Reply, format_reply
 from ladderboard.holdout._sample import (
-    read_sample,
+    decode_sample,
+    describe_sample,
+    make_sample,
     sample_digest,
-    take_sample,
-    write_sample,
 )
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import Meter, Status, Takes, check_name, takes_of
+from ladderboard.holdout._status import Meter, Status, Takes, check_ladder_name, takes_of
 from ladderboard.ledger import (
     Book,
     Commitment,
@@ -83,7 +83,7 @@ class Holdout:
         beta: float = 0.05,
         key_file: Path | str | None = None,
         key: bytes | None = None,
-        world: LedgerEnvironment | None = None,
+        environment: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Make a file that holds the labels and will answer so many questions about them.
 
@@ -124,7 +124,7 @@ class Holdout:
             Encrypts the labels and everything else that is secret. It is made if it is not there.
         key
             Thirty-two bytes for the noise, from the operating system if not given.
-        world
+        environment
             Clock and salts, for tests.
         """
         from ladderboard.bounds import read_beta, read_count  # noqa: PLC0415 - asking needs none
@@ -133,7 +133,7 @@ class Holdout:
         ladders = _settings.integer("ladders", ladders, at_least=1, at_most=questions)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
-        table = take_sample(labels, **parts, labelled=found.uses_labels)
+        table = make_sample(labels, **parts, labelled=found.uses_labels)
         found = found.with_inferred_classes(table.labels)
         scorer = Scorer(table, found)
         grouping = scorer.grouping
@@ -153,7 +153,7 @@ class Holdout:
             "weighted": grouping.weight is not None,
             "zero_one": scorer.zero_one,
         }
-        file = GuardFile.at(path, key_file, loss=found, mechanism=answers, world=world)
+        file = GuardFile.at(path, key_file, loss=found, mechanism=answers, environment=environment)
         return cls(file.make(table, scorer, answers, rules, key), scorer, file)
 
     @classmethod
@@ -169,7 +169,7 @@ class Holdout:
         kind: Any = None,
         loss: Any = None,
         mechanism: Mechanism | None = None,
-        world: LedgerEnvironment | None = None,
+        environment: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Open a file that ``create`` made.
 
@@ -178,8 +178,8 @@ class Holdout:
         """
         given = None
         if labels is not None or ids is not None:
-            given = partial(take_sample, labels, ids=ids, group=group, weight=weight, kind=kind)
-        file = _file(path, key_file, loss, mechanism, world)
+            given = partial(make_sample, labels, ids=ids, group=group, weight=weight, kind=kind)
+        file = _file(path, key_file, loss, mechanism, environment)
         return cls(*file.open(given), file)
 
     @staticmethod
@@ -199,7 +199,7 @@ class Holdout:
         key_file: Path | str | None = None,
         loss: Any = None,
         mechanism: Mechanism | None = None,
-        world: LedgerEnvironment | None = None,
+        environment: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Go on with an old copy that was put back, and open it.
 
@@ -208,7 +208,7 @@ class Holdout:
         ``charge`` is how many questions may have been answered since the copy was made; they are
         taken off the budget, and the chain says so. The rest is as for :meth:`open`.
         """
-        file = _file(path, key_file, loss, mechanism, world)
+        file = _file(path, key_file, loss, mechanism, environment)
         source = None if copy is None else Path(copy).absolute()
         return cls(*file.restore(charge, source), file)
 
@@ -238,7 +238,7 @@ class Holdout:
             are in use, there is ``TooManyLadders``.
         """
         if ladder:
-            check_name(ladder)
+            check_ladder_name(ladder)
         book = self._book
         if training is not None:
             training = _settings.number("training", training, at_least=0, at_most=1)
@@ -255,7 +255,7 @@ class Holdout:
                 ScoredQuestion(
                     submission=submission.digest,
                     risk=scored.risk,
-                    losses=self._scorer.by_group(scored) if wants else None,
+                    losses=self._scorer.group_losses(scored) if wants else None,
                     training=training,
                     broken=scored.broken,
                     ladder=name,
@@ -274,7 +274,7 @@ class Holdout:
             improved=release.improved,
             question=release.question,
             remaining=meter.remaining,
-            reason=sentence(release, meter, again=outcome.repeated),
+            reason=format_reply(release, meter, again=outcome.repeated),
             score=release.score,
             ladder=name,
             again=outcome.repeated,
@@ -288,7 +288,7 @@ class Holdout:
         of the first. How many there may be was declared by ``create``; the certificate counts all
         of them together.
         """
-        check_name(name)
+        check_ladder_name(name)
         return type(self)(self._book, self._scorer, self._file, name)
 
     @property
@@ -300,10 +300,10 @@ class Holdout:
         """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
         self._book.check_ladder(name or self._name)
 
-    def within(self, limits: Limits) -> Holdout:
+    def with_limits(self, limits: Limits) -> Holdout:
         """Return the same guard, for predictions that are no larger than these limits."""
         file = replace(self._file, limits=limits)
-        return type(self)(self._book, self._scorer.within(limits), file, self._name)
+        return type(self)(self._book, self._scorer.with_limits(limits), file, self._name)
 
     @property
     def loss(self) -> Loss:
@@ -357,9 +357,9 @@ class Holdout:
         checked, and the return is 0.
         """
         book = self._book
-        sample = read_sample(book.read_encrypted(SAMPLE))
+        sample = decode_sample(book.read_encrypted(SAMPLE))
         salt = book.read_encrypted("salt of the holdout")
-        committed = Commitment("holdout", sample_digest(write_sample(sample)), salt)
+        committed = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
         if committed.hash.hex() != book.opening["holdout"]:
             raise BrokenLedger("The labels are not those that were committed to.")
         return book.check()
@@ -404,10 +404,10 @@ def _file(
     key_file: Path | str | None,
     loss: Any,
     mechanism: Any,
-    world: LedgerEnvironment | None,
+    environment: LedgerEnvironment | None,
 ) -> GuardFile:
     found = None if loss is None else loss_of(loss)
-    return GuardFile.at(path, key_file, loss=found, mechanism=mechanism, world=world)
+    return GuardFile.at(path, key_file, loss=found, mechanism=mechanism, environment=environment)
 
 
 def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:

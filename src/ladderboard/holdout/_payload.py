@@ -36,17 +36,17 @@ _WIDEST = 64  # characters of text that .npy, which pads, still sends well
 _FEW = 50  # columns whose names fit into the head of a .npy file
 
 
-class Parcel(NamedTuple):
+class Payload(NamedTuple):
     """Bytes, and the media type that tells how to read them."""
 
     data: bytes
     kind: str
 
 
-def pack(predictions: Any, format: str | None = None) -> Parcel:  # noqa: A002 - the word people use
+def encode_predictions(predictions: Any, format: str | None = None) -> Payload:  # noqa: A002 - the word people use
     """Return predictions as they are sent; refuse what cannot be.
 
-    >>> pack([0, 1, 1]).kind, pack(["cat", "dog", None]).kind
+    >>> encode_predictions([0, 1, 1]).kind, encode_predictions(["cat", "dog", None]).kind
     ('application/x-npy', 'application/x-ndjson')
     """
     told = None
@@ -56,13 +56,13 @@ def pack(predictions: Any, format: str | None = None) -> Parcel:  # noqa: A002 -
             plain = _settings.choice("format", plain, _NAMED)
         told = _FORMATS[plain]
     if isinstance(predictions, bytes | bytearray | memoryview):
-        return Parcel(bytes(predictions), told or _FOUND_OUT)
+        return Payload(bytes(predictions), told or _FOUND_OUT)
     if isinstance(predictions, str | os.PathLike):
         data = _read_path(predictions)
-        return Parcel(data, told or _by_name(os.fsdecode(predictions), data))
+        return Payload(data, told or _by_name(os.fsdecode(predictions), data))
     if callable(getattr(predictions, "read", None)):
         data = _read_stream(predictions)
-        return Parcel(data, told or _by_name(getattr(predictions, "name", ""), data))
+        return Payload(data, told or _by_name(getattr(predictions, "name", ""), data))
     try:
         packed = _pack_memory(predictions)
     except InvalidPredictions:
@@ -110,11 +110,11 @@ def _refusal(code: str, message: str, count: int = 1) -> InvalidPredictions:
     return InvalidPredictions(message, problems=(Problem(code, None, count, (), message),))
 
 
-def _pack_memory(source: Any) -> Parcel | None:
+def _pack_memory(source: Any) -> Payload | None:
     if hasattr(source, "write_parquet") and hasattr(source, "get_columns"):  # polars
         out = io.BytesIO()
         source.write_parquet(out)
-        return Parcel(out.getvalue(), _PARQUET)
+        return Payload(out.getvalue(), _PARQUET)
     if isinstance(source, Mapping):
         return _pack_columns([(str(name), _vector(each)) for name, each in source.items()])
     if hasattr(source, "iloc"):  # pandas
@@ -174,13 +174,13 @@ def _arrayed(array: Any) -> Any:
     return array.tolist() if wide or _is_mixed(array) else array
 
 
-def _pack_vector(vector: Any) -> Parcel:
+def _pack_vector(vector: Any) -> Payload:
     if isinstance(vector, np.ndarray):
         return _npy(vector)
     return _lines(["prediction"], [vector])
 
 
-def _pack_pandas(source: Any) -> Parcel:
+def _pack_pandas(source: Any) -> Payload:
     named = source.index.nlevels == 1 and str(source.index.name or "").strip().casefold() == "id"
     columns = [("id", _vector(source.index))] if named else []
     if source.ndim == 1:
@@ -191,7 +191,7 @@ def _pack_pandas(source: Any) -> Parcel:
     return _pack_columns(columns)
 
 
-def _pack_columns(columns: list[tuple[str, Any]]) -> Parcel:
+def _pack_columns(columns: list[tuple[str, Any]]) -> Payload:
     names = [name for name, _ in columns]
     if len(set(names)) < len(names):
         raise _refusal("duplicate_column", "Every column must have a name of its own.")
@@ -209,7 +209,7 @@ def _pack_columns(columns: list[tuple[str, Any]]) -> Parcel:
     )
 
 
-def _pack_rows(rows: list[list[Any]]) -> Parcel:
+def _pack_rows(rows: list[list[Any]]) -> Payload:
     """Pack a matrix that has no names: numbers with NaN for gaps, or text with nothing for them."""
     if len({len(each) for each in rows}) != 1:
         raise _refusal("ragged", "All rows must be of one length.")
@@ -226,18 +226,18 @@ def _pack_rows(rows: list[list[Any]]) -> Parcel:
     return _npy(np.array(["" if each is None else each for each in flat]).reshape(shape))
 
 
-def _npy(array: Any) -> Parcel:
+def _npy(array: Any) -> Payload:
     out = io.BytesIO()
     np.lib.format.write_array(out, np.asarray(array), allow_pickle=False)
-    return Parcel(out.getvalue(), _NPY)
+    return Payload(out.getvalue(), _NPY)
 
 
-def _lines(names: list[str], columns: list[list[Any]]) -> Parcel:
+def _lines(names: list[str], columns: list[list[Any]]) -> Payload:
     keys = [json.dumps(each) for each in names]
     written = [[json.dumps(value, default=_plain) for value in column] for column in columns]
     rows = zip(*written, strict=True)
     lines = ("{" + ",".join(map(":".join, zip(keys, row, strict=True))) + "}" for row in rows)
-    return Parcel("\n".join(lines).encode("ascii"), _LINES)
+    return Payload("\n".join(lines).encode("ascii"), _LINES)
 
 
 def _plain(value: Any) -> Any:

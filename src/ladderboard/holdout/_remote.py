@@ -10,18 +10,18 @@ from urllib.parse import urlencode
 from ladderboard import _settings
 from ladderboard.bounds import Certificate
 from ladderboard.errors import GuardUnreachable, InvalidInput
-from ladderboard.holdout._payload import pack
+from ladderboard.holdout._payload import encode_predictions
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._status import (
     LadderStatus,
     Meter,
+    QuestionRecord,
     Status,
     Takes,
-    Told,
-    check_name,
+    check_ladder_name,
     takes_of,
 )
-from ladderboard.holdout._transport import Line
+from ladderboard.holdout._transport import GuardTransport
 from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
@@ -59,10 +59,10 @@ class RemoteHoldout:
         *,
         token: str | None = None,
         timeout: float = _TIMEOUT,
-        line: Line | None = None,
+        transport: GuardTransport | None = None,
         ladder: str = "",
     ) -> None:
-        self._line = Line(url, token, timeout) if line is None else line
+        self._transport = GuardTransport(url, token, timeout) if transport is None else transport
         self._name = ladder
         self._takes: Takes | None = None
 
@@ -82,12 +82,12 @@ class RemoteHoldout:
         if training is not None:
             training = _settings.number("training", training, at_least=0, at_most=1)
         if ladder:
-            check_name(ladder)
-        data, kind = pack(predictions, format)
+            check_ladder_name(ladder)
+        data, kind = encode_predictions(predictions, format)
         name = ladder or self._name
         query = _query(ladder=name, training=None if training is None else repr(training))
-        said = self._line.post(f"{_ROOT}/questions{query}", data, kind)
-        with _Understood(self._line.url):
+        said = self._transport.post(f"{_ROOT}/questions{query}", data, kind)
+        with _Understood(self._transport.url):
             bound = Certificate.read(said["bound"])
             return Reply(
                 released=_maybe(said["released"]),
@@ -103,8 +103,8 @@ class RemoteHoldout:
 
     def ladder(self, name: str) -> RemoteHoldout:
         """Return another ladder on the same holdout and budget; its first question starts it."""
-        check_name(name)
-        other = type(self)(line=self._line, ladder=name)
+        check_ladder_name(name)
+        other = type(self)(transport=self._transport, ladder=name)
         other._takes = self._takes  # noqa: SLF001 - of its own kind
         return other
 
@@ -112,21 +112,21 @@ class RemoteHoldout:
     def ladders(self) -> int:
         """How many ladders there may be."""
         said = self._meter()
-        with _Understood(self._line.url):
+        with _Understood(self._transport.url):
             return int(said["ladders"])
 
     def check_ladder(self, name: str = "") -> None:
         """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
         if name:
-            check_name(name)
-        self._line.get(f"{_ROOT}/ladder{_query(ladder=name or self._name)}")
+            check_ladder_name(name)
+        self._transport.get(f"{_ROOT}/ladder{_query(ladder=name or self._name)}")
 
     @property
     def takes(self) -> Takes:
         """What it is asked with, predictions or scores; it never changes, and is asked for once."""
         if self._takes is None:
             opening = self.status().opening
-            with _Understood(self._line.url):
+            with _Understood(self._transport.url):
                 self._takes = takes_of(opening)
         return self._takes
 
@@ -134,35 +134,35 @@ class RemoteHoldout:
     def remaining(self) -> int:
         """How many questions are left, over all ladders."""
         said = self._meter()
-        with _Understood(self._line.url):
+        with _Understood(self._transport.url):
             return int(said["remaining"])
 
     @property
     def released(self) -> float | None:
         """The estimate that stands on this ladder; 1 before the first question."""
         said = self._meter()
-        with _Understood(self._line.url):
+        with _Understood(self._transport.url):
             return _maybe(said["released"])
 
     @property
     def certificate(self) -> Certificate:
         """What can be promised now about the best model asked on this ladder."""
         said = self._meter()
-        with _Understood(self._line.url):
+        with _Understood(self._transport.url):
             return Certificate.read(said["bound"])
 
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry; keep it, and nobody can rewrite what came before."""
         said = self._meter()
-        with _Understood(self._line.url):
+        with _Understood(self._transport.url):
             return _hash(said["head"])
 
-    def brief(self) -> Brief:
+    def summary(self) -> GuardSummary:
         """Return the little that changes with every question, without the history."""
         said = self._meter()
-        with _Understood(self._line.url):
-            return Brief.read(said)
+        with _Understood(self._transport.url):
+            return GuardSummary.read(said)
 
     @property
     def meter(self) -> Meter:
@@ -171,16 +171,16 @@ class RemoteHoldout:
 
     def status(self) -> RemoteStatus:
         """Return everything that is public, with the history."""
-        said = self._line.get(_ROOT)
-        with _Understood(self._line.url):
+        said = self._transport.get(_ROOT)
+        with _Understood(self._transport.url):
             return RemoteStatus.read(said)
 
     def _meter(self) -> dict[str, Any]:
-        return self._line.get(f"{_ROOT}/meter{_query(ladder=self._name)}")
+        return self._transport.get(f"{_ROOT}/meter{_query(ladder=self._name)}")
 
     def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        self._line.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -195,15 +195,21 @@ class RemoteHoldout:
 
     def __repr__(self) -> str:
         named = f", ladder={self._name!r}" if self._name else ""
-        return f"RemoteHoldout({self._line.url!r}{named})"
+        return f"RemoteHoldout({self._transport.url!r}{named})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        line = self._line
-        return _reconnect, (type(self), line.url, line.given, line.timeout, self._name)
+        transport = self._transport
+        return _reconnect, (
+            type(self),
+            transport.url,
+            transport.given,
+            transport.timeout,
+            self._name,
+        )
 
 
 @dataclass(frozen=True)
-class Brief:
+class GuardSummary:
     """Where a guard stands: the budget over all ladders, and the value of one of them."""
 
     ladder: str
@@ -216,7 +222,7 @@ class Brief:
     closed: bool
 
     @classmethod
-    def read(cls, said: dict[str, Any]) -> Brief:
+    def read(cls, said: dict[str, Any]) -> GuardSummary:
         """Return what a guard said in short."""
         return cls(
             ladder=str(said["ladder"]),
@@ -260,7 +266,7 @@ class RemoteStatus(Status):
             opening=opening,
             meter=Meter(_mechanism(opening["mechanism"]), dict(opening["rules"]), at),
             ladders=tuple(LadderStatus(**each) for each in said["ladders"]),
-            history=tuple(Told(**each) for each in said["history"]),
+            history=tuple(QuestionRecord(**each) for each in said["history"]),
             commitment=_hash(said["commitment"]),
             head=_hash(said["head"]),
             bound=Certificate.read(said["bound"]),

@@ -10,7 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ladderboard.holdout._status import unseen
+from ladderboard.holdout._status import smallest_visible_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._status import Meter
     from ladderboard.mechanisms import Release
 
-UNDECLARED = (
+UNDECLARED_CLASSES = (
     "A prediction that is not a class is accepted, and surely wrong. An attacker who uses that "
     "keeps about 1.5 times as much as one who knows half of the labels (the abstaining attack)."
 )
@@ -113,7 +113,7 @@ class Reply:
         self.__dict__.update(state)
 
 
-class Shown(Protocol):
+class ValueFormat(Protocol):
     """How values and gains are written."""
 
     def text(self, loss: float | None) -> str:
@@ -123,7 +123,7 @@ class Shown(Protocol):
         """Write a gain in loss over the best so far; None where there is none to speak of."""
 
 
-class Losses:
+class LossFormat:
     """Writes losses as they are."""
 
     def text(self, loss: float | None) -> str:
@@ -135,51 +135,54 @@ class Losses:
         return None if gain is None else f"{gain:.2g}"
 
 
-def sentence(
+def format_reply(
     release: Release,
     meter: Meter,
     *,
     again: bool,
     remaining: int | None = None,
-    shown: Shown | None = None,
+    value_format: ValueFormat | None = None,
 ) -> str:
     """Return a reply's one sentence; in the past tense if it repeats an earlier answer.
 
     ``remaining`` is how many questions are left where there is a tighter limit than the meter's;
-    ``shown`` writes values and gains in the unit that people are shown, losses if it is None.
+    ``value_format`` formats values and gains in the unit shown to people, losses if it is None.
     """
-    shown = Losses() if shown is None else shown
+    value_format = LossFormat() if value_format is None else value_format
     if again:
+        before = _describe_release(release, value_format, ("became", "stayed", "was"))
         said = [
             f"The same predictions were asked before, as question {release.question}",
-            f"then {_lower('; '.join(_told(release, shown, ('became', 'stayed', 'was'))))}",
+            f"then {_lower('; '.join(before))}",
             "no question is spent now",
         ]
     else:
-        said = _told(release, shown, ("is now", "stays", "is"))
-        gain = shown.gain_text(unseen(meter.mechanism), release.value)
+        said = _describe_release(release, value_format, ("is now", "stays", "is"))
+        gain = value_format.gain_text(smallest_visible_gain(meter.mechanism), release.value)
         if not release.improved and gain is not None:
             said.append(f"gains below about {gain} may go unseen")
     rest = meter.remaining if remaining is None else remaining
-    return f"{'; '.join([*said, left(rest)])}."
+    return f"{'; '.join([*said, format_remaining(rest)])}."
 
 
-def _told(release: Release, shown: Shown, verbs: tuple[str, str, str]) -> list[str]:
+def _describe_release(
+    release: Release, value_format: ValueFormat, verbs: tuple[str, str, str]
+) -> list[str]:
     moved, stayed, be = verbs
     if release.value is None:
         if release.improved:
             return ["The best improved", "its value is told at the close"]
         return [f"The best {stayed} what it was"]
-    best = f"The best {moved if release.improved else stayed} {shown.text(release.value)}"
+    best = f"The best {moved if release.improved else stayed} {value_format.text(release.value)}"
     if release.score is None or release.score == release.value:
         return [best]
-    return [f"This model {be} said to be at {shown.text(release.score)}", _lower(best)]
+    return [f"This model {be} said to be at {value_format.text(release.score)}", _lower(best)]
 
 
 def _lower(said: str) -> str:
     return f"{said[0].lower()}{said[1:]}"
 
 
-def left(remaining: int) -> str:
+def format_remaining(remaining: int) -> str:
     """Return how many questions are left, in words."""
     return f"{remaining or 'no'} question{'' if remaining == 1 else 's'} left"

@@ -20,7 +20,7 @@ _LISTED = 10
 _LABEL, _ROOM = 8, 4096  # bytes: any number, and which word it is; the words themselves
 
 
-def take_sample(
+def make_sample(
     labels: Any,
     *,
     ids: Any = None,
@@ -73,7 +73,7 @@ def _is_table(labels: Any) -> bool:
     return isinstance(labels, dict) or hasattr(labels, "columns")
 
 
-def write_sample(table: HoldoutTable) -> dict[str, Any]:
+def describe_sample(table: HoldoutTable) -> dict[str, Any]:
     """Return everything that decides risks, with a canonical form."""
     split = {"split": table.split, "group": table.group}
     return {
@@ -90,8 +90,8 @@ def sample_digest(written: Mapping[str, Any]) -> bytes:
     return digest("sample", written)
 
 
-def read_sample(form: bytes) -> HoldoutTable:
-    """Return the table that ``keep_sample`` wrote."""
+def decode_sample(form: bytes) -> HoldoutTable:
+    """Return the table that ``encode_sample`` wrote."""
     try:
         written = decode(form)
         return _table(written, _read_labels(decode(unpad(written["labels"]))))
@@ -99,8 +99,8 @@ def read_sample(form: bytes) -> HoldoutTable:
         raise InvalidState("The labels that were kept cannot be read; they were damaged.") from None
 
 
-def table_of(written: Mapping[str, Any]) -> HoldoutTable:
-    """Return the table that ``write_sample`` described."""
+def sample_from_description(written: Mapping[str, Any]) -> HoldoutTable:
+    """Return the table that ``describe_sample`` described."""
     return _table(written, read_array(written["labels"]))
 
 
@@ -117,7 +117,7 @@ def _table(written: Mapping[str, Any], labels: NDArray[Any]) -> HoldoutTable:
     return HoldoutTable(kind=written["kind"], labels=labels, **read)
 
 
-def keep_sample(table: HoldoutTable) -> bytes:
+def encode_sample(table: HoldoutTable) -> bytes:
     """Return what is kept. Its size does not tell how often which label comes, nor how large.
 
     Text is kept as the words there are and which of them each label is, and padded.
@@ -128,7 +128,7 @@ def keep_sample(table: HoldoutTable) -> bytes:
         which = which.reshape(table.labels.shape)
         labels = {"values": write_array(words), "which": write_array(which)}
     padded = pad(encode(labels), _LABEL * table.labels.size + _ROOM)
-    return encode({**write_sample(table), "labels": padded})
+    return encode({**describe_sample(table), "labels": padded})
 
 
 def _read_labels(kept: Mapping[str, Any]) -> NDArray[Any]:
@@ -143,7 +143,7 @@ def _ids(ids: Any) -> NDArray[Any]:
     return np.array(listed, dtype=object)
 
 
-def check_same(kept: HoldoutTable, given: HoldoutTable) -> None:
+def check_same_sample(kept: HoldoutTable, given: HoldoutTable) -> None:
     """Refuse another holdout: differing ids are named, of the rest it is only said that it differs.
 
     The order of rows does not matter where there are ids.

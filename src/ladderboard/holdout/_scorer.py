@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Grouping
 
-ALIGNED = "aligned"
+ALIGNED_FORMAT = "aligned"
 """The format of predictions that were read before: what ``Submission.pack`` returns."""
 
 _DEFAULT = Limits()
@@ -29,42 +29,42 @@ _HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
 @dataclass(frozen=True, repr=False)
-class Submission:
+class AlignedPredictions:
     """Predictions in the holdout's order, and the digest of them."""
 
     digest: bytes
-    aligned: NDArray[Any]
+    values: NDArray[Any]
 
     @classmethod
-    def of(cls, aligned: NDArray[Any], *, training: float | None = None) -> Submission:
+    def of(cls, values: NDArray[Any], *, training: float | None = None) -> AlignedPredictions:
         """Return the submission of predictions that were read, whoever read them."""
-        written = {"predictions": write_array(aligned), "training": training}
-        return cls(digest("predictions", written), aligned)
+        written = {"predictions": write_array(values), "training": training}
+        return cls(digest("predictions", written), values)
 
     def pack(self) -> bytes:
         """Return the aligned predictions as bytes that can be read back without parsing a file."""
-        kind = self.aligned.dtype.kind
-        return encode({"kind": kind, "predictions": write_array(self.aligned)})
+        kind = self.values.dtype.kind
+        return encode({"kind": kind, "predictions": write_array(self.values)})
 
     @classmethod
-    def unpack(cls, packed: bytes, *, training: float | None = None) -> Submission:
+    def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:
         """Return what ``pack`` wrote.
 
-        >>> Submission.unpack(Submission.of(np.array([1.0, 0.0])).pack()).aligned
+        >>> AlignedPredictions.unpack(AlignedPredictions.of(np.array([1.0, 0.0])).pack()).values
         array([1., 0.])
         """
         try:
             written = decode(packed)
-            aligned = read_array(written["predictions"])
+            values = read_array(written["predictions"])
             if written["kind"] in _HELD:
-                aligned = aligned.astype(_HELD[written["kind"]])
-            return cls.of(aligned, training=training)
+                values = values.astype(_HELD[written["kind"]])
+            return cls.of(values, training=training)
         except (KeyError, TypeError, ValueError):
             raise InvalidState("Predictions that were kept are damaged.") from None
 
 
 @dataclass(frozen=True, repr=False)
-class Scored:
+class ScoringResult:
     """What is known of a submission. Secret.
 
     ``losses`` holds the loss of each example, ``broken`` says that the loss broke down and that
@@ -123,7 +123,7 @@ class Scorer:
         """Whether every risk is a multiple of 1/n."""
         return is_zero_one(self.loss, self.grouping)
 
-    def within(self, limits: Limits) -> Scorer:
+    def with_limits(self, limits: Limits) -> Scorer:
         """Return the same scorer with other limits."""
         other = copy(self)
         other._limits = limits  # noqa: SLF001 - our own kind
@@ -135,14 +135,14 @@ class Scorer:
         *,
         training: float | None = None,
         format: str | None = None,  # noqa: A002 - the word people use
-    ) -> Submission:
+    ) -> AlignedPredictions:
         """Read predictions. It looks at no label, so nothing that it does can depend on one."""
         read = read_predictions(
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
-        return Submission.of(read, training=training)
+        return AlignedPredictions.of(read, training=training)
 
-    def score(self, submission: Submission) -> Scored:
+    def score(self, submission: AlignedPredictions) -> ScoringResult:
         """Score predictions: only those of questions that will be asked, for it takes its time.
 
         A loss of the owner's own that breaks down may do so because of a label. So that nobody
@@ -150,11 +150,11 @@ class Scorer:
         """
         try:
             with np.errstate(all="ignore"):
-                each = self.loss.score(self._labels, self._scored(submission.aligned))
-            return Scored(self.grouping.risk(each, binary=self._binary), each, broken=False)
+                each = self.loss.score(self._labels, self._scored(submission.values))
+            return ScoringResult(self.grouping.risk(each, binary=self._binary), each, broken=False)
         except (Exception, SystemExit):
             if self._own:
-                return Scored(1.0, np.ones(self.grouping.examples), broken=True)
+                return ScoringResult(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # as where memory is short: nothing was asked, and nothing is spent
 
     def constant_risk(self) -> float | None:
@@ -168,6 +168,6 @@ class Scorer:
     def _scored(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 
-    def by_group(self, scored: Scored) -> NDArray[np.float64]:
+    def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
         """Return the losses that a mechanism may look at: one for each group."""
         return self.grouping.losses(scored.losses)

@@ -32,13 +32,13 @@ class Meter:
         ``ladders``, where their number was declared; guards made before there were these two lack
         them. And ``declared``, the budget at first, where it is another by now, and ``corrected``
         where labels were corrected.
-    at
+    chain_state
         Where the book stands.
     """
 
     mechanism: Mechanism
     rules: dict[str, Any]
-    at: ChainState
+    chain_state: ChainState
 
     @property
     def budget(self) -> int:
@@ -48,12 +48,12 @@ class Meter:
     @property
     def used(self) -> int:
         """How many were used: asked, or charged for answers that were lost."""
-        return self.at.asked + self.at.charged
+        return self.chain_state.asked + self.chain_state.charged
 
     @property
     def remaining(self) -> int:
         """How many questions are left; none after the end."""
-        return 0 if self.at.closed else max(self.budget - self.used, 0)
+        return 0 if self.chain_state.closed else max(self.budget - self.used, 0)
 
     def certificate(self, released: float | None) -> Certificate:
         """Return what can be promised about the best model so far, from what is public.
@@ -81,19 +81,20 @@ class Meter:
             certificate,
         )
 
-        at, declared = self.at, self.rules.get("ladders")
+        chain_state, declared = self.chain_state, self.rules.get("ladders")
         if self.rules["weighted"] or released is None or released >= 1:
             released = None
         found = certificate(
             self.rules["worth"],
             self.rules.get("declared", self.budget),
-            at.changes + at.charged,  # each answer that was lost may have been a change
+            # Each lost answer may have been a change, on a ladder of its own.
+            chain_state.changes + chain_state.charged,
             self.mechanism,
             self.rules["beta"],
             released,
             asked=max(self.used, 1),
             ladders=declared,
-            opened=(declared or at.ladders) + at.charged,  # and on a ladder of its own
+            opened=(declared or chain_state.ladders) + chain_state.charged,
             amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
@@ -102,7 +103,7 @@ class Meter:
         return found
 
 
-def unseen(mechanism: Mechanism) -> float | None:
+def smallest_visible_gain(mechanism: Mechanism) -> float | None:
     """Return the gain over the shown best that is seen 19 times out of 20; None if any may be.
 
     A Ladder sees a gain of more than its step. A Shaky Ladder must besides get over its noise, and
@@ -119,10 +120,10 @@ def unseen(mechanism: Mechanism) -> float | None:
     return None
 
 
-def coarseness(mechanism: Mechanism) -> float:
+def smallest_distinguishable_gain(mechanism: Mechanism) -> float:
     """Return the gain below which models may look the same: of step, grid and noise; 0 for none."""
     step, grid = (getattr(mechanism, each, None) or 0.0 for each in ("step", "grid"))
-    return float(max(step, grid, unseen(mechanism) or 0.0))
+    return float(max(step, grid, smallest_visible_gain(mechanism) or 0.0))
 
 
 Takes = Literal["predictions", "scores"]
@@ -133,7 +134,7 @@ def takes_of(opening: dict[str, Any]) -> Takes:
     return "scores" if opening["loss"]["loss"] == Shortfall.name else "predictions"
 
 
-class Told(NamedTuple):
+class QuestionRecord(NamedTuple):
     """One question of the history: its ladder's name, its number, and what was said when."""
 
     ladder: str
@@ -159,17 +160,17 @@ class Status:
     opening: dict[str, Any]
     meter: Meter
     ladders: tuple[LadderStatus, ...]
-    history: tuple[Told, ...]
+    history: tuple[QuestionRecord, ...]
     commitment: str
     head: str
 
     @classmethod
     def of(cls, book: Book) -> Status:
         """Read the chain of a book, and check it on the way."""
-        at, values, entries = book.snapshot()
+        chain_state, values, entries = book.snapshot()
         names = list(values)
         told = [
-            Told(
+            QuestionRecord(
                 names[fields["ladder"]],
                 *(fields[each] for each in ("question", "value", "improved", "time")),
             )
@@ -184,8 +185,8 @@ class Status:
             for name, value in values.items()
         ]
         opening = book.opening
-        meter = Meter(book.mechanism, opening["rules"], at)
-        told_by = opening["commitment"], at.head.hex()
+        meter = Meter(book.mechanism, opening["rules"], chain_state)
+        told_by = opening["commitment"], chain_state.head.hex()
         return cls(opening, meter, tuple(ladders), tuple(told), *told_by)
 
     @property
@@ -201,16 +202,16 @@ class Status:
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
-        opening, at = self.opening, self.meter.at
+        opening, chain_state = self.opening, self.meter.chain_state
         return {
             "n": opening["n"],
             "loss": opening["loss"],
             "mechanism": opening["mechanism"],
             **opening["rules"],
-            "asked": at.asked,
-            "charged": at.charged,
+            "asked": chain_state.asked,
+            "charged": chain_state.charged,
             "remaining": self.meter.remaining,
-            "closed": at.closed,
+            "closed": chain_state.closed,
             "released": self.released,
             "bound": self.certificate.describe(),
             "declared_ladders": opening["rules"].get("ladders"),
@@ -221,7 +222,7 @@ class Status:
         }
 
 
-def check_name(name: Any) -> None:
+def check_ladder_name(name: Any) -> None:
     """Refuse what is no name for a ladder."""
     if (
         not isinstance(name, str)

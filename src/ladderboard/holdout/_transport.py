@@ -57,7 +57,7 @@ class _Address(NamedTuple):
     port: int | None = None
 
 
-class Line:
+class GuardTransport:
     """Keeps connections open, one for each thread that needs it at a time, and asks again once.
 
     A connection that breaks before an answer came is tried anew: the same predictions never cost

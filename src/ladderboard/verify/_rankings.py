@@ -14,7 +14,7 @@ from ladderboard.ledger import Commitment, digest, parse_strict_json
 from ladderboard.verify._strict import has_exact_keys, is_release_value, same_encoding
 
 if TYPE_CHECKING:
-    from ladderboard.holdout import Submission
+    from ladderboard.holdout import AlignedPredictions
     from ladderboard.losses import Loss
     from ladderboard.verify._history import HistoryChecker
     from ladderboard.verify._risks import RiskChecker, SubmittedFile
@@ -194,7 +194,7 @@ class FinalsChecker:
         self._selected_by_team: Counter[str] = Counter()
 
     def score_selected(
-        self, team: str, file: SubmittedFile, submission: Submission, risks: RiskChecker
+        self, team: str, file: SubmittedFile, submission: AlignedPredictions, risks: RiskChecker
     ) -> None:
         """Score a file that a team selected for the finals."""
         scorer = risks.find_scorer(len(risks.tables) - 1, "private")

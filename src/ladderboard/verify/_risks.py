@@ -10,7 +10,13 @@ import numpy as np
 
 from ladderboard.errors import BrokenLedger, InvalidInput, InvalidState
 from ladderboard.files import Limits
-from ladderboard.holdout import ALIGNED, Scorer, Submission, sample_digest, table_of
+from ladderboard.holdout import (
+    ALIGNED_FORMAT,
+    AlignedPredictions,
+    Scorer,
+    sample_digest,
+    sample_from_description,
+)
 from ladderboard.ledger import Commitment, broken_entry, encode
 from ladderboard.verify._strict import has_exact_keys, same_encoding
 
@@ -60,7 +66,7 @@ class RiskChecker:
         commitment = Commitment("holdout", sample_digest(sample), holdout["salt"])
         self._commitments.append(commitment.hash.hex())
         try:
-            self.tables.append(table_of(sample))
+            self.tables.append(sample_from_description(sample))
         except (LookupError, TypeError, ValueError):
             raise BrokenLedger("Labels in the bundle cannot be read.") from None
 
@@ -124,19 +130,19 @@ def rescore_file(
     file: SubmittedFile,
     *,
     max_file: tuple[int, int],
-) -> tuple[Submission, NDArray[Any] | None]:
+) -> tuple[AlignedPredictions, NDArray[Any] | None]:
     """Score a file again; return the parsed submission and the loss of every example."""
     size, rows = (min(limit, _MAX_FILE) for limit in max_file)
-    scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_MAX_COLUMNS))
+    scorer = scorer.with_limits(Limits(bytes=size, rows=rows, columns=_MAX_COLUMNS))
     try:
-        if file.format == ALIGNED:
+        if file.format == ALIGNED_FORMAT:
             body = file.body if isinstance(file.body, bytes) else file.body.read_bytes()
-            submission = Submission.unpack(body, training=opened.training)
+            submission = AlignedPredictions.unpack(body, training=opened.training)
         else:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
     except (InvalidInput, InvalidState) as error:  # but not MissingDependency
         raise broken_entry(number, f"its file cannot be read ({error})") from None
-    if submission.aligned.shape[:1] != (scorer.roster.n,):
+    if submission.values.shape[:1] != (scorer.roster.n,):
         raise broken_entry(number, "its predictions are not for the rows of the holdout")
     if submission.digest != opened.submission:
         raise broken_entry(number, "its file is not what was submitted")
@@ -146,7 +152,7 @@ def rescore_file(
         raise broken_entry(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
         raise broken_entry(number, "its risk is not that of its file on the labels")
-    return submission, scorer.by_group(scored)
+    return submission, scorer.group_losses(scored)
 
 
 def sha256_digest(body: bytes | Path) -> bytes:

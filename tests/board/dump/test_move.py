@@ -351,7 +351,7 @@ def test_a_failure_on_the_way_leaves_nothing(target, moved_dump, tmp_path, monke
     def fail(*_):
         raise KeyboardInterrupt
 
-    for step in ("import_book", "restore_rows", "restore_bodies", "check_book", "read_sample"):
+    for step in ("import_book", "restore_rows", "restore_bodies", "check_book", "decode_sample"):
         with monkeypatch.context() as patch:
             patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):

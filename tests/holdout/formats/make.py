@@ -26,7 +26,7 @@ def model(wrong):
 def make(folder):
     """Make the file, and beside it what must come out of it."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count()
-    world = LedgerEnvironment(
+    environment = LedgerEnvironment(
         clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big")
     )
     path = folder / "1.db"
@@ -39,13 +39,13 @@ def make(folder):
         ladders=2,
         mechanism=lb.ShakyLadder(step=0.05, compare_noise=0.01, release_noise=0.01, grid=0.01),
         key=bytes(range(32)),
-        world=world,
+        environment=environment,
     )
     for wrong in (20, 19, 10):
         guard.ask(model(wrong))
     guard.ladder("second").ask(model(4))
     guard.close()
-    lb.Holdout.restore(path, charge=2, world=world).close()
+    lb.Holdout.restore(path, charge=2, environment=environment).close()
     guard = lb.Holdout.open(path)
     told = guard.status().describe()
     guard.close()

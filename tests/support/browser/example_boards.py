@@ -14,7 +14,7 @@ import numpy as np
 
 from ladderboard.board import IncomingSubmission, read_folder, read_rules
 from ladderboard.files import read_holdout, read_predictions
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from support.board_stubs import FolderContent
 
 ROOT = Path(__file__).parents[3]
@@ -77,7 +77,9 @@ class ExampleBoard:
         """Submit predictions to the board directly, at the clock's time."""
         scorer, rules = self.board.scorer_of(self.board.cached_row()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
-        sent = IncomingSubmission(Submission.of(read), self.live_server.clock.now, message=message)
+        sent = IncomingSubmission(
+            AlignedPredictions.of(read), self.live_server.clock.now, message=message
+        )
         return self.board.submit(
             self.live_server.boards.caller_by_token(team.token, self.slug), sent
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from ladderboard.board import Boards, DatabaseStore, read_rules
 from ladderboard.files import read_holdout, read_predictions
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SqliteStorage
 from ladderboard.server import BoardProtocol, Settings, make_app
 from support.board_stubs import FolderContent, ManualClock
@@ -39,7 +39,7 @@ class InlineParsers:
     async def read(self, key, spec, received, *, training=None):
         body = received.content
         return await asyncio.to_thread(
-            lambda: Submission.of(
+            lambda: AlignedPredictions.of(
                 read_predictions(
                     body, spec.roster, spec.loss, format=received.format, limits=spec.limits
                 )

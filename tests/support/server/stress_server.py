@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ladderboard.board import Caller, FolderStore, Role, open_boards
-from ladderboard.holdout import Submission
+from ladderboard.holdout import AlignedPredictions
 
 ORGANISER = Caller(Role.ORGANISER)
 RELEASE = ("value", "score", "improved", "question")
@@ -293,7 +293,7 @@ def _check_replies(replies, slug, by_id, files, read):
         content = reply.content
         stored = by_id[content["id"]]
         assert content["again"] == (reply.status == 200)
-        assert Submission.unpack(files[content["id"]]).digest == read(reply.body).digest
+        assert AlignedPredictions.unpack(files[content["id"]]).digest == read(reply.body).digest
         release = [content["loss"], content["score_loss"], *(content[name] for name in RELEASE[2:])]
         assert release == [
             stored["value"], stored["score"], bool(stored["improved"]), stored["question"]

@@ -8,7 +8,7 @@ import numpy as np
 
 import ladderboard as lb
 from ladderboard.files import HoldoutTable
-from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
+from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
 from ladderboard.ledger import (
     Book,
     LedgerEnvironment,
@@ -89,11 +89,11 @@ def play_book(
             "worth": float(ROWS),
             "weighted": False,
         },
-        holdout=sample_digest(write_sample(table)),
+        holdout=sample_digest(describe_sample(table)),
     )
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
     world = fixed_world()
-    keep = {"sample": keep_sample(table)}
+    keep = {"sample": encode_sample(table)}
     book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, environment=world)
     for number in range(questions):
         if restored and number == questions // 2:
@@ -138,10 +138,10 @@ def bundle_book(book, path, *, labels=True):
         )
         for epoch in range(sum("holdout" in fields for fields in entries) if labels else 0):
             suffix = f" {epoch}" if epoch else ""
-            table = read_sample(book.read_encrypted(f"sample{suffix}"))
+            table = decode_sample(book.read_encrypted(f"sample{suffix}"))
             salt = book.read_encrypted(f"salt of the holdout{suffix}")
             out.write_record(
-                "holdout", {"epoch": epoch, "salt": salt, "sample": write_sample(table)}
+                "holdout", {"epoch": epoch, "salt": salt, "sample": describe_sample(table)}
             )
         for number, form in enumerate(view.entries()):
             packed = view.secret_side(number)

@@ -19,7 +19,7 @@ from ladderboard.adapters.mcp._tools import (
     standing_result,
 )
 from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.holdout import unseen
+from ladderboard.holdout import smallest_visible_gain
 from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _unseen_gain(board: BoardInfo) -> float | None:
     if board.raw["display"]["as"] not in {"loss", "complement"}:
         return None
     try:
-        return unseen(mechanism(board.mechanism))
+        return smallest_visible_gain(mechanism(board.mechanism))
     except InvalidInput:  # one that only the server has
         return None
 

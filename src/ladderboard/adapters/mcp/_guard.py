@@ -19,7 +19,7 @@ from ladderboard.adapters.mcp._tools import (
     standing_result,
     summarize_bound,
 )
-from ladderboard.holdout import unseen
+from ladderboard.holdout import smallest_visible_gain
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
@@ -74,7 +74,7 @@ class GuardToolset(Toolset):
 
     def standing(self, _: dict[str, Any]) -> ToolResult:
         """Say where things stand on the ladder."""
-        status, brief = self._guard.status(), self._guard.brief()
+        status, brief = self._guard.status(), self._guard.summary()
         asked = sum(ladder.questions for ladder in status.ladders if ladder.name == brief.ladder)
         opening, rows = status.opening, status.opening["rules"]["rows"]
         return standing_result(
@@ -92,7 +92,7 @@ class GuardToolset(Toolset):
             released=brief.released,
             asked=asked,
             bound=summarize_bound(brief.bound),
-            unseen=unseen(status.meter.mechanism),
+            unseen=smallest_visible_gain(status.meter.mechanism),
             rows=rows,
             kind=opening["rules"]["kind"],
             loss=opening["loss"],
@@ -101,7 +101,7 @@ class GuardToolset(Toolset):
 
     def budget(self, _: dict[str, Any]) -> ToolResult:
         """Say how many questions are left."""
-        brief = self._guard.brief()
+        brief = self._guard.summary()
         used = brief.asked + brief.charged
         reason = f"{used:,} of {brief.questions:,} questions used; {brief.remaining:,} left."
         if brief.closed:

@@ -29,7 +29,7 @@ from ladderboard.errors import (
     LadderboardError,
     StorageFailed,
 )
-from ladderboard.holdout import read_sample, sample_digest, write_sample
+from ladderboard.holdout import decode_sample, describe_sample, sample_digest
 from ladderboard.ledger import (
     EMPTY_CHAIN,
     Commitment,
@@ -247,9 +247,9 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) ->
         holdout = Entry(form).read().get("holdout")
         if holdout is not None:
             end = f" {epoch}" if epoch else ""
-            sample = read_sample(_read_kept(view, seal, f"sample{end}"))
+            sample = decode_sample(_read_kept(view, seal, f"sample{end}"))
             salt = _read_kept(view, seal, f"salt of the holdout{end}")
-            commitment = Commitment("holdout", sample_digest(write_sample(sample)), salt)
+            commitment = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
             if commitment.hash.hex() != holdout:
                 raise BrokenLedger("The labels do not match their commitment.")
             epoch += 1

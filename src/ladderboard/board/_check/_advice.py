@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_confidence, format_count, format_time, round_up
 from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
 from ladderboard.errors import InvalidSetting, Problem
-from ladderboard.holdout import UNDECLARED, coarseness, unseen
+from ladderboard.holdout import (
+    UNDECLARED_CLASSES,
+    smallest_distinguishable_gain,
+    smallest_visible_gain,
+)
 from ladderboard.mechanisms import CalibratedSettings, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
@@ -30,9 +34,9 @@ class BoardPromise:
 
     ``n`` counts independent rows or groups, ``worth`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
-    so many changes are impossible. ``unseen`` is the gain below which a better model may not be
-    reported; None if every gain is. ``baseline`` is the risk of the board's best constant
-    prediction or file; it is known to the organiser only.
+    so many changes are impossible. ``smallest_visible_gain`` is the gain below which a
+    better model may not be reported; None if every gain is. ``baseline`` is the risk of the
+    board's best constant prediction or file; it is known to the organiser only.
     """
 
     n: int
@@ -43,7 +47,7 @@ class BoardPromise:
     changes: int | None
     likely: Certificate
     worst: Certificate
-    unseen: float | None
+    smallest_visible_gain: float | None
     display: DisplayRules
     baseline: float | None
 
@@ -76,7 +80,7 @@ class BoardPromise:
             ends += (
                 f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
             )
-        gain = self.display.gain_text(self.unseen, self.baseline)
+        gain = self.display.gain_text(self.smallest_visible_gain, self.baseline)
         gain_line = f"A gain below about {gain} in {self.display.name} may go unseen."
         measured = self._format_measured
         return [
@@ -124,7 +128,7 @@ class BoardPromise:
             "changes": self.changes,
             "likely": self.likely.describe(),
             "worst": self.worst.describe(),
-            "unseen": self.unseen,
+            "unseen": self.smallest_visible_gain,
             "hollow": self.hollow,
         }
 
@@ -147,7 +151,7 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
         changes=changes,
         likely=likely,
         worst=worst,
-        unseen=unseen(mechanism),
+        smallest_visible_gain=smallest_visible_gain(mechanism),
         display=rules.display,
         baseline=baseline,
     )
@@ -200,7 +204,7 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
             "Leave mechanism out."
         )
         yield Problem("mechanism", "mechanism", 1, (), message)
-    gap, coarse = promise.baseline, coarseness(mechanism)
+    gap, coarse = promise.baseline, smallest_distinguishable_gain(mechanism)
     if not folder.zero_one and gap is not None and 0 < gap <= coarse:
         text = folder.rules.display.text
         message = (
@@ -321,7 +325,7 @@ def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:
     if loss.accepts_any:
         declare = "Declare them, as in loss: {name: accuracy, classes: [cat, dog]}. "
         yield (
-            f"No classes are declared. {UNDECLARED} "
+            f"No classes are declared. {UNDECLARED_CLASSES} "
             + (declare if loss.name == "zero_one" else "")
             + "Where they are unknown by design, that is what it costs."
         )

@@ -16,7 +16,7 @@ from ladderboard.board._check._advice import compute_promise, find_mechanism_pro
 from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._folder import BoardFolder, read_folder
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
-from ladderboard.files import wanted
+from ladderboard.files import expected_columns
 from ladderboard.holdout import Scorer
 from ladderboard.losses import Brier, Log, TopK
 
@@ -173,7 +173,7 @@ class FolderGrader:
     def check_labels(self) -> list[Problem]:
         """Return problems if the labels, used as predictions, do not score perfectly."""
         try:
-            losses = self._losses(self.scorer.read(self._perfect_predictions()).aligned)
+            losses = self._losses(self.scorer.read(self._perfect_predictions()).values)
         except (InvalidInput, BrokenLoss) as error:
             message = f"The labels cannot be scored as predictions: {error}"
             return [Problem("gold", None, 1, (), message)]
@@ -209,7 +209,7 @@ class FolderGrader:
         """Return the problems of a file of predictions."""
         name = str(path.relative_to(self.folder.path))
         try:
-            aligned = self.scorer.read(path).aligned
+            aligned = self.scorer.read(path).values
             losses = self._losses(aligned)
         except BrokenLoss as error:
             return [Problem("loss", None, 1, (), f"{name}: {error}")]
@@ -233,8 +233,8 @@ class FolderGrader:
     def _perfect_predictions(self) -> NDArray[Any]:
         """Return perfect predictions in the form that the loss takes."""
         loss, table = self.loss, self.folder.table
-        want = wanted(loss, self.scorer.roster)
-        if want.form == "classes" and isinstance(loss, Brier | Log | TopK):
+        expected = expected_columns(loss, self.scorer.roster)
+        if expected.form == "classes" and isinstance(loss, Brier | Log | TopK):
             return np.eye(len(loss.classes or ()))[self.labels]
         if isinstance(loss, TopK):
             return np.repeat(table.labels[:, None], loss.k, axis=1)

@@ -139,12 +139,12 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
         read_corrected_labels,
         sample_key,
     )
-    from ladderboard.holdout import read_sample  # noqa: PLC0415 - same
+    from ladderboard.holdout import decode_sample  # noqa: PLC0415 - same
     from ladderboard.server import sandbox  # noqa: PLC0415 - same
 
     row = board.row()
     table = read_corrected_labels(file, board.rules_of(row))
-    before = read_sample(board.book.read_encrypted(sample_key(row.epoch)))
+    before = decode_sample(board.book.read_encrypted(sample_key(row.epoch)))
     changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the same labels as the board; nothing was changed.")

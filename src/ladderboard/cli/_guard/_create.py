@@ -174,9 +174,9 @@ def create(
 
 def _warn_if_too_coarse(guard: "Holdout") -> None:
     """Warn the owner on stderr if the answers are too coarse to show a better model."""
-    from ladderboard.holdout import coarseness  # noqa: PLC0415 - same
+    from ladderboard.holdout import smallest_distinguishable_gain  # noqa: PLC0415 - same
 
-    gap, coarse = guard.constant_risk(), coarseness(guard.meter.mechanism)
+    gap, coarse = guard.constant_risk(), smallest_distinguishable_gain(guard.meter.mechanism)
     if gap is not None and 0 < gap <= coarse:
         text = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
@@ -276,7 +276,7 @@ def _parse_classes(text: str, kind: str) -> Any:
 
 def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
     """Return a note on where the classes come from, or what it means to declare none."""
-    from ladderboard.holdout import UNDECLARED  # noqa: PLC0415 - same
+    from ladderboard.holdout import UNDECLARED_CLASSES  # noqa: PLC0415 - same
 
     loss = guard.loss
     if loss.allowed is not None:
@@ -287,7 +287,7 @@ def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
             "refused. If there are more, create the guard again with --classes A,B,C."
         )
     elif loss.accepts_any:
-        text = f"No classes are declared. {UNDECLARED}"
+        text = f"No classes are declared. {UNDECLARED_CLASSES}"
         if loss.name == "zero_one" and not declared:
             text += " Some classes have fewer than five labels; declare all with --classes A,B,C."
     else:
@@ -376,7 +376,7 @@ def _initial_certificate(guard: "Holdout") -> "Certificate":
 def _describe_for_json(
     file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
 ) -> dict[str, Any]:
-    from ladderboard.holdout import unseen  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - keeps --help fast
 
     opening = guard.status().opening
     return {
@@ -385,7 +385,7 @@ def _describe_for_json(
         "loss": opening["loss"],
         "mechanism": opening["mechanism"],
         **opening["rules"],
-        "unseen": unseen(guard.meter.mechanism),
+        "unseen": smallest_visible_gain(guard.meter.mechanism),
         "bound": bound.describe(),
         "encrypted": encrypted,
         "commitment": opening["commitment"],
@@ -403,11 +403,11 @@ def _describe_guard(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
-    from ladderboard.holdout import unseen  # noqa: PLC0415 - same
+    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
-    gain = unseen(guard.meter.mechanism)
+    gain = smallest_visible_gain(guard.meter.mechanism)
     scored = opening["loss"]["loss"] in _SCORE_LOSSES
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"

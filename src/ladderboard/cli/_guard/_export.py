@@ -95,7 +95,7 @@ def _close_and_reveal(
 ) -> None:
     require_bundle_path(out)
     with open_guard(file, key_file) as guard:
-        before = guard.meter.at.closed
+        before = guard.meter.chain_state.closed
         if not yes and (labels or not before):
             end = None if before else "it answers no more questions"
             confirm_closing(Path(file).name, end, out, labels=labels)

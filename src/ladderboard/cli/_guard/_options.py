@@ -67,6 +67,6 @@ def require_guard_file(file: str) -> None:
         raise InvalidSetting(f"{path} is a directory; a guard is one file.")
     if any(os.path.lexists(f"{file}{suffix}") for suffix in ("-wal", "-journal")):
         # Nothing has opened the file yet, so it can be inspected without its log.
-        from ladderboard.holdout import refuse_strange_log  # noqa: PLC0415 - rarely needed
+        from ladderboard.holdout import refuse_foreign_wal  # noqa: PLC0415 - rarely needed
 
-        refuse_strange_log(path)
+        refuse_foreign_wal(path)

@@ -50,7 +50,7 @@ def status(
         return
     echo(*_format_status(file, current))
     if checked is not None:
-        echo("", _describe_check(checked, current.meter.at.asked))
+        echo("", _describe_check(checked, current.meter.chain_state.asked))
 
 
 def _describe_check(recomputed: int, asked: int) -> str:
@@ -68,10 +68,10 @@ def _format_status(file: str, current: "Status") -> list[str]:
         describe_bound,
         describe_settings,
     )
-    from ladderboard.holdout import unseen  # noqa: PLC0415 - same
+    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - same
 
     plain, width = not can_draw_blocks(), terminal_width()
-    opening, at, budget = current.opening, current.meter.at, current.meter.budget
+    opening, at, budget = current.opening, current.meter.chain_state, current.meter.budget
     examples = (
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
     )
@@ -99,7 +99,7 @@ def _format_status(file: str, current: "Status") -> list[str]:
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if at.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain = unseen(current.meter.mechanism)
+    gain = smallest_visible_gain(current.meter.mechanism)
     lines += ["", *wrap_lines(_describe_best(current))]
     if gain is not None:
         lines += wrap_lines(f"Gains below about {gain:.2g} may go unseen.")
@@ -115,7 +115,7 @@ def _format_status(file: str, current: "Status") -> list[str]:
 
 
 def _describe_best(current: "Status") -> str:
-    asked = current.meter.at.asked
+    asked = current.meter.chain_state.asked
     if not asked:
         return "No questions were asked yet."
     changes = sum(ladder.changes for ladder in current.ladders)

@@ -133,7 +133,9 @@ class ColumnarSheet:
             self._check_text(frame)
             return [series_column(frame[name]) for name in names]
 
-    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+    def load_without_polars(
+        self, which: Sequence[int], number: Sequence[bool]
+    ) -> list[Column] | None:
         """There is no lighter way."""
 
     def load_all(self, *, number: bool) -> list[Column | None]:
@@ -146,7 +148,9 @@ class ColumnarSheet:
         kind = self._schema[name]
         return bool(kind.is_numeric() or str(kind).startswith(_PLAIN))
 
-    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+    def stream_integers(
+        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
         """Hand whole numbers of some columns to ``use``, chunk by chunk, as they were decoded."""
         names = [self.names[each] for each in which]
         if any(str(self._schema[name]) not in _WHOLE for name in names):

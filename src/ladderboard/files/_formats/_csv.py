@@ -233,7 +233,9 @@ class CsvSheet:
             every = self._with_care()
         return [every[at] for at in which]
 
-    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+    def load_without_polars(
+        self, which: Sequence[int], number: Sequence[bool]
+    ) -> list[Column] | None:
         """Load columns without polars, if it is not loaded, the file small and nothing unusual."""
         if not cold() or not self._lines or len(self._data) > FEW:
             return None
@@ -244,9 +246,11 @@ class CsvSheet:
     def load_all(self, *, number: bool) -> list[Column | None]:
         """Load every column."""
         which, flags = range(self.width), [number] * self.width
-        return list(self.few(which, flags) or self.load(which, flags))
+        return list(self.load_without_polars(which, flags) or self.load(which, flags))
 
-    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+    def stream_integers(
+        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
         """Hand whole numbers of some columns to ``use``, if there is nothing but digits."""
         for piece in pieces(self._data, self._start, self._separator, self.width):
             if piece is None or not use([piece[at] for at in which]):
@@ -420,10 +424,10 @@ def _flush(batch: list[list[str]], parts: list[list[Any]], polars: Any) -> None:
     batch.clear()
 
 
-def plain_cell(text: str | None) -> str:
+def escape_formula(text: str | None) -> str:
     """Return text that no spreadsheet takes for a formula.
 
-    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("Team 1")
+    >>> escape_formula("=cmd|' /C calc'!A0"), escape_formula("Team 1")
     ("'=cmd|' /C calc'!A0", 'Team 1')
     """
     if text is None:

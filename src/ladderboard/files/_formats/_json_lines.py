@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
-from ladderboard.files._columns import Loaded, Mixed
+from ladderboard.files._columns import MemoryTable, Mixed
 from ladderboard.files._formats._csv import clean
 from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 2**22
 
 
-def read_json_lines(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Loaded:
+def read_json_lines(data: bytes, limits: Limits, most: int, refusal: Refusal) -> MemoryTable:
     """Return the sheet of a JSON Lines file."""
     values: dict[str, list[Any]] = {}
     wrong: list[int] = []
@@ -52,7 +52,7 @@ def read_json_lines(data: bytes, limits: Limits, most: int, refusal: Refusal) ->
         ids = [f"line {each}" for each in wrong[:SHOWN]]
         problems.add("ragged", said, count=len(wrong), ids=ids)
         problems.refuse_if_any()
-    return Loaded(list(values), [Mixed(each) for each in values.values()])
+    return MemoryTable(list(values), [Mixed(each) for each in values.values()])
 
 
 def _lines(data: bytes, refusal: Refusal) -> Iterator[tuple[int, bytes]]:

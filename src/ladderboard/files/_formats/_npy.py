@@ -14,14 +14,14 @@ from ladderboard.files._memory import array_sheet
 from ladderboard.files._problems import Refusal, refuse
 
 if TYPE_CHECKING:
-    from ladderboard.files._columns import Loaded
+    from ladderboard.files._columns import MemoryTable
     from ladderboard.files._source import Limits
 
 _LONGEST_HEADER = 10_000
 _TRIES = 20
 
 
-def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Loaded:
+def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> MemoryTable:
     """Return the sheet of a .npy file: a vector, a matrix, or a structured array."""
     try:
         shape, fortran, kind, start = _header(data)

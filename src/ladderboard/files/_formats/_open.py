@@ -8,12 +8,12 @@ from ladderboard._formatting import format_count
 from ladderboard.files._formats._csv import CsvSheet, clean, first_line
 from ladderboard.files._memory import read_memory
 from ladderboard.files._problems import refuse
-from ladderboard.files._source import format_of, is_file_like, open_source, unpacked
+from ladderboard.files._source import detect_format, is_file_like, open_source, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.files._columns import Sheet
+    from ladderboard.files._columns import Table
     from ladderboard.files._problems import Refusal
     from ladderboard.files._source import Limits
 
@@ -26,7 +26,7 @@ def open_sheet(
     most: int,
     refusal: Refusal,
     has_header: Callable[[list[str], Callable[[], int]], bool],
-) -> Sheet:
+) -> Table:
     """Return a source as a sheet of at most ``most`` rows.
 
     ``has_header`` is asked about the first line of a CSV file; it gets the fields and a function
@@ -36,14 +36,14 @@ def open_sheet(
         return _checked(read_memory(source, refusal), limits, most, refusal)
     data, name = open_source(source, limits, refusal)
     data, name = unpacked(data, name, limits, refusal)
-    form = format_of(data, name, format)
+    form = detect_format(data, name, format)
     if form in {"csv", "tsv"}:
         told = "\t" if form == "tsv" else None
         return _open_csv(data, told, limits, refusal, most=most, has_header=has_header)
     return _open_other(data, form, limits, refusal, most)
 
 
-def _open_other(data: bytes, form: str, limits: Limits, refusal: Refusal, most: int) -> Sheet:
+def _open_other(data: bytes, form: str, limits: Limits, refusal: Refusal, most: int) -> Table:
     """Open what is no CSV; a reader is loaded when a file wants it, for a cold start is short."""
     if form == "jsonl":
         from ladderboard.files._formats._json_lines import read_json_lines  # noqa: PLC0415

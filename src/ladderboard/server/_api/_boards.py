@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ladderboard.board import PUBLIC
-from ladderboard.files import plain_cell
+from ladderboard.files import escape_formula
 from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
 from ladderboard.server._context import get_context, reply
@@ -197,7 +197,7 @@ def finals_csv(said: dict[str, Any]) -> bytes:
 def _team_columns(each: dict[str, Any]) -> tuple[Any, ...]:
     team = each["team"]
     baseline = "yes" if each["baseline"] else "no"
-    return each["rank"], team["id"], plain_cell(team["name"]), baseline
+    return each["rank"], team["id"], escape_formula(team["name"]), baseline
 
 
 def _to_csv(rows: Iterable[tuple[Any, ...]]) -> bytes:

@@ -194,7 +194,7 @@ class GuardApp:
     ) -> None:
         self._only = ladder
         most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
-        self._holdout = holdout.within(Limits(bytes=most_bytes))
+        self._holdout = holdout.with_limits(Limits(bytes=most_bytes))
         self._access = AccessCheck(hosts, token)
         self._budget = MemoryBudget(most_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, "guard")
@@ -258,7 +258,7 @@ class GuardApp:
 
     def _describe(self) -> dict[str, Any]:
         status = self._holdout.status()
-        at = status.meter.at
+        at = status.meter.chain_state
         return {
             **status.describe(),
             "opening": status.opening,
@@ -297,12 +297,12 @@ class GuardApp:
             "released": released,
             "bound": meter.certificate(released).describe(),
             "questions": meter.budget,
-            "asked": meter.at.asked,
-            "charged": meter.at.charged,
+            "asked": meter.chain_state.asked,
+            "charged": meter.chain_state.charged,
             "remaining": meter.remaining,
-            "closed": meter.at.closed,
+            "closed": meter.chain_state.closed,
             "ladders": holdout.ladders,
-            "head": meter.at.head.hex(),
+            "head": meter.chain_state.head.hex(),
         }
 
     async def _ask(self, request: Request) -> Response:

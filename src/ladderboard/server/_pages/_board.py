@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ladderboard._formatting import format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
-from ladderboard.holdout import unseen
+from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials
 from ladderboard.server._context import CachedPage, get_context, is_public
@@ -122,7 +122,9 @@ def _read_board(found: Board, caller: Caller, cursor: str | None, now: int) -> d
     return {
         "board": board,
         "display": display,
-        "gain": display.gain_text(unseen(found.book.mechanism), board["best"]["loss"]),
+        "gain": display.gain_text(
+            smallest_visible_gain(found.book.mechanism), board["best"]["loss"]
+        ),
         "standings": none_if_hidden(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
         "finals": none_if_hidden(view.finals) if board["status"] == "closed" else None,

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ladderboard.board import Board, Caller
 from ladderboard.errors import NotFound
-from ladderboard.holdout import unseen
+from ladderboard.holdout import smallest_visible_gain
 from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
 from ladderboard.server._context import get_context
@@ -118,7 +118,7 @@ class SimulatedBoard(NamedTuple):
     @property
     def unseen(self) -> float:
         """The honest gain below which a better model may not be told; 0 if each is."""
-        return unseen(self.mechanism) or 0.0
+        return smallest_visible_gain(self.mechanism) or 0.0
 
 
 def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:

@@ -18,7 +18,7 @@ from ladderboard.board import (
     hash_token,
 )
 from ladderboard.errors import LadderboardError
-from ladderboard.holdout import unseen
+from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import CookieSession, Credentials
 from ladderboard.server._context import ServerContext, get_context
@@ -151,7 +151,7 @@ def _describe_answer(sight: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyTe
     veiled = visibility in {"hidden", "frozen"} and sight.caller.role < Role.EVALUATOR
     scene = ReplyContext(
         answer.rules.display,
-        gain=unseen(sight.board.book.mechanism),
+        gain=smallest_visible_gain(sight.board.book.mechanism),
         before=_previous_best(sight.view, answer),
         window=None if window is None else window["seconds"],
         veil=visibility if veiled else None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board import ParseSubmission
     from ladderboard.files import Limits, Roster
-    from ladderboard.holdout import Submission
+    from ladderboard.holdout import AlignedPredictions
     from ladderboard.losses import Loss
 
 _LOG = logging.getLogger("ladderboard.parse")
@@ -66,7 +66,7 @@ class _Job:
     def __init__(
         self, parsers: ParserPool, parser: ParserProcess, spec: Spec, training: float | None
     ) -> None:
-        self.done: asyncio.Future[Submission] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[AlignedPredictions] = asyncio.get_running_loop().create_future()
         self._parsers, self._parser = parsers, parser
         self._spec, self._training = spec, training
 
@@ -85,7 +85,7 @@ class _Job:
         except WorkerError as error:
             self._fail(error)
 
-    def _read(self, kind: bytes, said: bytes) -> Submission | InvalidPredictions:
+    def _read(self, kind: bytes, said: bytes) -> AlignedPredictions | InvalidPredictions:
         if kind == wire.ARRAY:
             return self._spec.submission(said, self._training)
         if kind == wire.REFUSED:
@@ -113,7 +113,7 @@ class _Job:
         else:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
-    def _finish(self, read: Submission | InvalidPredictions) -> None:
+    def _finish(self, read: AlignedPredictions | InvalidPredictions) -> None:
         self._parsers.release(self._parser)
         if self.done.done():  # whoever asked has gone
             return
@@ -203,7 +203,7 @@ class ParserPool:
 
     async def read(
         self, key: Hashable, spec: Spec, received: Body, *, training: float | None = None
-    ) -> Submission:
+    ) -> AlignedPredictions:
         """Return the predictions in a body, in the holdout's order.
 
         ``key`` names what ``spec`` says: the same for as long as this is the same. Whoever asks may
@@ -233,7 +233,7 @@ class ParserPool:
 
     async def _read_once(
         self, key: Hashable, spec: Spec, received: Body, training: float | None
-    ) -> Submission:
+    ) -> AlignedPredictions:
         parser = await self._acquire()
         try:
             packed = b"" if parser.has_spec(key) else await asyncio.to_thread(spec.pack)
@@ -405,7 +405,7 @@ def sandbox() -> Iterator[ParseSubmission]:
             limits: Limits,
             body: bytes,
             file_format: str | None,
-        ) -> Submission:
+        ) -> AlignedPredictions:
             spec = Spec(roster, loss, limits)
             key = (id(roster), limits)
             return runner.run(parsers.read(key, spec, _LocalBody(body, file_format)))

@@ -16,8 +16,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem
-from ladderboard.files import Want, wanted
-from ladderboard.holdout import Submission
+from ladderboard.files import ExpectedColumns, expected_columns
+from ladderboard.holdout import AlignedPredictions
 from ladderboard.ledger import read_array
 from ladderboard.server._sandbox import _worker as wire
 
@@ -52,27 +52,27 @@ class Spec:
     loss: Loss
     limits: Limits
     seconds: float | None = None
-    want: Want = field(init=False)
+    expected: ExpectedColumns = field(init=False)
 
     def __post_init__(self) -> None:
-        _settings.set_frozen(self, want=wanted(self.loss, self.roster))
+        _settings.set_frozen(self, expected=expected_columns(self.loss, self.roster))
 
     @property
     def most(self) -> int:
         """How many bytes predictions can take at most."""
-        values = 8 * self.roster.n * (self.want.width or self.limits.columns)
-        if self.want.width is None:
+        values = 8 * self.roster.n * (self.expected.width or self.limits.columns)
+        if self.expected.width is None:
             values = min(values, 8 * (self.roster.n + self.limits.bytes))
-        return _FRAME + values + (0 if self.want.number else 2 * self.limits.bytes)
+        return _FRAME + values + (0 if self.expected.number else 2 * self.limits.bytes)
 
     def pack(self) -> bytes:
         """Return what a parser is told."""
         return wire.pack_spec(self.roster, self.loss, self.limits)
 
-    def submission(self, form: bytes, training: float | None) -> Submission:
+    def submission(self, form: bytes, training: float | None) -> AlignedPredictions:
         """Return the predictions that a parser sent."""
         try:
-            return Submission.of(self._aligned(form), training=training)
+            return AlignedPredictions.of(self._aligned(form), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
 
@@ -86,7 +86,7 @@ class Spec:
             "values": form[start:],
             "lengths": {"type": wire.TYPES[counted], "values": form[wire.ARRAY_HEAD.size : start]},
         }
-        if held not in (("i", "f") if self.want.number else ("T",)) or start > len(form):
+        if held not in (("i", "f") if self.expected.number else ("T",)) or start > len(form):
             raise InvalidWorkerReply
         if said["type"] not in _TYPES[held]:
             raise InvalidWorkerReply
@@ -101,14 +101,16 @@ class Spec:
 
     def _shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
         """Return the shape, if predictions for this loss may have it."""
-        want = self.want
+        expected = self.expected
         if rows != self.roster.n:
             raise InvalidWorkerReply
-        if dimensions == 1 and (want.form == "one" or want.single or want.width is None):
+        if dimensions == 1 and (
+            expected.form == "one" or expected.single or expected.width is None
+        ):
             return (rows,)
-        if dimensions != 2 or want.form == "one":
+        if dimensions != 2 or expected.form == "one":
             raise InvalidWorkerReply
-        if not 1 <= columns <= self.limits.columns or want.width not in {None, columns}:
+        if not 1 <= columns <= self.limits.columns or expected.width not in {None, columns}:
             raise InvalidWorkerReply
         return (rows, columns)
 

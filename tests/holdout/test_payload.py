@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.holdout import pack
+from ladderboard.holdout import encode_predictions
 
 
 def test_a_path_is_shown_as_it_was_typed(tmp_path, monkeypatch):
@@ -18,15 +18,15 @@ def test_a_path_is_shown_as_it_was_typed(tmp_path, monkeypatch):
         f"{tmp_path}/pipe": f"'{tmp_path}/pipe' is not a regular file.",
         "a\0b": r"There is no file 'a\x00b'.",
     }
-    for path, sentence in said.items():
+    for path, format_reply in said.items():
         with pytest.raises(InvalidPredictions) as caught:
-            pack(path)
-        assert str(caught.value) == sentence
+            encode_predictions(path)
+        assert str(caught.value) == format_reply
 
 
 @pytest.mark.parametrize("form", ["xls", 7, ["csv"]])
 def test_six_formats_are_named_and_their_nicknames_taken(form):
     named = "format must be 'csv', 'tsv', 'parquet', 'arrow', 'jsonl' or 'npy'; got "
     with pytest.raises(InvalidSetting, match=named):
-        pack(b"", form)
-    assert pack(b"", "feather") == pack(b"", "arrow")
+        encode_predictions(b"", form)
+    assert encode_predictions(b"", "feather") == encode_predictions(b"", "arrow")
