@@ -14,7 +14,7 @@ from support.board_stubs import FolderContent, ManualClock
 ORGANISER = Caller(Role.ORGANISER)
 
 
-def fixed_world(clock):
+def fixed_environment(clock):
     salts = count(1)
     return LedgerEnvironment(clock=clock, salt=lambda: next(salts).to_bytes(32, "big"))
 

@@ -28,8 +28,8 @@ KEY = hashlib.sha256(b"a noise key").digest()  # which nothing contains by chanc
 SECRET_COLUMNS = {("secret", "packed"), ("ladder", "state"), ("kept", "value")}
 
 
-def fixed_world(salt):
-    """Return a world with a clock that ticks at each call, and given salts."""
+def fixed_environment(salt):
+    """Return an environment with a clock that ticks at each call, and given salts."""
     times = itertools.count(1_000_000_000)
     return LedgerEnvironment(clock=lambda: next(times), salt=salt)
 
@@ -180,13 +180,13 @@ def run_session(recorder, case, labels, mechanism, salt):
     """Create a guard, ask, be refused, restore, spend the budget, close; return all steps."""
     recorder.capture.readouterr()
     with recorder.recording():
-        _run_session(recorder, case, labels, mechanism, fixed_world(salt))
+        _run_session(recorder, case, labels, mechanism, fixed_environment(salt))
     return recorder.steps
 
 
-def _run_session(recorder, case, labels, mechanism, world):
+def _run_session(recorder, case, labels, mechanism, environment):
     step, path = recorder.step, recorder.path
-    how = {"loss": case.loss, "mechanism": mechanism, "world": world}
+    how = {"loss": case.loss, "mechanism": mechanism, "environment": environment}
     sealed = {"key_file": recorder.folder / "key"} if case.sealed else {}
     guard = step(
         "create",

@@ -48,7 +48,7 @@ MECHANISMS = {
 }
 
 
-def fixed_world():
+def fixed_environment():
     """Return a world with a clock that ticks at each call and counted salts."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
     return LedgerEnvironment(
@@ -92,7 +92,7 @@ def play_book(
         holdout=sample_digest(describe_sample(table)),
     )
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
-    world = fixed_world()
+    world = fixed_environment()
     keep = {"sample": encode_sample(table)}
     book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, environment=world)
     for number in range(questions):
