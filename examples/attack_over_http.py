@@ -28,7 +28,7 @@ from ladderboard.board import open_boards, read_folder
 from ladderboard.errors import BudgetSpent
 from ladderboard.ledger import LedgerEnvironment
 from ladderboard.mechanisms import Release, mechanism
-from ladderboard.server import Rate, Serving, Settings, serve
+from ladderboard.server import Rate, ServerConfig, Settings, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +160,7 @@ def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
         urls: list[str] = []
         servers: list[Any] = []
         with (Path(place) / "log").open("w") as log:
-            how = Serving(
+            config = ServerConfig(
                 database=str(Path(place) / "boards.db"),
                 port=0,
                 parsers=1,
@@ -168,11 +168,11 @@ def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
             )
             thread = threading.Thread(
                 target=serve,
-                args=(how,),
+                args=(config,),
                 kwargs={
                     "boards": boards,
-                    "told": lambda url, _: urls.append(url),
-                    "started": servers.append,
+                    "announce": lambda url, _: urls.append(url),
+                    "before_run": servers.append,
                 },
             )
             thread.start()

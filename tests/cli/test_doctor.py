@@ -225,7 +225,7 @@ def test_somebody_who_may_not_look_is_told_so(place):
         f"from ladderboard.server import check_installation\nfrom pathlib import Path\n"
         f"database, key_file = {str(place[1])!r}, Path({str(place[3])!r})\n"
         "for check in check_installation(database=database, key_file=key_file):\n"
-        "    print(check.state, check.about, check.said, check.do)\n"
+        "    print(check.state, check.subject, check.message, check.remedy)\n"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -10,10 +10,10 @@ import pytest
 
 @pytest.fixture
 def serve(program, monkeypatch):
-    """Run the verb, but instead of a server only what is told when one listens."""
+    """Run the verb, but only announce the address instead of serving."""
 
-    def stand_in(how, *, boards, told, command):
-        told(f"http://{how.host}:{how.port}", boards.create_first_token())
+    def stand_in(config, *, boards, announce, command):
+        announce(f"http://{config.host}:{config.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
     monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)

@@ -256,7 +256,7 @@ def test_ladders_start_with_their_first_question(connect, tmp_path):
 
 def test_refusals_are_the_same_exceptions(connect, tmp_path):
     guard = create(tmp_path / "g.db", questions=1)
-    remote = connect(guard, most_bytes=4000)
+    remote = connect(guard, max_bytes=4000)
     with pytest.raises(InvalidPredictions, match="4000 bytes") as refused:
         remote.ask(np.zeros(N * 10))
     assert refused.value.problems[0].code == "too_many_bytes"

@@ -291,7 +291,7 @@ def test_games_that_fail_say_why(tmp_path):
     while (seen := trials.status("b")).state == "running":
         time.sleep(0.01)
     assert seen.state == "failed"
-    assert "bootstrap_ladder needs n of at least 2" in seen.why
+    assert "bootstrap_ladder needs n of at least 2" in seen.reason
     trials.close()
 
 
@@ -340,7 +340,7 @@ def test_of_many_who_begin_at_once_one_does(tmp_path):
         each.join()
     assert sorted(map(str, said)).count("begun") == 1
     assert {each.status("b").state for each in everybody} == {"running"}
-    assert {each.status("other").other for each in everybody} == {"b"}
+    assert {each.status("other").other_board for each in everybody} == {"b"}
     assert everybody[0].cancel("other") is False
     assert everybody[0].cancel("b")
     assert {each.status("b").state for each in everybody} == {"cancelled"}

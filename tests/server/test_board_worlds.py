@@ -77,13 +77,13 @@ class Ear:
 
 
 def leak_a_header(monkeypatch, ear):
-    reply = endpoint.reply
+    make_response = endpoint.make_response
 
     def told(request, said, status=200, *, headers=None, **more):
         headers = {**(headers or {}), "X-Time": f"{ear.risk}"} if status == 201 else headers
-        return reply(request, said, status, headers=headers, **more)
+        return make_response(request, said, status, headers=headers, **more)
 
-    monkeypatch.setattr(endpoint, "reply", told)
+    monkeypatch.setattr(endpoint, "make_response", told)
 
 
 def leak_a_reason(monkeypatch, ear):

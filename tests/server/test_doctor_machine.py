@@ -75,7 +75,7 @@ def test_a_small_disk_a_full_one_and_one_that_may_only_be_read(tmp_path, monkeyp
         # Folders that are made later are on the disk that is there.
         assert check_disk("disk", tmp_path / "not" / "yet").state == "note"
         found = check_disk("disk", tmp_path, 1 << 40)
-        assert (found.state, "a copy has no room" in found.said) == ("note", True)
+        assert (found.state, "a copy has no room" in found.message) == ("note", True)
     with mounted(tmp_path, "size=1m", "mode=700"):
         database = tmp_path / "boards.db"
         done = subprocess.run(
@@ -88,17 +88,17 @@ def test_a_small_disk_a_full_one_and_one_that_may_only_be_read(tmp_path, monkeyp
         with (tmp_path / "filler").open("wb") as filler, pytest.raises(OSError, match="No space"):
             filler.write(b"0" * (2 << 20))
         found = check_disk("disk", tmp_path)
-        assert (found.state, "0 bytes are free" in found.said) == ("problem", True)
+        assert (found.state, "0 bytes are free" in found.message) == ("problem", True)
     with mounted(tmp_path, "size=1m", "nr_inodes=2"):
         (tmp_path / "one").write_text("")
         found = check_disk("disk", tmp_path)
-        assert (found.state, "No more files" in found.said) == ("problem", True)
+        assert (found.state, "No more files" in found.message) == ("problem", True)
     with mounted(tmp_path, "size=9m", "mode=700"):
         subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
         monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
-        found = {each.about: each for each in check_installation(database=str(database))}
+        found = {each.subject: each for each in check_installation(database=str(database))}
         assert found["writing"].state == "problem"
-        assert "read-only" in found["writing"].said
+        assert "read-only" in found["writing"].message
 
 
 def test_the_size_counts_what_lies_beside(tmp_path):
@@ -119,11 +119,11 @@ def test_clocks(monkeypatch):
     assert check_clock(now + 3600, 3600.0)[0].state == "note"
     found = check_clock(now, -3600.0)
     assert [each.state for each in found] == ["problem"]
-    assert "behind" in check_clock(now - 9000, -3600.0)[0].said
+    assert "behind" in check_clock(now - 9000, -3600.0)[0].message
     monkeypatch.setattr(machine, "_is_synchronised", lambda: False)
     assert check_clock(now, None)[0].state == "note"
     monkeypatch.setattr(machine.time, "time", lambda: 1000.0)
-    assert "1970" in check_clock(None, None)[0].said
+    assert "1970" in check_clock(None, None)[0].message
     assert check_clock(None, None)[0].state == "problem"
 
 
@@ -134,11 +134,11 @@ def test_ports_that_are_free_taken_or_nobody_s():
         other.listen()
         (found,) = check_port("127.0.0.1", port)
         assert found.state == "problem"
-        assert f"(process {os.getpid()})" in found.said
+        assert f"(process {os.getpid()})" in found.message
         (found,) = check_port("0.0.0.0", port)  # noqa: S104 - nobody listens there
         assert found.state == "problem"
     (found,) = check_port("127.0.0.1", port)
-    assert (found.state, found.said) == ("ok", f"127.0.0.1 port {port} is free.")
+    assert (found.state, found.message) == ("ok", f"127.0.0.1 port {port} is free.")
     assert check_port("127.0.0.1", 0)[0].state == "ok"
     assert check_port("203.0.113.1", port)[0].state == "problem"  # of no machine at all
     assert check_port("boards.example.org", port)[0].state == "problem"
@@ -151,14 +151,14 @@ def test_few_descriptors_are_noted():
         (found,) = check_descriptors()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert (found.state, "1,024" in found.said) == ("note", True)
-    assert "LimitNOFILE" in found.do
+    assert (found.state, "1,024" in found.message) == ("note", True)
+    assert "LimitNOFILE" in found.remedy
 
 
 def seen(database):
     found = {}
     for each in check_installation(database=str(database)):
-        found.setdefault(each.about, []).append(each)
+        found.setdefault(each.subject, []).append(each)
     return found
 
 
@@ -194,11 +194,11 @@ def test_beside_a_server_and_after_it_was_killed(tmp_path, monkeypatch):
     assert database.with_name("boards.db-wal").stat().st_size > 0
     before = listing(tmp_path)
     found = seen(database)
-    assert found["database"][0].said.endswith("has 1 board, in format 1.")
+    assert found["database"][0].message.endswith("has 1 board, in format 1.")
     assert listing(tmp_path) == before
     database.with_name("boards.db-shm").unlink()  # a crash of the machine leaves no shared memory
     before = listing(tmp_path)
     found = seen(database)
-    assert "was not closed" in found["database"][-1].said
+    assert "was not closed" in found["database"][-1].message
     assert {each.state for all_ in found.values() for each in all_} <= {"ok", "note"}
     assert listing(tmp_path) == before

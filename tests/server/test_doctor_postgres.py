@@ -50,21 +50,21 @@ def seen(url, **more):
     found = {}
     for each in check_installation(database=url, **more):
         assert PASSWORD not in repr(each)
-        found.setdefault(each.about, each)
+        found.setdefault(each.subject, each)
     return found
 
 
 def test_all_is_well(database_url, board, tmp_path):
     found = seen(database_url)
-    assert (found["database"].state, "no boards yet" in found["database"].said) == ("note", True)
+    assert (found["database"].state, "no boards yet" in found["database"].message) == ("note", True)
     with closing(open_boards(database_url, create=True, key_file=tmp_path / "key")) as boards:
         boards.create(board)
     found = seen(database_url, key_file=tmp_path / "key")
-    assert {each.about for each in found.values() if each.state == "problem"} == set()
-    assert found["database"].said.endswith("has 1 board, in format 1.")
-    assert found["PostgreSQL"].said.startswith("PostgreSQL 1")
-    assert "synchronous_commit = on, encoding UTF8" in found["durability"].said
-    assert found["key file"].said.endswith("fits the database.")
+    assert {each.subject for each in found.values() if each.state == "problem"} == set()
+    assert found["database"].message.endswith("has 1 board, in format 1.")
+    assert found["PostgreSQL"].message.startswith("PostgreSQL 1")
+    assert "synchronous_commit = on, encoding UTF8" in found["durability"].message
+    assert found["key file"].message.endswith("fits the database.")
     assert found["clock"].state == "ok"
     (tmp_path / "other").write_text("0" * 64)
     assert seen(database_url, key_file=tmp_path / "other")["key file"].state == "problem"
@@ -86,15 +86,15 @@ def test_a_server_that_is_not_there_or_does_not_let_us_in(postgres):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     found = seen(f"postgresql://tester:{PASSWORD}@127.0.0.1:{port}/postgres")
-    assert (found["database"].state, "no way to" in found["database"].said) == ("problem", True)
-    assert "PostgreSQL runs" in found["database"].do
+    assert (found["database"].state, "no way to" in found["database"].message) == ("problem", True)
+    assert "PostgreSQL runs" in found["database"].remedy
     assert "PostgreSQL" not in found
     found = seen(postgres.url(password="not-this-one"))  # noqa: S106 - on purpose
     assert found["database"].state == "problem"
-    assert "not-this-one" not in found["database"].said
-    assert "PGPASSWORD" in found["database"].do
+    assert "not-this-one" not in found["database"].message
+    assert "PGPASSWORD" in found["database"].remedy
     found = seen("postgresql://me:a@b@there/boards")
-    assert "Correct the address" in found["database"].do
+    assert "Correct the address" in found["database"].remedy
 
 
 def test_the_password_comes_from_where_libpq_looks(postgres, database_url, tmp_path, monkeypatch):
@@ -121,18 +121,18 @@ def test_formats_that_are_newer_or_older(database_url, monkeypatch):
     assert seen(database_url)["database"].state == "ok"
     with monkeypatch.context() as newer:
         newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
-        assert "which is an old one" in seen(database_url)["database"].said
+        assert "which is an old one" in seen(database_url)["database"].message
     import psycopg
 
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         assert connection.execute("SELECT version FROM ladderboard.format").fetchall() == [(1,)]
         connection.execute("UPDATE ladderboard.format SET version = 99")
     found = seen(database_url)["database"]
-    assert (found.state, "newer Ladderboard" in found.said) == ("problem", True)
+    assert (found.state, "newer Ladderboard" in found.message) == ("problem", True)
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         connection.execute("DROP TABLE ladderboard.kept")
         connection.execute("UPDATE ladderboard.format SET version = 1")
-    assert "damaged" in seen(database_url)["database"].said
+    assert "damaged" in seen(database_url)["database"].message
 
 
 def test_a_user_who_may_not_make_or_write_the_tables(postgres, database_url):
@@ -141,11 +141,11 @@ def test_a_user_who_may_not_make_or_write_the_tables(postgres, database_url):
     postgres.run(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
     theirs = database_url.replace("tester:", f"{role}:")
     found = seen(theirs)["database"]
-    assert (found.state, found.do) == ("problem", "GRANT CREATE ON DATABASE name TO user;")
+    assert (found.state, found.remedy) == ("problem", "GRANT CREATE ON DATABASE name TO user;")
     open_boards(database_url, create=True).close()
     found = seen(theirs)["database"]
-    assert (found.state, found.do) == ("problem", "Name the user who made them.")
-    assert name in found.said
+    assert (found.state, found.remedy) == ("problem", "Name the user who made them.")
+    assert name in found.message
 
 
 def test_a_database_in_another_encoding(postgres):
@@ -153,7 +153,7 @@ def test_a_database_in_another_encoding(postgres):
     postgres.run(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0")
     found = seen(postgres.url().replace("/postgres", f"/{name}"))
     assert found["durability"].state == "problem"
-    assert "SQL_ASCII" in found["durability"].said
+    assert "SQL_ASCII" in found["durability"].message
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
@@ -172,12 +172,12 @@ def test_a_server_that_may_forget(postgres, database_url, name):
         if not set_here:
             postgres.run(f"ALTER SYSTEM RESET {name}")
             postgres.run("SELECT pg_reload_conf(), pg_sleep(0.2)")
-    assert (found.state, f"{name} = off" in found.said) == ("problem", True)
-    assert found.do.startswith(f"ALTER SYSTEM SET {name} = on;")
+    assert (found.state, f"{name} = off" in found.message) == ("problem", True)
+    assert found.remedy.startswith(f"ALTER SYSTEM SET {name} = on;")
 
 
 def test_more_connections_than_the_server_has(database_url):
     told = check_postgres(database_url, 1000)
-    (found,) = (each for each in told.findings if each.about == "connections")
-    assert (found.state, "may want 1000 at once" in found.said) == ("note", True)
+    (found,) = (each for each in told.findings if each.subject == "connections")
+    assert (found.state, "may want 1000 at once" in found.message) == ("note", True)
     assert abs(told.ahead) < 5

@@ -191,7 +191,7 @@ def test_a_mechanism_that_needs_training_says_so(serve, labels, tmp_path):
 
 
 def test_too_much_is_refused_whether_it_was_announced_or_not(serve, guard, labels):
-    served = serve(guard, most_bytes=5000)
+    served = serve(guard, max_bytes=5000)
     is_problem(served.ask(b"x" * 5001), 413, "too_large")
     parts = iter([b"x" * 4000, b"x" * 4000])  # sent in chunks, without a length
     is_problem(served.ask(parts), 413, "too_large")
@@ -202,7 +202,7 @@ def test_too_much_is_refused_whether_it_was_announced_or_not(serve, guard, label
 
 def test_what_stops_coming_or_comes_all_at_once_is_not_waited_for(serve, guard, monkeypatch):
     monkeypatch.setattr("ladderboard.server._guard._body._PATIENCE", 0.3)
-    served = serve(guard, most_bytes=5000)
+    served = serve(guard, max_bytes=5000)
     address = served.listener.socket.getsockname()
     head = f"POST /api/v1/guard/questions HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"
     head += "Expect: 100-continue\r\nContent-Length: 4000\r\n\r\n"
@@ -285,5 +285,5 @@ def test_the_same_predictions_from_many_threads_are_one_question(served, labels)
 
 
 def test_an_application_takes_a_limit_that_is_one(guard):
-    with pytest.raises(lb.LadderboardError, match="most_bytes"):
-        GuardApp(guard, hosts=None, most_bytes=0)
+    with pytest.raises(lb.LadderboardError, match="max_bytes"):
+        GuardApp(guard, hosts=None, max_bytes=0)

@@ -20,7 +20,7 @@ def csv(array):
 
 
 def test_what_unpacks_to_more_than_the_limit_is_refused(serve, guard, labels):
-    served = serve(guard, most_bytes=20_000)
+    served = serve(guard, max_bytes=20_000)
     wide = csv(labels) + b"\n" * 200_000
     packed = gzip.compress(wide)
     assert len(packed) < 20_000 < len(wide)
@@ -81,7 +81,7 @@ def npy(array):
 @pytest.mark.parametrize("write", [packed, large])
 def test_of_what_may_take_much_one_is_read_at_a_time(serve, guard, labels, monkeypatch, write):
     busy = Busy(monkeypatch, wait=False)
-    served = serve(guard, most_bytes=50_000)
+    served = serve(guard, max_bytes=50_000)
     bodies = [write(labels ^ (np.arange(200) == at)) for at in range(8)]
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda body: served.ask(body, Content_Type="text/csv"), bodies))
@@ -91,7 +91,7 @@ def test_of_what_may_take_much_one_is_read_at_a_time(serve, guard, labels, monke
 
 def test_what_takes_little_is_not_kept_waiting(serve, guard, labels, monkeypatch):
     Busy(monkeypatch, wait=True)  # each needs another one beside it
-    served = serve(guard, most_bytes=50_000)
+    served = serve(guard, max_bytes=50_000)
     bodies = [npy(labels ^ (np.arange(200) == at)) for at in range(2)]
     with ThreadPoolExecutor(2) as threads:
         assert [each[0] for each in threads.map(served.ask, bodies)] == [201, 201]

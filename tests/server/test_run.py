@@ -1,4 +1,4 @@
-"""Serving as a process: what it prints, how it ends, and that everything is there again."""
+"""ServerConfig as a process: what it prints, how it ends, and that everything is there again."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import pytest
 
 from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import InvalidSetting
-from ladderboard.server import Serving
+from ladderboard.server import ServerConfig
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import make_predictions
 from support.server.stress_server import server_process
@@ -120,7 +120,7 @@ def test_a_server_ends_cleanly_and_begins_again(start, database):
 def test_several_processes_serve_one_postgres(start, database):
     if database == "sqlite":
         with pytest.raises(InvalidSetting, match="workers must be 1 on SQLite"):
-            Serving(database="boards.db", workers=2)
+            ServerConfig(database="boards.db", workers=2)
         return
     server, url, _ = start(workers=2)
     wait_for(url)
@@ -264,4 +264,4 @@ def test_addresses_of_databases(tmp_path, database):
     for wrong in ("mysql://a/b", "", ":memory:", "sqlite:///"):
         with pytest.raises(InvalidSetting, match="database must be"):
             open_boards(wrong, create=True)
-    assert "secret" not in repr(Serving(database="postgresql://me:secret@there/boards"))
+    assert "secret" not in repr(ServerConfig(database="postgresql://me:secret@there/boards"))

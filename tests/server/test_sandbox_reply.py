@@ -29,7 +29,7 @@ GOOD = [
 @pytest.mark.parametrize(("spec", "array"), GOOD)
 def test_predictions_come_back_as_they_are(spec, array):
     form = wire._pack_array(array)
-    assert len(form) <= spec.most
+    assert len(form) <= spec.max_reply_bytes
     read = spec.submission(form, None).values
     assert (read.dtype, read.shape) == (array.dtype, array.shape)
     assert (read == array).all()

@@ -8,9 +8,9 @@ import pytest
 
 from ladderboard.board import open_boards
 from ladderboard.errors import InvalidSetting
-from ladderboard.server import Rate, Serving, Settings, find_settings
+from ladderboard.server import Rate, ServerConfig, Settings, find_settings
 from ladderboard.server._config import SETTINGS, unknown_variables, without_password
-from ladderboard.server._serving import make_serving
+from ladderboard.server._server_config import make_server_config
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - looked for in what is said
 
@@ -40,7 +40,7 @@ def refused(path, **variables):
 def test_the_table_has_every_field_of_a_server_and_its_default():
     fields = {
         each.name: each.default
-        for kind in (Serving, Settings)
+        for kind in (ServerConfig, Settings)
         for each in dataclasses.fields(kind)
         if each.init
     }
@@ -112,7 +112,7 @@ def test_every_setting_reaches_the_server():
     }
     found = find_settings(environment=EVERY)
     by_url = Settings(url="https://a.example.org", hosts={"a.example.org"}, secure=True)
-    how = make_serving(found, by_url)
+    how = make_server_config(found, by_url)
     assert (how.database, str(how.key_file), how.host, how.port) == ("x.db", "k", "::1", 81)
     assert (how.workers, how.parsers, how.proxies) == (1, 5, "10.0.0.1,10.0.0.2")
     got = how.settings

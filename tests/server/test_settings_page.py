@@ -41,8 +41,8 @@ def test_the_page_has_every_setting_as_the_table_has_it():
             each.name,
             each.variable,
             each.option or "",
-            each.kind.word,
-            _format_value(each.shown(each.default)),
+            each.kind.label,
+            _format_value(each.redacted(each.default)),
             each.meaning,
         )
         for each in SETTINGS.values()

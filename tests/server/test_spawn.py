@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server import own_command
+from ladderboard.server import restart_command
 from ladderboard.server._process._spawn import worker_spec_from_env
 
 TAKES = """
@@ -73,10 +73,10 @@ def test_a_script_is_started_as_a_script(tmp_path, monkeypatch, there):
     monkeypatch.setattr(sys, "orig_argv", ["/old/python", str(script), "serve"])
     # So a link that leads to another environment by then leads to its interpreter, too.
     before = [] if there else [sys.executable]
-    assert own_command() == [*before, str(script), "serve"]
+    assert restart_command() == [*before, str(script), "serve"]
 
 
 def test_a_module_is_started_by_the_same_interpreter(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/place/ladderboard/__main__.py", "serve"])
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "ladderboard", "serve"])
-    assert own_command() == [sys.executable, "-m", "ladderboard", "serve"]
+    assert restart_command() == [sys.executable, "-m", "ladderboard", "serve"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive_body
 from ladderboard.server._uploads._multipart import InvalidForm
 from ladderboard.server._uploads._spool import Spool
 
@@ -42,7 +42,7 @@ def take(spool, body, kind=KIND, step=None, limits=BodyLimits(), gone=False, **h
         return messages.pop(0)
 
     async def run():
-        async with await receive(Request(scope, come), limits, spool) as got:
+        async with await receive_body(Request(scope, come), limits, spool) as got:
             data = got.content if isinstance(got.content, bytes) else got.content.read_bytes()
             assert len(data) == got.size
             return data, got.format, got.message

@@ -57,10 +57,10 @@ def _describe_setting(value: "Value") -> dict[str, Any]:
         "name": setting.name,
         "variable": setting.variable,
         "option": setting.option,
-        "value": value.shown,
+        "value": value.redacted,
         "hidden": value.hidden,
         "from": value.source,
-        "default": setting.shown(setting.default),
+        "default": setting.redacted(setting.default),
         "meaning": setting.meaning,
     }
 
@@ -77,9 +77,9 @@ def _describe_variable(variable: "Variable") -> dict[str, Any]:
 
 
 def _format_setting(value: "Value") -> str | None:
-    if value.hidden and value.shown is None:
+    if value.hidden and value.redacted is None:
         return "set, not shown"
-    return _format_value(value.shown) or None
+    return _format_value(value.redacted) or None
 
 
 def _format_value(value: Any) -> str:
@@ -132,8 +132,8 @@ def doctor(
         checks.append(check)
         if not as_json:  # print each at once: a database that does not answer takes its time
             first, indent = f"{check.state:<8} ", " " * 9
-            echo(*wrap_lines(f"{check.about}: {check.said}", indent=indent, first=first))
-            echo(*([] if check.do is None else wrap_lines(check.do, indent=indent)))
+            echo(*wrap_lines(f"{check.subject}: {check.message}", indent=indent, first=first))
+            echo(*([] if check.remedy is None else wrap_lines(check.remedy, indent=indent)))
     problems, notes = (
         sum(check.state == state for check in checks) for state in ("problem", "note")
     )

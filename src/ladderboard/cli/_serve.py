@@ -122,7 +122,7 @@ def serve(
                 _echo_welcome(boards, contents, public, token, settings)
 
         try:
-            server.serve(serving, boards=boards, told=report, command=server.own_command())
+            server.serve(serving, boards=boards, announce=report, command=server.restart_command())
         except Exception as error:
             if not listening or as_json or sys.stderr.isatty():
                 raise
@@ -146,9 +146,9 @@ def _settings_for_url(server: Any, url: str | None) -> Any:
 
 
 def _serving_settings(settings: "ResolvedSettings", by_url: Any) -> Any:
-    from ladderboard.server import make_serving  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.server import make_server_config  # noqa: PLC0415 - keeps --help fast
 
-    return make_serving(settings, by_url)
+    return make_server_config(settings, by_url)
 
 
 def _server_log(to: TextIO | None) -> Any:

@@ -1,13 +1,13 @@
-"""The leaderboard over HTTP: the API and its pages, and a guard's door.
+"""The HTTP server: the API and pages of boards, and a guard behind HTTP.
 
-:func:`serve` runs a server of boards as a :class:`Serving` says; :func:`make_app` is what answers
-there, with its :class:`Settings`. What they are set to is found by :func:`find_settings`, in the
-environment and a file; :func:`check_installation` checks what a server needs. :func:`write_site`
-writes a closed board as a folder of files that any web server can host.
+:func:`serve` runs a board server with a :class:`ServerConfig`; :func:`make_app` returns its ASGI
+application, configured by :class:`Settings`. :func:`find_settings` reads the settings from the
+command line, the environment and a file; :func:`check_installation` checks what a server needs.
+:func:`write_site` writes a closed board as a folder of files that any web server can host.
 
-A guard behind HTTP on loopback or a Unix socket keeps its file and key under another user than
-whoever asks: :class:`GuardApp` answers, a :class:`Listener` is where, and :func:`serve_guard` runs
-the one at the other.
+A guard served over HTTP on loopback or a Unix socket keeps its file and key under another user than
+the programs that ask it: :class:`GuardApp` is the ASGI application, a :class:`Listener` the address
+and :func:`serve_guard` runs one at the other.
 """
 
 from importlib import import_module
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         listen_on_address,
         listen_on_loopback,
         listen_on_unix_socket,
-        own_command,
+        restart_command,
         serve,
         serve_as_worker,
     )
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from ladderboard.server._process import is_worker as is_worker
     from ladderboard.server._rate_limits import Rate
     from ladderboard.server._sandbox import ParserPool, sandbox
-    from ladderboard.server._serving import Serving, Settings
-    from ladderboard.server._serving import make_serving as make_serving
+    from ladderboard.server._server_config import ServerConfig, Settings
+    from ladderboard.server._server_config import make_server_config as make_server_config
 
 __all__ = [
     "BoardProtocol",
@@ -58,7 +58,7 @@ __all__ = [
     "Listener",
     "ParserPool",
     "Rate",
-    "Serving",
+    "ServerConfig",
     "Settings",
     "Site",
     "check_installation",
@@ -69,8 +69,8 @@ __all__ = [
     "listen_on_loopback",
     "listen_on_unix_socket",
     "make_app",
-    "own_command",
     "read_or_create_token",
+    "restart_command",
     "sandbox",
     "serve",
     "serve_as_worker",
@@ -78,8 +78,8 @@ __all__ = [
     "write_site",
 ]
 
-# A guard is served without what boards need, and settings are found without what either needs.
-_HOMES = {
+# Lazy: a guard is served without the packages of boards, and settings are read without either.
+_MODULES = {
     "BoardProtocol": "_process",
     "CONFIG": "_config",
     "ResolvedSettings": "_config",
@@ -88,8 +88,8 @@ _HOMES = {
     "ServerLog": "_log",
     "ParserPool": "_sandbox",
     "Rate": "_rate_limits",
-    "Serving": "_serving",
-    "Settings": "_serving",
+    "ServerConfig": "_server_config",
+    "Settings": "_server_config",
     "Site": "_pages",
     "VARIABLES": "_config",
     "Value": "_config",
@@ -105,8 +105,8 @@ _HOMES = {
     "listen_on_loopback": "_process",
     "machine_time": "_log",
     "make_app": "_app",
-    "make_serving": "_serving",
-    "own_command": "_process",
+    "make_server_config": "_server_config",
+    "restart_command": "_process",
     "sandbox": "_sandbox",
     "serve": "_process",
     "serve_as_worker": "_process",
@@ -121,6 +121,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -20,10 +20,10 @@ from ladderboard.server._attack_jobs import AttackJobs
 from ladderboard.server._context import ServerContext, get_context
 from ladderboard.server._log import ClockWatch, ServerLog
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
-from ladderboard.server._middleware import REFUSED, RequestMiddleware
+from ladderboard.server._middleware import BODY_REFUSAL, RequestMiddleware
 from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
-from ladderboard.server._serving import Settings
+from ladderboard.server._server_config import Settings
 from ladderboard.server._uploads import Spool
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def make_app(
     parsers: ParserPool,
     *,
     settings: Settings | None = None,
-    closing: Callable[[], None] | None = None,
+    on_close: Callable[[], None] | None = None,
     metrics: Metrics | None = None,
 ) -> FastAPI:
     """Return the application that serves some boards.
 
-    Its lifespan starts the parsers, and ends them with everything else that it began; then it calls
-    ``closing``. The boards are the caller's to close. ``metrics`` are given where several processes
-    count together; then the one that looks after them watches the clock, too.
+    Its lifespan starts the parsers, and at the end stops everything it started and calls
+    ``on_close``. Closing the boards is up to the caller. Pass ``metrics`` when several processes
+    count together; the parent process then watches the clock for them.
     """
     settings = Settings() if settings is None else settings
     boards.storage.limit_read_wait(_DATABASE)
@@ -85,7 +85,7 @@ def make_app(
                 await parsers.start()
                 looks = [
                     metrics.publish,
-                    *([clock.look] if alone and boards.world.uses_system_clock else []),
+                    *([clock.check] if alone and boards.world.uses_system_clock else []),
                 ]
                 watch = asyncio.create_task(_run_every_second(looks))
                 try:
@@ -97,8 +97,8 @@ def make_app(
                 await asyncio.to_thread(attack_jobs.close)
                 context.close()
                 spool.close()
-                if closing is not None:
-                    closing()
+                if on_close is not None:
+                    on_close()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -143,7 +143,7 @@ async def _run_every_second(looks: Sequence[Callable[[], None]]) -> None:
         await asyncio.sleep(_EVERY)
 
 
-def _told(request: Request, said: Response) -> Response:
+def _render_refusal(request: Request, said: Response) -> Response:
     """Return a refusal as it is told: to people as a page."""
     if _pages.is_page(request):
         return _pages.refusal_page(request, said)
@@ -155,7 +155,7 @@ async def _on_refused(request: Request, error: Exception) -> Response:
     said, ours = problem_from_exception(error)
     if ours:
         get_context(request).log.write_error(error, request.scope["ladderboard.request"])
-    return _told(request, said)
+    return _render_refusal(request, said)
 
 
 async def _on_invalid(request: Request, error: RequestValidationError) -> Response:
@@ -165,7 +165,7 @@ async def _on_invalid(request: Request, error: RequestValidationError) -> Respon
         where = ".".join(str(part) for part in each["loc"])[:200]
         errors.append(Problem(str(each["type"]), where, 1, (), f"{where}: {each['msg']}."))
     listed = " ".join(each.message for each in errors[:3])
-    return _told(request, problem(422, "invalid", listed, errors=errors))
+    return _render_refusal(request, problem(422, "invalid", listed, errors=errors))
 
 
 _CODES = {404: "not_found", 405: "method"}
@@ -174,14 +174,14 @@ _SENTENCES = {404: "There is nothing here.", 405: "Not with this method."}
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     """Say that there is no such place, that it does not take the method, or what else there is."""
-    refused = request.scope.get(REFUSED)
+    refused = request.scope.get(BODY_REFUSAL)
     if refused is not None:
         return await _on_refused(request, refused)
     status, headers = error.status_code, dict(error.headers or {})
     if status == 405:
         headers["Allow"] = ", ".join(_allowed_methods(request))
     detail = _SENTENCES.get(status, "This cannot be read.")
-    return _told(
+    return _render_refusal(
         request, problem(status, _CODES.get(status, "bad_request"), detail, headers=headers)
     )
 

@@ -61,9 +61,9 @@ class JobStatus(NamedTuple):
     state: State = "none"
     done: int = 0
     total: int = worker.TOTAL
-    why: str = ""
-    kept: dict[str, Any] | None = None
-    other: str | None = None
+    reason: str = ""
+    last_result: dict[str, Any] | None = None
+    other_board: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return how far it is, JSON-able."""
@@ -106,9 +106,9 @@ class AttackJobs:
             self._archive_last()
             before = self._read_json(_archive_name(board))
             seed = 0 if before is None else before["seed"] + 1
-            asked, own = {"target": target, "seed": seed}, secrets.token_hex(8)
-            self._write_json(_NOW, {"board": board, "id": own, "time": when, **asked})
-            process = self._spawn_worker(own, {**asked, "parent": os.getpid()}, lock)
+            request, job_id = {"target": target, "seed": seed}, secrets.token_hex(8)
+            self._write_json(_NOW, {"board": board, "id": job_id, "time": when, **request})
+            process = self._spawn_worker(job_id, {**request, "parent": os.getpid()}, lock)
         except OSError as error:
             with suppress(OSError):
                 self._remove(_NOW)
@@ -118,16 +118,18 @@ class AttackJobs:
             raise failed from None
         finally:
             os.close(lock)  # which the process holds now
-        self._watch = threading.Thread(target=self._supervise, args=(process, own), name="trial")
+        self._watch = threading.Thread(target=self._supervise, args=(process, job_id), name="trial")
         self._watch.start()
 
-    def _spawn_worker(self, own: str, told: dict[str, Any], lock: int) -> subprocess.Popen[bytes]:
+    def _spawn_worker(
+        self, job_id: str, request: dict[str, Any], lock: int
+    ) -> subprocess.Popen[bytes]:
         # Not in a session of its own: Linux would weigh priorities among its processes only.
-        with (self._folder / f"{own}.jsonl").open("wb") as said:
+        with (self._folder / f"{job_id}.jsonl").open("wb") as output:
             return subprocess.Popen(  # noqa: S603 - our own program
-                subprocess_command(worker.__file__, json.dumps(told)),
+                subprocess_command(worker.__file__, json.dumps(request)),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 env=subprocess_env(),
@@ -135,18 +137,18 @@ class AttackJobs:
                 process_group=0,  # Ctrl-C is for the server, which ends this
             )
 
-    def _supervise(self, process: subprocess.Popen[bytes], own: str) -> None:
+    def _supervise(self, process: subprocess.Popen[bytes], job_id: str) -> None:
         """Wait for the end, and bring it about if it must be."""
-        until = time.monotonic() + self._seconds
+        deadline = time.monotonic() + self._seconds
         while True:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK)
                 return
-            late = time.monotonic() > until
-            if late:
+            timed_out = time.monotonic() > deadline
+            if timed_out:
                 with suppress(OSError):  # on a full disk nobody can say why, but it ends
-                    self._record_end(own, "late")
-            if late or self._closing.is_set() or self._end_reason(own):
+                    self._record_end(job_id, "late")
+            if timed_out or self._closing.is_set() or self._end_reason(job_id):
                 process.kill()
 
     def cancel(self, board: str) -> bool:
@@ -155,60 +157,64 @@ class AttackJobs:
         if job is None or job["board"] != board or not self._is_lock_held():
             return False
         self._record_end(job["id"], "cancelled")  # who started it sees that
-        until = time.monotonic() + _ENDING
-        while self._is_lock_held() and time.monotonic() < until:
+        deadline = time.monotonic() + _ENDING
+        while self._is_lock_held() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
         return True
 
     def status(self, board: str) -> JobStatus:
         """Return how the trial of a board stands."""
-        held = self._is_lock_held()  # first: what has ended has said everything
-        job, kept = self._read_json(_NOW), self._read_json(_archive_name(board))
+        running = self._is_lock_held()  # first: what has ended has said everything
+        job, last_result = self._read_json(_NOW), self._read_json(_archive_name(board))
         if job is None:
-            return _status_from_archive(kept)
+            return _status_from_archive(last_result)
         if job["board"] != board:
-            other = job["board"] if held and "points" not in self._last_message(job["id"]) else None
-            return _status_from_archive(kept, other)
-        last = self._last_message(job["id"])
-        if "points" in last:
-            return _status_from_archive({**job, "points": last["points"]})
-        if held:
-            return JobStatus("running", last.get("done", 0), kept=kept)
+            other_board = (
+                job["board"] if running and "points" not in self._last_message(job["id"]) else None
+            )
+            return _status_from_archive(last_result, other_board)
+        message = self._last_message(job["id"])
+        if "points" in message:
+            return _status_from_archive({**job, "points": message["points"]})
+        if running:
+            return JobStatus("running", message.get("done", 0), last_result=last_result)
         state: Any = self._end_reason(job["id"]) or "failed"
-        return JobStatus(state, why=last.get("failed", _SENTENCES[state]), kept=kept)
+        return JobStatus(
+            state, reason=message.get("failed", _SENTENCES[state]), last_result=last_result
+        )
 
     def _archive_last(self) -> None:
         """Keep what the last trial found for its board; whoever does holds the lock."""
         job = self._read_json(_NOW)
         if job is None:
             return
-        last = self._last_message(job["id"])
-        if "points" in last:
-            self._write_json(_archive_name(job["board"]), {**job, "points": last["points"]})
-        for each in (_NOW, f"{job['id']}.jsonl", f"{job['id']}.why"):
-            self._remove(each)
+        message = self._last_message(job["id"])
+        if "points" in message:
+            self._write_json(_archive_name(job["board"]), {**job, "points": message["points"]})
+        for name in (_NOW, f"{job['id']}.jsonl", f"{job['id']}.why"):
+            self._remove(name)
 
     def _acquire_lock(self) -> int:
         """Return the lock, which is ours now."""
         if fcntl is None:
             raise WorkerError("Trials need a system that can lock files.")
-        lock, until = self._open_lock_file(), time.monotonic() + _WAIT
+        lock, deadline = self._open_lock_file(), time.monotonic() + _WAIT
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return lock
             job = self._read_json(_NOW)
-            over = job is not None and self._is_over(job["id"])
-            if time.monotonic() > until + _ENDING * over:
+            is_over = job is not None and self._is_over(job["id"])
+            if time.monotonic() > deadline + _ENDING * is_over:
                 os.close(lock)
                 raise AttackRunning(None if job is None else job["board"])
             time.sleep(_PAUSE)
 
-    def _is_over(self, own: str) -> bool:
+    def _is_over(self, job_id: str) -> bool:
         """Tell whether a process has no more to do than to end."""
         return (
-            bool({"points", "failed"} & self._last_message(own).keys())
-            or self._end_reason(own) is not None
+            bool({"points", "failed"} & self._last_message(job_id).keys())
+            or self._end_reason(job_id) is not None
         )
 
     def _is_lock_held(self) -> bool:
@@ -226,18 +232,18 @@ class AttackJobs:
     def _open_lock_file(self) -> int:
         return os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
 
-    def _record_end(self, own: str, why: State) -> None:
-        if not self._end_reason(own):
-            self._write_json(f"{own}.why", why)
+    def _record_end(self, job_id: str, reason: State) -> None:
+        if not self._end_reason(job_id):
+            self._write_json(f"{job_id}.why", reason)
 
-    def _end_reason(self, own: str) -> str | None:
+    def _end_reason(self, job_id: str) -> str | None:
         """Return why a process was ended; None if nobody did."""
-        return self._read_json(f"{own}.why")
+        return self._read_json(f"{job_id}.why")
 
-    def _last_message(self, own: str) -> dict[str, Any]:
+    def _last_message(self, job_id: str) -> dict[str, Any]:
         """Return the last line that was said as a whole."""
         with suppress(OSError):
-            lines = (self._folder / f"{own}.jsonl").read_bytes().split(b"\n")[:-1]
+            lines = (self._folder / f"{job_id}.jsonl").read_bytes().split(b"\n")[:-1]
             if lines:
                 return dict(json.loads(lines[-1]))
         return {}
@@ -247,11 +253,11 @@ class AttackJobs:
             return json.loads((self._folder / name).read_bytes())
         return None
 
-    def _write_json(self, name: str, said: Any) -> None:
+    def _write_json(self, name: str, content: Any) -> None:
         """Write a file that others see as a whole or not at all."""
-        part = self._folder / f"{secrets.token_hex(8)}.part"
-        part.write_text(json.dumps(said))
-        part.replace(self._folder / name)
+        temporary = self._folder / f"{secrets.token_hex(8)}.part"
+        temporary.write_text(json.dumps(content))
+        temporary.replace(self._folder / name)
 
     def _remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)
@@ -261,8 +267,10 @@ def _archive_name(board: str) -> str:
     return f"board-{board}.json"
 
 
-def _status_from_archive(kept: dict[str, Any] | None, other: str | None = None) -> JobStatus:
+def _status_from_archive(
+    last_result: dict[str, Any] | None, other_board: str | None = None
+) -> JobStatus:
     """Return how it stands where nothing is under way but what was kept."""
-    if kept is None:
-        return JobStatus(other=other)
-    return JobStatus("done", worker.TOTAL, kept=kept, other=other)
+    if last_result is None:
+        return JobStatus(other_board=other_board)
+    return JobStatus("done", worker.TOTAL, last_result=last_result, other_board=other_board)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ladderboard.board import Boards, Caller
-    from ladderboard.server._serving import Settings
+    from ladderboard.server._server_config import Settings
 
-SESSION = "ladderboard_session"
-VISIT = "ladderboard_visit"
+SESSION_COOKIE = "ladderboard_session"
+VISITOR_COOKIE = "ladderboard_visit"
 _LONGEST = 512  # characters of a cookie of ours
 CSRF_HEADER = "x-csrf-token"
 _SAFE = {"GET", "HEAD"}
@@ -38,7 +38,7 @@ _CSRF = "This did not come from a page of this server. Load the page again, and 
 class CookieSession(NamedTuple):
     """A session: the hash of its token, and the cookie that says so."""
 
-    hashed: bytes
+    token_hash: bytes
     cookie: str
 
 
@@ -79,7 +79,7 @@ class CookieSessions:
 
     def read(self, request: Request) -> CookieSession | None:
         """Return the session of a request, if it has one of ours; too old, it is for no token."""
-        cookie = _cookie(request, SESSION)
+        cookie = _cookie(request, SESSION_COOKIE)
         if not cookie or len(cookie) > _LONGEST:
             return None
         try:
@@ -93,7 +93,7 @@ class CookieSessions:
 
     def csrf_token(self, request: Request, session: CookieSession | None) -> str | None:
         """Return the word that a form of this browser must say; None before it has a cookie."""
-        bound = session.cookie if session else _cookie(request, VISIT)[:_LONGEST]
+        bound = session.cookie if session else _cookie(request, VISITOR_COOKIE)[:_LONGEST]
         return self._csrf_token_for(bound) if bound else None
 
     def _csrf_token_for(self, bound: str) -> str:
@@ -126,15 +126,15 @@ class CookieSessions:
         self, request: Request, response: Response, session: CookieSession
     ) -> None:
         """Give the browser a session."""
-        self._set(request, response, SESSION, session.cookie)
+        self._set(request, response, SESSION_COOKIE, session.cookie)
 
     def clear_session_cookie(self, request: Request, response: Response) -> None:
         """Take it back."""
-        self._set(request, response, SESSION, "")
+        self._set(request, response, SESSION_COOKIE, "")
 
     def set_visitor_cookie(self, request: Request, response: Response, cookie: str) -> None:
         """Give the browser something that its first form is bound to."""
-        self._set(request, response, VISIT, cookie)
+        self._set(request, response, VISITOR_COOKIE, cookie)
 
 
 def unauthorised() -> RequestRefused:
@@ -154,7 +154,7 @@ class InvalidToken(Exception):
 class Credentials(NamedTuple):
     """What somebody shows to say who they are: a token's hash, and a session if it came by one."""
 
-    hashed: bytes
+    token_hash: bytes
     session: CookieSession | None = None
 
 
@@ -178,8 +178,8 @@ class Authenticator:
             return Credentials(hash_token(token.strip() if right else ""))
         session = self.sessions.read(request)
         if session is not None:
-            return Credentials(session.hashed, session)
-        return Credentials(hash_token("")) if SESSION in request.cookies else None
+            return Credentials(session.token_hash, session)
+        return Credentials(hash_token("")) if SESSION_COOKIE in request.cookies else None
 
     def check(self, request: Request, shown: Credentials | None, *, form: bool = False) -> None:
         """Refuse what another site's page made a browser send."""
@@ -199,7 +199,7 @@ class Authenticator:
         if shown is None:
             return PUBLIC
         try:
-            return self.boards.caller_by_token_hash(shown.hashed, slug)
+            return self.boards.caller_by_token_hash(shown.token_hash, slug)
         except NotAllowed:
             raise InvalidToken from None
 
@@ -218,7 +218,7 @@ class Authenticator:
         """Return who that is, and the slug of the one board that the token is for; a thread's."""
         if shown is None:
             return PUBLIC, None
-        slug = self.boards.slug_of_token(shown.hashed)
+        slug = self.boards.slug_of_token(shown.token_hash)
         return self.resolve(shown, slug), slug
 
     def reject_token(self, request: Request, shown: Credentials | None) -> RequestRefused:

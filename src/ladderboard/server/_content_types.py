@@ -25,7 +25,7 @@ CONTENT_TYPES = tuple(each for each in _TYPES if each)
 _LISTED = ", ".join(CONTENT_TYPES)
 
 
-def format_of(request: Request) -> str | None:
+def declared_format(request: Request) -> str | None:
     """Return the format that the headers tell, None where it has to be found out.
 
     What a web form may send without asking is not in the list.

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from ladderboard.errors import NotAllowed, storage_error
 from ladderboard.server._auth import (
-    SESSION,
+    SESSION_COOKIE,
     Authenticator,
     CookieSessions,
     InvalidToken,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._sandbox import ParserPool, Spec
-    from ladderboard.server._serving import Settings
+    from ladderboard.server._server_config import Settings
     from ladderboard.server._uploads import Spool
 
 _MOST = 64
@@ -95,14 +95,14 @@ class ServerContext:
         self.settings, self.log, self.metrics = settings, log, metrics
         self.sessions = CookieSessions(boards, settings)
         self.authenticator = Authenticator(boards, self.sessions, settings)
-        self.registrations = RateLimiter(
+        self.registration_limiter = RateLimiter(
             settings.registrations, "Too many teams come from here; wait.", settings.timer
         )
-        self.invalid = RateLimiter(
+        self.invalid_limiter = RateLimiter(
             settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
         )
         self.uploads = UploadQueue()
-        self.specs: dict[str, tuple[Hashable, Spec]] = {}
+        self.parser_specs: dict[str, tuple[Hashable, Spec]] = {}
         """What parsers are told of each board, with what that depends on."""
         self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board")
@@ -184,10 +184,10 @@ def get_context(request: Request) -> ServerContext:
 
 def is_public(request: Request) -> bool:
     """Tell whether a request shows nothing, so that everybody gets the same reply."""
-    return "authorization" not in request.headers and SESSION not in request.cookies
+    return "authorization" not in request.headers and SESSION_COOKIE not in request.cookies
 
 
-def reply(
+def make_response(
     request: Request,
     said: Any,
     status: int = 200,

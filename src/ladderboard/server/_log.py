@@ -160,21 +160,21 @@ class ClockWatch:
     ----------
     log
         Gets a line for each time, with by how many seconds.
-    jumped
+    on_jump
         Is called each time.
     """
 
-    def __init__(self, log: ServerLog, jumped: Callable[[], object]) -> None:
-        self._log, self._jumped = log, jumped
+    def __init__(self, log: ServerLog, on_jump: Callable[[], object]) -> None:
+        self._log, self._on_jump = log, on_jump
         self._ahead = self._now()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Compare the clock with the last look; to be called every second or so."""
         ahead = self._now()
         moved, self._ahead = ahead - self._ahead, ahead
         if abs(moved) > _JUMP:
             self._log.write("clock", moved=round(moved, 1))
-            self._jumped()
+            self._on_jump()
 
     @staticmethod
     def _now() -> float:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._rate_limits import RequestSlot
-    from ladderboard.server._serving import Settings
+    from ladderboard.server._server_config import Settings
 
-LARGE = "ladderboard.large"
+OWN_BODY_LIMIT = "ladderboard.large"
 """In a scope: whoever handles it reads the body under limits of its own."""
-REFUSED = "ladderboard.refused"
+BODY_REFUSAL = "ladderboard.refused"
 """In a scope: why reading the body was given up."""
 SECURITY = {
     "content-security-policy": (
@@ -180,9 +180,11 @@ class _Exchange:
         """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
         if self.slot is not None:
             self.slot.release()
-        message = await (self._receive() if LARGE in self.scope else self._receive_limited())
+        message = await (
+            self._receive() if OWN_BODY_LIMIT in self.scope else self._receive_limited()
+        )
         # Submissions have queues of their own.
-        if self.slot is not None and not self.status and LARGE not in self.scope:
+        if self.slot is not None and not self.status and OWN_BODY_LIMIT not in self.scope:
             await self.slot.acquire()
         self._left = message.get("more_body", False)
         return message
@@ -202,7 +204,7 @@ class _Exchange:
 
     def _abort_body(self, status: int, code: str, detail: str) -> RequestRefused:
         refused = RequestRefused(status, code, detail, {"Connection": "close"})
-        self.scope[REFUSED] = refused
+        self.scope[BODY_REFUSAL] = refused
         return refused
 
     async def send(self, message: Message) -> None:

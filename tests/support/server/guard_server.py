@@ -18,7 +18,7 @@ class GuardServer:
         self.guard, self.listener = guard, listener or listen_on_loopback(port=0)
         self.url = self.listener.url
         self._servers = []
-        options["started"] = self._servers.append
+        options["before_run"] = self._servers.append
         self._thread = threading.Thread(
             target=serve_guard, args=(guard, self.listener), kwargs=options
         )

@@ -10,7 +10,7 @@ import json
 import sys
 
 from ladderboard.board import FolderStore, open_boards
-from ladderboard.server import Serving, serve
+from ladderboard.server import ServerConfig, serve
 
 
 def main():
@@ -19,7 +19,7 @@ def main():
     boards = None
     if folder is not None:
         boards = open_boards(options["database"], store=FolderStore(folder))
-    serve(Serving(port=0, **options), boards=boards)
+    serve(ServerConfig(port=0, **options), boards=boards)
 
 
 if __name__ == "__main__":

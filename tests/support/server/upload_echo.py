@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ladderboard.errors import InvalidPredictions, StorageFailed
 from ladderboard.server._problems import problem_from_exception
-from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive_body
 from ladderboard.server._uploads._spool import Spool
 from support.server.threaded_server import ThreadedServer
 
@@ -31,7 +31,7 @@ class UploadEcho(ThreadedServer):
     async def receive(self, request):
         """Reply with a description of the body."""
         try:
-            async with await receive(request, self.limits, self.spool) as upload:
+            async with await receive_body(request, self.limits, self.spool) as upload:
                 in_file = isinstance(upload.content, Path)
                 if in_file:
                     self.file_modes.add(upload.content.stat().st_mode & 0o777)

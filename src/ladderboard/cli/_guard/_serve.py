@@ -108,7 +108,7 @@ def serve(
             )
         else:
             echo(*_format_welcome(file, meter, listener.url, token_file))
-        server.serve_guard(holdout, listener, token=token, most_bytes=limit * _MIB, ladder=ladder)
+        server.serve_guard(holdout, listener, token=token, max_bytes=limit * _MIB, ladder=ladder)
 
 
 def _log_to_stderr() -> None:

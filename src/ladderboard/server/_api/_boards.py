@@ -11,7 +11,7 @@ from ladderboard.board import PUBLIC
 from ladderboard.files import escape_formula
 from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
-from ladderboard.server._context import get_context, reply
+from ladderboard.server._context import get_context, make_response
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
@@ -61,7 +61,7 @@ async def list_boards(
     if after is not None:
         url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={after}"
         headers["Link"] = f'<{url}>; rel="next"'
-    return reply(request, {"boards": boards, "next": after}, headers=headers)
+    return make_response(request, {"boards": boards, "next": after}, headers=headers)
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())
@@ -70,7 +70,7 @@ async def get_board(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).summary()
     )
-    return reply(request, said)
+    return make_response(request, said)
 
 
 _STANDINGS = public_route(types=["application/json", _CSV])
@@ -104,8 +104,8 @@ async def leaderboard(
         url += "" if file_format is None else f"&format={file_format}"
         headers["Link"] = f'<{url}>; rel="next"'
     if file_format == "csv" or (file_format is None and _prefers_csv(request)):
-        return reply(request, standings_csv(said), media_type=_CSV, headers=headers)
-    return reply(request, said, headers=headers)
+        return make_response(request, standings_csv(said), media_type=_CSV, headers=headers)
+    return make_response(request, said, headers=headers)
 
 
 def _prefers_csv(request: Request) -> bool:
@@ -119,7 +119,7 @@ async def records(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).records()
     )
-    return reply(request, {"records": said})
+    return make_response(request, {"records": said})
 
 
 _LEDGER = public_route(types=[_LINES, _PLAIN])
@@ -157,7 +157,7 @@ async def ledger(
 
     lines, (entries, head) = await get_context(request).with_board(request, board, look)
     accept = request.headers.get("accept", "")
-    return reply(
+    return make_response(
         request,
         b"".join(each + b"\n" for each in lines),
         media_type=_PLAIN if _PLAIN in accept and _LINES not in accept else _LINES,
@@ -171,7 +171,7 @@ async def finals(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).finals()
     )
-    return reply(request, said)
+    return make_response(request, said)
 
 
 def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:

@@ -17,7 +17,7 @@ from ladderboard.server._api._models import (
     Trust,
 )
 from ladderboard.server._api._routes import Slug, TeamId, TokenId, make_router, private_route
-from ladderboard.server._context import get_context, reply
+from ladderboard.server._context import get_context, make_response
 from ladderboard.server._sandbox import sandbox
 
 router = make_router("organiser")
@@ -32,7 +32,7 @@ async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Resp
     made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.rotate_token(caller, team)
     )
-    return reply(request, made._asdict())
+    return make_response(request, made._asdict())
 
 
 @router.delete(
@@ -86,7 +86,7 @@ async def invite(request: Request, board: Slug, wanted: Days | None = None) -> R
     made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.invite(caller, days=days)
     )
-    return reply(request, {"invitation": made}, 201)
+    return make_response(request, {"invitation": made}, 201)
 
 
 @router.post(
@@ -101,7 +101,7 @@ async def create_token(request: Request, board: Slug, wanted: Trust) -> Response
     made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.issue_staff_token(caller, role)
     )
-    return reply(request, {"token": made}, 201)
+    return make_response(request, {"token": made}, 201)
 
 
 @router.get("/boards/{board}/tokens", response_model=TokenList, **private_route())
@@ -110,7 +110,7 @@ async def list_tokens(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.list_tokens(caller)
     )
-    return reply(request, {"tokens": said})
+    return make_response(request, {"tokens": said})
 
 
 @router.delete(
@@ -133,7 +133,7 @@ async def pause_board(request: Request, board: Slug) -> Response:
         return found.row().status
 
     said = await get_context(request).with_board(request, board, pause)
-    return reply(request, {"board": board, "status": said})
+    return make_response(request, {"board": board, "status": said})
 
 
 @router.post("/boards/{board}/resume", response_model=State, **private_route(408, 409, 413, 415))
@@ -146,7 +146,7 @@ async def resume_board(request: Request, board: Slug, wanted: Charge | None = No
         return found.row().status
 
     said = await get_context(request).with_board(request, board, resume)
-    return reply(request, {"board": board, "status": said})
+    return make_response(request, {"board": board, "status": said})
 
 
 @router.patch(
@@ -159,7 +159,7 @@ async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Resp
         found.amendments.amend(caller, changes.root)
         return found.as_seen_by(caller).summary()
 
-    return reply(request, await get_context(request).with_board(request, board, amend))
+    return make_response(request, await get_context(request).with_board(request, board, amend))
 
 
 _CLOSE = private_route(409)
@@ -174,7 +174,7 @@ async def close_board(request: Request, board: Slug) -> Response:
         final = found.closer.close(caller, sandbox=sandbox)
         return None if final is None else found.as_seen_by(caller).finals()
 
-    return reply(request, await get_context(request).with_board(request, board, close))
+    return make_response(request, await get_context(request).with_board(request, board, close))
 
 
 def _done() -> Response:

@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 
 from ladderboard._version import __version__
 from ladderboard.server._api._models import Problem
-from ladderboard.server._auth import SESSION
+from ladderboard.server._auth import SESSION_COOKIE
 from ladderboard.server._context import PRIVATE
 from ladderboard.server._problems import RequestRefused
 
@@ -64,14 +64,14 @@ _SCHEMES = {
     "session": {
         "type": "apiKey",
         "in": "cookie",
-        "name": SESSION,
+        "name": SESSION_COOKIE,
         "description": "The page's session; what changes anything needs X-CSRF-Token, too.",
     },
 }
 _TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metric that is shown."
 
 
-def problems(*more: int) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*more: int) -> dict[int | str, dict[str, Any]]:
     """Return what /openapi.json says of refusals: those that any route has, and some more."""
     return {
         status: {
@@ -85,7 +85,7 @@ def problems(*more: int) -> dict[int | str, dict[str, Any]]:
 
 def public_route(*more: int, tagged: bool = True, types: list[str] | None = None) -> dict[str, Any]:
     """Return the settings of a route that anybody may call; ``types`` are those of its replies."""
-    responses = problems(*more)
+    responses = problem_responses(*more)
     extra: dict[str, Any] = {"x-types": types or ["application/json"]}
     if tagged:
         extra["parameters"] = [_IF_NONE_MATCH]
@@ -96,7 +96,7 @@ def public_route(*more: int, tagged: bool = True, types: list[str] | None = None
 
 def private_route(*more: int, **extra: Any) -> dict[str, Any]:
     """Return the settings of a route that needs a token."""
-    return {"responses": problems(*more), "openapi_extra": {"security": PRIVATE, **extra}}
+    return {"responses": problem_responses(*more), "openapi_extra": {"security": PRIVATE, **extra}}
 
 
 def make_router(tag: str, *, prefix: str = API) -> APIRouter:

@@ -8,9 +8,9 @@ from fastapi import Request, Response
 from ladderboard.errors import StorageFailed
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._api._models import Health
-from ladderboard.server._api._routes import make_router, problems
+from ladderboard.server._api._routes import make_router, problem_responses
 from ladderboard.server._auth import Credentials, has_bearer_token, is_organiser, unauthorised
-from ladderboard.server._context import PRIVATE, ServerContext, get_context, reply
+from ladderboard.server._context import PRIVATE, ServerContext, get_context, make_response
 
 router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,7 +21,7 @@ _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 @router.get(
     "/healthz",
     response_model=Health,
-    responses={status: said for status, said in problems().items() if status in _OPEN},
+    responses={status: said for status, said in problem_responses().items() if status in _OPEN},
     openapi_extra={"security": []},
 )
 async def health(request: Request) -> Response:
@@ -41,7 +41,7 @@ async def health(request: Request) -> Response:
     "/metrics",
     response_class=Response,
     responses={
-        **problems(),
+        **problem_responses(),
         200: {
             "description": "Numbers, as Prometheus reads them.",
             "content": {"text/plain": {"schema": {"type": "string"}}},
@@ -67,7 +67,7 @@ async def metrics(request: Request) -> Response:
     disks = await context.run_in_thread(lambda: _free_disk(context))
     help_ = "Bytes that are free on the disk of the database and of large submissions (spool)."
     text = context.metrics.write({"ladderboard_disk_free_bytes": (help_, disks)})
-    return reply(request, text.encode(), media_type=_TEXT)
+    return make_response(request, text.encode(), media_type=_TEXT)
 
 
 def _free_disk(context: ServerContext) -> dict[str, float]:
@@ -81,4 +81,4 @@ def _free_disk(context: ServerContext) -> dict[str, float]:
 @router.get("/openapi.json", include_in_schema=False)
 async def openapi(request: Request) -> Response:
     """Return what can be asked, and what is said."""
-    return reply(request, request.app.openapi())
+    return make_response(request, request.app.openapi())

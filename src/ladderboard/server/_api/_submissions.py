@@ -18,10 +18,10 @@ from ladderboard.server._api._routes import (
     private_route,
 )
 from ladderboard.server._content_types import CONTENT_TYPES
-from ladderboard.server._context import ServerContext, get_context, reply
-from ladderboard.server._middleware import LARGE
+from ladderboard.server._context import ServerContext, get_context, make_response
+from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._sandbox import Spec
-from ladderboard.server._uploads import BodyLimits, ReceivedBody, receive
+from ladderboard.server._uploads import BodyLimits, ReceivedBody, receive_body
 
 router = make_router("submissions")
 _MESSAGE = 500  # characters
@@ -118,7 +118,7 @@ async def submit(
         request, board, team=team, message=message, retry=idempotency_key
     )
     prefix = get_context(request).settings.prefix
-    return reply(
+    return make_response(
         request,
         answer.describe(),
         200 if answer.again else 201,
@@ -154,7 +154,7 @@ async def list_submissions(
 
     said = await get_context(request).with_board(request, board, look)
     last = said[-1]["number"] if len(said) == limit and said[-1]["number"] > 1 else None
-    return reply(request, {"submissions": said, "next": last})
+    return make_response(request, {"submissions": said, "next": last})
 
 
 @router.get(
@@ -165,7 +165,7 @@ async def get_submission(request: Request, board: Slug, submission: SubmissionId
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)
     )
-    return reply(request, said)
+    return make_response(request, said)
 
 
 class UploadContext(NamedTuple):
@@ -199,19 +199,19 @@ async def accept_submission(
     )
     # An evaluator is stopped for the team whose files are bad, and not for the others.
     culprit = (slug, upload.caller.team or (upload.caller.credential, team))
-    context.invalid.check(culprit)
+    context.invalid_limiter.check(culprit)
     async with context.uploads.slot(culprit) as waited:
         if waited:  # the submissions before this one may have used up a limit
             await context.run_in_thread(
                 lambda: _check_may_submit(upload.board, upload.caller, meta)
             )
-            context.invalid.check(culprit)
-        request.scope[LARGE] = True
+            context.invalid_limiter.check(culprit)
+        request.scope[OWN_BODY_LIMIT] = True
         try:
-            async with await receive(request, upload.limits, context.spool) as body:
+            async with await receive_body(request, upload.limits, context.spool) as body:
                 return await _score_upload(context, upload, body, meta)
         except InvalidPredictions:
-            context.invalid.record(culprit)
+            context.invalid_limiter.record(culprit)
             raise
 
 
@@ -239,9 +239,9 @@ def _authorize_upload(
     limits = rules.files.limits
     seconds = rules.files.seconds
     key = (board.book.name, row.epoch, limits.bytes, limits.rows, seconds)
-    spec = context.specs.get(slug := board.slug)
+    spec = context.parser_specs.get(slug := board.slug)
     if spec is None or spec[0] != key:
-        spec = context.specs[slug] = (key, Spec(scorer.roster, scorer.loss, limits, seconds))
+        spec = context.parser_specs[slug] = (key, Spec(scorer.roster, scorer.loss, limits, seconds))
     patience = context.settings.body_seconds
     return UploadContext(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
 

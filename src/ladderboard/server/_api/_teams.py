@@ -14,7 +14,7 @@ from ladderboard.server._api._models import (
     TeamList,
 )
 from ladderboard.server._api._routes import Slug, make_router, private_route, public_route
-from ladderboard.server._context import get_context, reply
+from ladderboard.server._context import get_context, make_response
 from ladderboard.server._rate_limits import client_address
 
 router = make_router("teams")
@@ -31,8 +31,8 @@ async def register_team(request: Request, board: Slug, wanted: Registration) -> 
     context = get_context(request)
     caller = await context.with_board(request, board, lambda _, caller: caller)
     if caller.role < Role.ORGANISER:
-        context.registrations.check(client_address(request))
-        context.registrations.record(client_address(request))
+        context.registration_limiter.check(client_address(request))
+        context.registration_limiter.record(client_address(request))
 
     def make() -> TeamWithToken:
         return context.boards.open(board).teams.register_or_create(
@@ -40,7 +40,7 @@ async def register_team(request: Request, board: Slug, wanted: Registration) -> 
         )
 
     made = await context.run_in_thread(make)
-    return reply(request, made._asdict(), 201)
+    return make_response(request, made._asdict(), 201)
 
 
 @router.get("/boards/{board}/teams", response_model=TeamList, **private_route())
@@ -57,7 +57,7 @@ async def list_teams(
 
     said = await get_context(request).with_board(request, board, look)
     last = said[-1]["number"] if len(said) == limit else None
-    return reply(request, {"teams": said, "next": last})
+    return make_response(request, {"teams": said, "next": last})
 
 
 @router.get("/boards/{board}/team", response_model=Team, **private_route())
@@ -66,7 +66,7 @@ async def get_team(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).team()
     )
-    return reply(request, said)
+    return make_response(request, said)
 
 
 @router.post("/boards/{board}/team/token", response_model=NewTeam, **private_route())
@@ -75,7 +75,7 @@ async def rotate_own_token(request: Request, board: Slug) -> Response:
     made = await get_context(request).with_board(
         request, board, lambda found, caller: found.teams.rotate_token(caller)
     )
-    return reply(request, made._asdict())
+    return make_response(request, made._asdict())
 
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())
@@ -84,7 +84,7 @@ async def get_selections(request: Request, board: Slug) -> Response:
     said = await get_context(request).with_board(
         request, board, lambda found, caller: found.as_seen_by(caller).selections()
     )
-    return reply(request, {"submissions": said})
+    return make_response(request, {"submissions": said})
 
 
 @router.put(
@@ -98,4 +98,4 @@ async def select(request: Request, board: Slug, wanted: Choice) -> Response:
         return found.as_seen_by(caller).selections()
 
     said = await get_context(request).with_board(request, board, choose)
-    return reply(request, {"submissions": said})
+    return make_response(request, {"submissions": said})

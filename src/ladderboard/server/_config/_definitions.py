@@ -1,12 +1,12 @@
-"""All settings of a server: their kinds, their names, what they mean, and their variables.
+"""All settings of a server: their types, names, meanings and environment variables.
 
-The table ``SETTINGS`` has them all: what is not in it cannot be set. The file, the environment,
-``ladderboard settings`` and the page docs/reference/settings.md are made from it or compared with
-it, and so are the fields of ``Serving`` and ``Settings``.
+The table ``SETTINGS`` lists every setting; nothing else can be set. The settings file, the
+environment, ``ladderboard settings`` and docs/reference/settings.md are made from it or compared
+with it, and so are the fields of ``ServerConfig`` and ``Settings``.
 
-A kind's reader gets the name to blame and what was given, and returns the value or refuses.
-``typed`` turns text into what TOML would have had; what it cannot read it hands on, for the reader
-to refuse.
+A type's ``read`` gets a name for the error message and the given value; it returns the value or
+raises. ``parse_text`` turns text into what TOML would have given; text that it cannot parse it
+returns unchanged, and ``read`` refuses that.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def _safe(part: str) -> str:
 class SettingType(NamedTuple):
     """What a setting may be: in a word, as a file has it, and as text."""
 
-    word: str
+    label: str
     read: Callable[[str, Any], Any]
-    typed: Callable[[str], Any] = str
+    parse_text: Callable[[str], Any] = str
 
 
 def _invalid(name: str, rule: str, given: Any) -> InvalidSetting:
@@ -230,7 +230,7 @@ class Setting:
         """The environment variable."""
         return f"LADDERBOARD_{self.name.replace('.', '_').upper()}"
 
-    def take(self, place: str, given: Any, *, base: Path | None = None) -> Any:
+    def parse(self, place: str, given: Any, *, base: Path | None = None) -> Any:
         """Return the value that was given at some place, or refuse it by that place.
 
         Paths that are not whole start from ``base``.
@@ -238,10 +238,10 @@ class Setting:
         try:
             value = self.kind.read(place, given)
         except InvalidSetting:
-            if not self.hides(given):
+            if not self.contains_secret(given):
                 raise
             raise InvalidSetting(
-                f"{place} must be {self.kind.word} on one line; what it is now is not shown."
+                f"{place} must be {self.kind.label} on one line; what it is now is not shown."
             ) from None
         if self.name == "database":
             check_database(place, value)
@@ -252,17 +252,17 @@ class Setting:
             return f"sqlite:///{absolute}" if value.startswith("sqlite:///") else absolute
         return value
 
-    def take_text(self, place: str, text: str) -> Any:
+    def parse_text(self, place: str, text: str) -> Any:
         """Return the value that some text is, from the environment or the command line."""
-        return self.take(place, self.kind.typed(text))
+        return self.parse(place, self.kind.parse_text(text))
 
-    def hides(self, value: Any) -> bool:
+    def contains_secret(self, value: Any) -> bool:
         """Tell whether a value, or a part of it, must not be shown."""
         if self.name == "database":
             return not isinstance(value, str) or has_password(value)
         return self.secret
 
-    def shown(self, value: Any) -> Any:
+    def redacted(self, value: Any) -> Any:
         """Return a value as JSON may have it and anybody may see it; None where it is hidden."""
         if self.name == "database":
             return without_password(value)

@@ -51,7 +51,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
             f"Anybody on this machine may write the settings file {path}. Type: chmod o-w {path}"
         )
     found = _flatten(path, _parse_toml(path, held))
-    secrets = [name for name, value in found.items() if SETTINGS[name].hides(value)]
+    secrets = [name for name, value in found.items() if SETTINGS[name].contains_secret(value)]
     if others and secrets and mode & 0o004:
         raise InvalidSetting(
             f"{secrets[0]} in {path} is secret, and anybody on this machine may read it. "
@@ -59,7 +59,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         )
     base = path.parent.absolute()
     return {
-        name: SETTINGS[name].take(f"{name} in {path}", value, base=base)
+        name: SETTINGS[name].parse(f"{name} in {path}", value, base=base)
         for name, value in found.items()
     }
 
@@ -127,14 +127,14 @@ class Value:
     source: str
 
     @property
-    def shown(self) -> Any:
+    def redacted(self) -> Any:
         """The value as JSON may have it and anybody may see it; None where it is hidden."""
-        return self.setting.shown(self.value)
+        return self.setting.redacted(self.value)
 
     @property
     def hidden(self) -> bool:
         """Whether the value, or a part of it, is not shown."""
-        return self.value is not None and self.setting.hides(self.value)
+        return self.value is not None and self.setting.contains_secret(self.value)
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ class ResolvedSettings:
             raise InvalidSetting(
                 f"{_TOKEN_FILE} is {path}, which cannot be read: {error.strerror}."
             ) from None
-        return str(SETTINGS[_TOKEN].take(place, held.partition(b"\n")[0].decode("latin-1").strip()))
+        return str(
+            SETTINGS[_TOKEN].parse(place, held.partition(b"\n")[0].decode("latin-1").strip())
+        )
 
 
 def find_settings(
@@ -197,7 +199,7 @@ def find_settings(
             values[name] = Value(setting, _parse_option(setting, given[name]), "command line")
         elif variables.get(setting.variable):
             text = variables[setting.variable]
-            values[name] = Value(setting, setting.take_text(setting.variable, text), "environment")
+            values[name] = Value(setting, setting.parse_text(setting.variable, text), "environment")
         elif name in written:
             values[name] = Value(setting, written[name], "file")
         else:
@@ -209,7 +211,9 @@ def find_settings(
 
 def _parse_option(setting: Setting, given: Any) -> Any:
     place = setting.option or setting.name
-    return setting.take_text(place, given) if isinstance(given, str) else setting.take(place, given)
+    return (
+        setting.parse_text(place, given) if isinstance(given, str) else setting.parse(place, given)
+    )
 
 
 def _choose_token(values: dict[str, Value]) -> None:

@@ -162,7 +162,7 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
     )
 
 
-def check_file(path: Path) -> tuple[list[Finding], DatabaseState | None]:
+def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
     """Look at a file, and into it."""
     if path.is_dir():
         said = problem(_ABOUT, f"{path} is a directory.", "A database is one file: name that.")

@@ -11,9 +11,9 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.server._config import find_settings, sqlite_path, unknown_variables
 from ladderboard.server._doctor._database import (
     DatabaseCheck,
-    check_file,
     check_key,
     check_postgres,
+    check_sqlite,
 )
 from ladderboard.server._doctor._finding import Finding, note, ok, other_readers, problem
 from ladderboard.server._doctor._machine import (
@@ -82,7 +82,7 @@ def _cannot_inspect(about: str, error: OSError) -> Finding:
 
 def _check_database(address: str, path: Path | None, found: ResolvedSettings) -> DatabaseCheck:
     if path is not None:
-        return DatabaseCheck(*check_file(path))
+        return DatabaseCheck(*check_sqlite(path))
     if address.startswith("postgres"):
         return check_postgres(address, found["serve.workers"] * found["serve.threads"])
     scheme = address.partition("://")[0]

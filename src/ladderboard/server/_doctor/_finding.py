@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 class Finding(NamedTuple):
     """What was looked at, how it is, what was seen, and what to do where it is not well."""
 
-    about: str
+    subject: str
     state: Literal["ok", "note", "problem"]
-    said: str
-    do: str | None = None
+    message: str
+    remedy: str | None = None
 
 
-def ok(about: str, said: str) -> Finding:
+def ok(subject: str, message: str) -> Finding:
     """Return that something is well."""
-    return Finding(about, "ok", said)
+    return Finding(subject, "ok", message)
 
 
-def note(about: str, said: str, do: str | None = None) -> Finding:
+def note(subject: str, message: str, remedy: str | None = None) -> Finding:
     """Return something to know or to think about."""
-    return Finding(about, "note", said, do)
+    return Finding(subject, "note", message, remedy)
 
 
-def problem(about: str, said: str, do: str) -> Finding:
+def problem(subject: str, message: str, remedy: str) -> Finding:
     """Return something to mend, with how."""
-    return Finding(about, "problem", said, do)
+    return Finding(subject, "problem", message, remedy)
 
 
 def may_write(path: Path) -> bool:

@@ -89,7 +89,7 @@ EXTRAS: dict[str, Extra] = {
 }
 
 
-def missing(extra: Extra) -> list[str]:
+def missing_modules(extra: Extra) -> list[str]:
     """Return the modules of an extra that are not there; nothing is imported."""
     return [name for name in extra.modules if not _is_importable(name)]
 
@@ -110,7 +110,7 @@ def check_extras() -> list[Finding]:
     """
     found, uninstalled = [], []
     for name, extra in EXTRAS.items():
-        lacking = missing(extra)
+        lacking = missing_modules(extra)
         about = f"extra {name}"
         if not lacking:
             found.append(ok(about, f"Installed: {extra.adds}."))
@@ -151,7 +151,7 @@ def _check_numpy() -> Finding:
 
 def check_server() -> list[Finding]:
     """Load the server, where all that it needs is there: a module may be there and be broken."""
-    if missing(EXTRAS["server"]):
+    if missing_modules(EXTRAS["server"]):
         return []
     try:
         importlib.import_module("ladderboard.server._process._run")

@@ -42,7 +42,7 @@ from ladderboard.errors import (
 )
 from ladderboard.files import Limits
 from ladderboard.server import _problems
-from ladderboard.server._content_types import format_of
+from ladderboard.server._content_types import declared_format
 from ladderboard.server._guard._body import MAX_BYTES, MemoryBudget
 from ladderboard.server._problems import ProblemKind, RequestRefused, find_problem_kind
 
@@ -177,7 +177,7 @@ class GuardApp:
         The ``Host`` headers that are let in; all if None, for a Unix socket only.
     token
         What everybody must bear who asks; nothing if None.
-    most_bytes
+    max_bytes
         How large predictions may be, packed and unpacked.
     ladder
         The only ladder that may be asked on, if one is named; requests need not name it.
@@ -189,14 +189,14 @@ class GuardApp:
         *,
         hosts: frozenset[str] | None,
         token: str | None = None,
-        most_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_BYTES,
         ladder: str = "",
     ) -> None:
         self._only = ladder
-        most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
-        self._holdout = holdout.with_limits(Limits(bytes=most_bytes))
+        max_bytes = _settings.integer("max_bytes", max_bytes, at_least=1)
+        self._holdout = holdout.with_limits(Limits(bytes=max_bytes))
         self._access = AccessCheck(hosts, token)
-        self._budget = MemoryBudget(most_bytes)
+        self._budget = MemoryBudget(max_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, "guard")
         self._app = Starlette(
             routes=[
@@ -309,7 +309,7 @@ class GuardApp:
         query = _query(request, "ladder", "training")
         name = self._ladder_name(query)
         training = _number(query.get("training"))
-        told = format_of(request)
+        told = declared_format(request)
         with self._budget.open_body() as body:
             data = await body.read(request)
             async with self._budget.slot(data):

@@ -147,17 +147,16 @@ def serve_guard(
     listener: Listener,
     *,
     token: str | None = None,
-    most_bytes: int = MAX_BYTES,
+    max_bytes: int = MAX_BYTES,
     ladder: str = "",
-    started: Callable[[uvicorn.Server], None] | None = None,
+    before_run: Callable[[uvicorn.Server], None] | None = None,
 ) -> None:
-    """Answer at a listener until Ctrl-C, SIGTERM or SIGHUP; then end what was begun, and close it.
+    """Serve a guard until Ctrl-C, SIGTERM or SIGHUP; then finish open requests and close.
 
-    With ``ladder`` questions on any other ladder are refused.
-    ``started`` gets the server before it runs; ``server.should_exit = True`` ends it from another
-    thread.
+    With ``ladder``, questions on any other ladder are refused. ``before_run`` is called with the
+    server before it runs; ``server.should_exit = True`` stops it from another thread.
     """
-    app = GuardApp(holdout, hosts=listener.hosts, token=token, most_bytes=most_bytes, ladder=ladder)
+    app = GuardApp(holdout, hosts=listener.hosts, token=token, max_bytes=max_bytes, ladder=ladder)
     # The access log would hold query strings. Nothing of uvicorn's own is worth a line: whoever
     # asks could fill the disk with it.
     config = uvicorn.Config(
@@ -180,8 +179,8 @@ def serve_guard(
     server = uvicorn.Server(config)
     try:
         with stop_on_signals(server):
-            if started is not None:
-                started(server)
+            if before_run is not None:
+                before_run(server)
             server.run(sockets=[listener.socket])
     finally:
         listener.close()

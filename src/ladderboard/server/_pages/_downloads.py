@@ -10,8 +10,8 @@ from starlette.responses import Response, StreamingResponse
 from ladderboard.board import Board, Caller
 from ladderboard.errors import InvalidState
 from ladderboard.server._api import Slug, standings_csv
-from ladderboard.server._context import get_context, reply
-from ladderboard.server._middleware import LARGE
+from ladderboard.server._context import get_context, make_response
+from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._pages._rendering import PRIVATE
 
 router = APIRouter(include_in_schema=False)
@@ -41,7 +41,7 @@ async def _download_standings(
 
     said = await get_context(request).for_page(request, board, look)
     headers = _attachment_headers(f"{board}-standings.{media_type.rpartition('/')[2]}")
-    return reply(request, said, media_type=media_type, headers=headers)
+    return make_response(request, said, media_type=media_type, headers=headers)
 
 
 def _attachment_headers(name: str) -> dict[str, str]:
@@ -66,7 +66,8 @@ def all_standings_json(pages: StandingsPages) -> bytes:
 @router.get("/boards/{board}/ledger.jsonl")
 async def download_ledger(request: Request, board: Slug) -> Response:
     """Return every entry that may be seen: the very bytes that were hashed, one a line."""
-    request.scope[LARGE] = True  # whoever takes it may be slow; there is no body to wait for
+    # A slow reader must not use up its address's slots; there is no body to wait for.
+    request.scope[OWN_BODY_LIMIT] = True
 
     async def read(first: int, many: int) -> tuple[list[bytes], tuple[int, str]]:
         def look(found: Board, caller: Caller) -> tuple[list[bytes], tuple[int, str]]:

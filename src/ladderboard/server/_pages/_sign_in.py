@@ -51,8 +51,8 @@ async def register_team(request: Request, board: Slug) -> Response:
     caller = await context.for_page(request, board, lambda _, caller: caller)
     try:
         if caller.role < Role.ORGANISER:
-            context.registrations.check(client_address(request))
-            context.registrations.record(client_address(request))
+            context.registration_limiter.check(client_address(request))
+            context.registration_limiter.record(client_address(request))
         made = await context.for_page(request, board, make)
     except (LadderboardError, RequestRefused) as error:
         trouble = page_problem(error)
@@ -93,7 +93,7 @@ async def sign_in(request: Request) -> Response:
             raise refused
         return page_response(request, "login.html", 401, refused=True, next=wanted)
     response = redirect(request, _safe_redirect_path(wanted, home))
-    context.sessions.set_session_cookie(request, response, context.sessions.start(shown.hashed))
+    context.sessions.set_session_cookie(request, response, context.sessions.start(shown.token_hash))
     return response
 
 

@@ -101,7 +101,7 @@ async def show_submit_page(
         else context.run_in_thread(
             lambda: look(
                 context.boards.open(slug),
-                context.authenticator.resolve(Credentials(begun.hashed, begun), slug),
+                context.authenticator.resolve(Credentials(begun.token_hash, begun), slug),
             )
         )
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ladderboard.server._process._signals import stop_on_signals
     from ladderboard.server._process._spawn import (
         is_worker,
-        own_command,
+        restart_command,
         subprocess_command,
         subprocess_env,
     )
@@ -31,7 +31,7 @@ __all__ = [
     "listen_on_address",
     "listen_on_loopback",
     "listen_on_unix_socket",
-    "own_command",
+    "restart_command",
     "serve",
     "serve_as_worker",
     "stop_on_signals",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # A guard is served without what boards need, and a worker is known before anything is loaded.
-_HOMES = {
+_MODULES = {
     "BoardProtocol": "_shutdown",
     "GuardProtocol": "_connections",
     "Listener": "_listener",
@@ -49,7 +49,7 @@ _HOMES = {
     "listen_on_address": "_listener",
     "listen_on_unix_socket": "_listener",
     "listen_on_loopback": "_listener",
-    "own_command": "_spawn",
+    "restart_command": "_spawn",
     "subprocess_command": "_spawn",
     "serve": "_run",
     "serve_as_worker": "_run",
@@ -59,6 +59,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -33,8 +33,8 @@ from ladderboard.server._process._signals import (
     is_terminal_closed,
 )
 from ladderboard.server._process._spawn import (
-    own_command,
     reexec,
+    restart_command,
     start_worker,
     worker_spec_from_env,
 )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ladderboard.board import Boards
     from ladderboard.server._process._listener import Listener
     from ladderboard.server._process._spawn import WorkerSpec
-    from ladderboard.server._serving import Serving
+    from ladderboard.server._server_config import ServerConfig
 
 _BACKLOG = 512
 _METRICS = "metrics"  # a folder in the one that all workers share
@@ -56,48 +56,55 @@ _DEATH_SIGNAL = 1  # for prctl
 
 
 def serve(
-    how: Serving,
+    config: ServerConfig,
     *,
     boards: Boards | None = None,
-    told: Callable[[str, str | None], None] | None = None,
-    started: Callable[[uvicorn.Server], None] | None = None,
+    announce: Callable[[str, str | None], None] | None = None,
+    before_run: Callable[[uvicorn.Server], None] | None = None,
     command: Sequence[str] | None = None,
 ) -> None:
-    """Serve boards until Ctrl-C or SIGTERM; then end what was begun. A second one ends it at once.
+    """Serve boards until Ctrl-C or SIGTERM; then finish open requests. A second one stops at once.
 
-    ``told`` gets the URL and, once in a database's life, the organiser's token; they are printed
-    if it is left out. ``boards`` may be open already; they are closed at the end. ``started`` gets
-    the server before it runs, where there is one process: ``server.should_exit = True`` ends it
-    from another thread.
+    ``announce`` is called with the URL and, on the first start of a database, the organiser's
+    token; without it both are printed. ``boards`` may be open already; they are closed at the end.
+    ``before_run`` is called with the server before it runs, if there is one process:
+    ``server.should_exit = True`` stops it from another thread.
 
-    ``command`` starts this program anew, and leads here again: for each of several processes (then
-    it is the own command line if left out), and after SIGHUP (where there is one process and no
-    command, that ends it, too).
+    ``command`` starts this program again so that it calls this function: once for every worker
+    (default: the command line of this process), and after SIGHUP (default: SIGHUP stops a server
+    that is one process).
     """
-    if serve_as_worker(how, boards):
+    if serve_as_worker(config, boards):
         return
     if boards is None:
-        boards = open_boards(how.database, create=True, key_file=how.key_file)
+        boards = open_boards(config.database, create=True, key_file=config.key_file)
     try:
         given = listen_on_inherited_socket()
-        listener = given or listen_on_address(how.host, how.port)
+        listener = given or listen_on_address(config.host, config.port)
     except LadderboardError:
         boards.close()
         raise
     signals = _SignalState(listener, can_restart=command is not None)
-    log = ServerLog(how.settings.log, machine_time)
+    log = ServerLog(config.settings.log, machine_time)
     try:
         boards.remove_orphaned_files()
-        (told or _print_address)(listener.url, boards.create_first_token())
+        (announce or _print_address)(listener.url, boards.create_first_token())
         with log_everything(log):
-            log.write("start", **_describe(how, listener))
-            if how.workers > 1:
+            log.write("start", **_describe(config, listener))
+            if config.workers > 1:
                 boards.close()
-                again = command or own_command()
-                _serve_with_workers(how, listener, again, log, socket_inherited=given is not None)
+                again = command or restart_command()
+                _serve_with_workers(
+                    config, listener, again, log, socket_inherited=given is not None
+                )
             else:
                 _serve_in_process(
-                    how, listener, boards, started, signals, socket_inherited=given is not None
+                    config,
+                    listener,
+                    boards,
+                    before_run,
+                    signals,
+                    socket_inherited=given is not None,
                 )
             log.write("stop")
     finally:
@@ -107,29 +114,29 @@ def serve(
         reexec(command, signals.kept_socket)
 
 
-def serve_as_worker(how: Serving, boards: Boards | None = None) -> bool:
+def serve_as_worker(config: ServerConfig, boards: Boards | None = None) -> bool:
     """Serve as one of several processes if this one was started to; tell whether."""
-    post = worker_spec_from_env()
-    if post is None:
+    spec = worker_spec_from_env()
+    if spec is None:
         return False
     if boards is not None:
         boards.close()
-    with worker_log(how.settings.log):
-        _serve_worker(post, how)
+    with worker_log(config.settings.log):
+        _serve_worker(spec, config)
     return True
 
 
-def _describe(how: Serving, listener: Listener) -> dict[str, Any]:
+def _describe(config: ServerConfig, listener: Listener) -> dict[str, Any]:
     """Return what the log says of a server that starts; of the database only its kind."""
     return {
         "version": __version__,
         "pid": os.getpid(),
-        "database": "postgresql" if is_shared(how.database) else "sqlite",
-        "encrypted": how.key_file is not None,
-        "workers": how.workers,
-        "parsers": how.parsers,
+        "database": "postgresql" if is_shared(config.database) else "sqlite",
+        "encrypted": config.key_file is not None,
+        "workers": config.workers,
+        "parsers": config.parsers,
         "listening": listener.url,
-        "url": how.settings.url,
+        "url": config.settings.url,
     }
 
 
@@ -141,7 +148,7 @@ def _print_address(url: str, token: str | None) -> None:
     sys.stdout.flush()
 
 
-def _config(how: Serving, app: Any) -> uvicorn.Config:
+def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
     # The access log would hold query strings; ours is written by the application.
     return uvicorn.Config(
         app,
@@ -152,8 +159,8 @@ def _config(how: Serving, app: Any) -> uvicorn.Config:
         log_config=None,
         log_level="critical",
         access_log=False,
-        proxy_headers=how.proxies is not None,
-        forwarded_allow_ips=how.proxies,
+        proxy_headers=config.proxies is not None,
+        forwarded_allow_ips=config.proxies,
         server_header=False,
         date_header=True,
         backlog=_BACKLOG,
@@ -161,8 +168,8 @@ def _config(how: Serving, app: Any) -> uvicorn.Config:
     )
 
 
-def _address_limit(how: Serving) -> AddressLimit:
-    return AddressLimit(how.settings.address_connections, how.proxies)
+def _address_limit(config: ServerConfig) -> AddressLimit:
+    return AddressLimit(config.settings.address_connections, config.proxies)
 
 
 class _SignalState:
@@ -196,27 +203,29 @@ class _SignalState:
 
 
 def _serve_in_process(
-    how: Serving,
+    config: ServerConfig,
     listener: Listener,
     boards: Boards,
-    started: Callable[[uvicorn.Server], None] | None,
+    before_run: Callable[[uvicorn.Server], None] | None,
     signals: _SignalState,
     *,
     socket_inherited: bool,
 ) -> None:
-    settings = how.settings
+    settings = config.settings
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
         path = boards.storage.path  # on a disk that has room, where a crash's leftovers are swept
         settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
-    app = make_app(boards, ParserPool(how.parsers), settings=settings)
+    app = make_app(boards, ParserPool(config.parsers), settings=settings)
     signals.server = server = BoardServer(
-        _config(how, app), socket_inherited=socket_inherited, addresses=_address_limit(how)
+        _uvicorn_config(config, app),
+        socket_inherited=socket_inherited,
+        addresses=_address_limit(config),
     )
     with handle_signals(
         {"SIGINT": signals.stop, "SIGTERM": signals.stop, "SIGHUP": signals.restart}
     ):
-        if started is not None:
-            started(server)
+        if before_run is not None:
+            before_run(server)
         with suppress(SystemExit):  # uvicorn's, where it could not start
             server.run(sockets=[listener.socket])
     if not server.started:
@@ -224,7 +233,7 @@ def _serve_in_process(
 
 
 def _serve_with_workers(
-    how: Serving,
+    config: ServerConfig,
     listener: Listener,
     command: Sequence[str],
     log: ServerLog,
@@ -242,32 +251,36 @@ def _serve_with_workers(
         )
         with closing(Metrics(Path(shared, _METRICS))) as metrics:
             Workers(
-                how.workers,
+                config.workers,
                 start,
-                stopping=listener.close,
+                on_stop=listener.close,
                 log=log,
-                restarted=partial(metrics.add, WORKERS_RESTARTED),
-                look=ClockWatch(log, partial(metrics.add, CLOCK_JUMPS)).look,
+                on_restart=partial(metrics.add, WORKERS_RESTARTED),
+                on_tick=ClockWatch(log, partial(metrics.add, CLOCK_JUMPS)).check,
             ).run()
 
 
-def _serve_worker(post: WorkerSpec, how: Serving) -> None:
+def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
     """Serve as one of several processes."""
-    _die_with_parent(post.parent)
+    _die_with_parent(spec.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    boards = open_boards(how.database, key_file=how.key_file)
-    trials = how.settings.trials or Path(post.trials)
-    settings = replace(how.settings, trials=trials)
-    metrics = Metrics(Path(post.trials, _METRICS))
+    boards = open_boards(config.database, key_file=config.key_file)
+    attack_folder = config.settings.trials or Path(spec.trials)
+    settings = replace(config.settings, trials=attack_folder)
+    metrics = Metrics(Path(spec.trials, _METRICS))
     app = make_app(
-        boards, ParserPool(how.parsers), settings=settings, closing=boards.close, metrics=metrics
+        boards,
+        ParserPool(config.parsers),
+        settings=settings,
+        on_close=boards.close,
+        metrics=metrics,
     )
-    with socket.socket(fileno=post.line) as line, socket.socket(fileno=post.socket) as listening:
+    with socket.socket(fileno=spec.line) as line, socket.socket(fileno=spec.socket) as listening:
         server = BoardServer(
-            _config(how, app),
-            socket_inherited=post.socket_inherited,
+            _uvicorn_config(config, app),
+            socket_inherited=spec.socket_inherited,
             ready=lambda: line.sendall(b"1"),
-            addresses=_address_limit(how),
+            addresses=_address_limit(config),
         )
 
         def stop(_: int) -> None:

@@ -41,7 +41,7 @@ def is_worker() -> bool:
     return _NAME in os.environ
 
 
-def own_command() -> list[str]:
+def restart_command() -> list[str]:
     """Return what starts this program once more, as it is installed then.
 
     A script is started as a script: where its path leads to another environment by then, the

@@ -63,13 +63,13 @@ class Workers:
         How many.
     start
         Starts one; returns it, and the line on which it says that it answers.
-    stopping
+    on_stop
         Is called when the end begins.
     log
         Where that is told which nobody asked for.
-    restarted
+    on_restart
         Is called when one ended by itself and is replaced.
-    look
+    on_tick
         Is called every second or so.
     """
 
@@ -78,13 +78,13 @@ class Workers:
         count: int,
         start: Callable[[], Started],
         *,
-        stopping: Callable[[], None],
+        on_stop: Callable[[], None],
         log: ServerLog,
-        restarted: Callable[[], None] = lambda: None,
-        look: Callable[[], None] = lambda: None,
+        on_restart: Callable[[], None] = lambda: None,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        self._count, self._start, self._stopping, self._log = count, start, stopping, log
-        self._restarted, self._on_tick = restarted, look
+        self._count, self._start, self._on_stop, self._log = count, start, on_stop, log
+        self._on_restart, self._on_tick = on_restart, on_tick
         self._workers: list[_Worker] = []
         self._outdated: list[_Worker] = []  # those that are still to be replaced
         self._terminal = has_terminal()
@@ -139,7 +139,7 @@ class Workers:
 
     def _begin_shutdown(self) -> None:
         self._deadline = monotonic() + _LATE
-        self._stopping()
+        self._on_stop()
         for each in self._workers:
             each.send_signal(signal.SIGTERM)
 
@@ -172,7 +172,7 @@ class Workers:
         good = worker.ready and monotonic() > worker.since + _SOON
         self._delay_restart(0.0 if good else max(_LEAST, 2 * self._pause))
         self._log_worker(state, pid=worker.process.pid, code=worker.process.returncode)
-        self._restarted()
+        self._on_restart()
         if not worker.ready:
             self._on_start_failure()
 

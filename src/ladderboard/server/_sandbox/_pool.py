@@ -243,7 +243,7 @@ class ParserPool:
                 packed,
                 received.content,
                 received.format,
-                most=spec.most,
+                most=spec.max_reply_bytes,
                 on_reply=job.on_reply,
                 seconds=spec.seconds,
             )

@@ -58,7 +58,7 @@ class Spec:
         _settings.set_frozen(self, expected=expected_columns(self.loss, self.roster))
 
     @property
-    def most(self) -> int:
+    def max_reply_bytes(self) -> int:
         """How many bytes predictions can take at most."""
         values = 8 * self.roster.n * (self.expected.width or self.limits.columns)
         if self.expected.width is None:

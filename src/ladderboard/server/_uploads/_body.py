@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._content_types import format_of
+from ladderboard.server._content_types import declared_format
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._uploads._gzip import Gunzip, MaybeGunzip
 from ladderboard.server._uploads._multipart import InvalidForm, MultipartForm
@@ -86,7 +86,7 @@ class ReceivedBody:
         self.discard()
 
 
-async def receive(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
+async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
     """Take the predictions in a request: raw, in a form, either packed with gzip or not.
 
     Raises
@@ -105,7 +105,7 @@ async def receive(request: Request, limits: BodyLimits, spool: Spool) -> Receive
         if kind.partition(";")[0].strip().lower() == "multipart/form-data"
         else None
     )
-    told = None if form is not None else format_of(request)
+    told = None if form is not None else declared_format(request)
     body = _BodyDecoder(form, packed=_is_gzipped(request), most=limits.bytes)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limits.bytes + _AROUND:

@@ -14,7 +14,7 @@ from ladderboard.errors import InvalidSetting, WorkerError
 from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import AttackRunning, JobStatus
 from ladderboard.server._auth import InvalidToken
-from ladderboard.server._context import PRIVATE, get_context, reply
+from ladderboard.server._context import PRIVATE, get_context, make_response
 from ladderboard.server._pages._charts import ChartLine, line_chart
 from ladderboard.server._pages._rendering import page_response, read_form, redirect
 from ladderboard.server._problems import RequestRefused
@@ -167,7 +167,7 @@ async def _show_attack_page(
     def look(own: Board, caller: Caller) -> dict[str, Any]:
         check_permission(caller, "run")
         seen, target, rules = context.attack_jobs.status(board), Target.of(own), own.rules
-        kept = seen.kept
+        kept = seen.last_result
         asked = target if kept is None else Target(**kept["target"])
         return {
             "board": own.as_seen_by(caller).summary(),
@@ -200,7 +200,7 @@ def _is_playable(target: Target) -> bool:
 
 def _visible_other_board(request: Request, seen: JobStatus) -> str | None:
     """Return the board that another trial is about, if whoever asks runs it, too."""
-    context, other = get_context(request), seen.other
+    context, other = get_context(request), seen.other_board
     if other is None:
         return None
     try:
@@ -263,4 +263,4 @@ async def attack_progress(request: Request, board: Slug) -> Response:
         check_permission(caller, "run")
         return context.attack_jobs.status(board).describe()
 
-    return reply(request, await context.with_board(request, board, look, form=True))
+    return make_response(request, await context.with_board(request, board, look, form=True))

@@ -111,7 +111,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving:
+class ServerConfig:
     """Where and how boards are served.
 
     Parameters
@@ -179,7 +179,7 @@ def _check_proxies(listed: str) -> None:
             )
 
 
-def make_serving(found: ResolvedSettings, by_url: Settings) -> Serving:
+def make_server_config(found: ResolvedSettings, by_url: Settings) -> ServerConfig:
     """Return where and how boards are served; ``by_url`` holds what follows from ``url``."""
     same = {name: found[f"serve.{name}"] for name in _SAME}
     rates: dict[str, Any] = {name: Rate(*found[f"serve.{name}"]) for name in _RATES}
@@ -192,7 +192,7 @@ def make_serving(found: ResolvedSettings, by_url: Settings) -> Serving:
         **same,
         **rates,
     )
-    return Serving(
+    return ServerConfig(
         database=found["database"],
         key_file=found["key_file"],
         host=found["serve.host"],
