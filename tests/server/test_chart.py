@@ -83,7 +83,7 @@ steps = st.builds(
     some,
     st.none() | st.tuples(some, some),
 )
-marks = st.builds(Mark, times, st.none() | some, words, strong=st.booleans())
+marks = st.builds(Mark, times, st.none() | some, words, large=st.booleans())
 
 
 @settings(max_examples=60, deadline=None)

@@ -135,7 +135,7 @@ def test_the_sentences_hold_for_every_choice():
             loud = data.simulated_board(choice._replace(noise="double"), "shaky_ladder")
             assert silent.patient.gap > shaky.patient.gap
             assert silent.majority.gap < shaky.majority.gap < loud.majority.gap
-            assert silent.unseen < shaky.unseen < loud.unseen
+            assert silent.undetected_gain < shaky.undetected_gain < loud.undetected_gain
             assert loud.patient.gap > shaky.patient.gap - 0.01
     for noise, questions in product(KEPT["noise"], KEPT["questions"]):
         for key in ASKED:

@@ -29,15 +29,15 @@ def answer(**more):
 
 def test_no_answer_says_that_a_model_is_no_better():
     """Nor does any leave out what is left, or speak of a gain that went unseen after one was."""
-    scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), gain=0.02)
-    for released, improved, again, ladder, score, veil in product(
+    scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
+    for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),
     ):  # fmt: skip
         said = answer(
             loss=released, improved=improved, again=again, ladder=ladder, score_loss=score
         )
-        reply = describe_reply(said, scene._replace(veil=veil))
+        reply = describe_reply(said, scene._replace(restriction=restriction))
         text = str(reply.sentence)
         assert text.endswith("; 9 questions left.")
         assert text[0].isupper()
@@ -57,7 +57,7 @@ def test_a_score_of_this_model_is_told_beside_the_best():
 
 
 def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
-    scene = ReplyContext(DisplayRules("error", 2), before=0.201)
+    scene = ReplyContext(DisplayRules("error", 2), previous_best=0.201)
     said = str(describe_reply(answer(improved=True), scene).sentence)
     assert said.startswith("A new best: 0.20; ")
 
@@ -148,26 +148,26 @@ LOSSES = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_the_example_of_a_file_can_be_read(loss):
     """With as many rows as the holdout has, it is a file that is taken."""
-    sheet = describe_file_format(loss, Roster.of(["x", "y"], kind="text"))
-    if "..." in sheet.lines[0]:
+    file_format = describe_file_format(loss, Roster.of(["x", "y"], kind="text"))
+    if "..." in file_format.example[0]:
         pytest.skip("It has more columns than are shown.")
-    text = "\n".join(map(",".join, sheet.lines)) + "\n"
+    text = "\n".join(map(",".join, file_format.example)) + "\n"
     assert len(read_predictions(text.encode(), Roster.of(["x", "y"], kind="text"), loss)) == 2
 
 
 def test_other_losses_are_told_too():
     roster = Roster(3, None, "number", 4)
-    assert describe_file_format(lb.loss("hamming"), roster).lines[0] == (
+    assert describe_file_format(lb.loss("hamming"), roster).example[0] == (
         "id", "label_1", "label_2", "label_3", "..."
     )  # fmt: skip
-    assert describe_file_format(lb.loss("top_k", k=2), roster).lines[0] == (
+    assert describe_file_format(lb.loss("top_k", k=2), roster).example[0] == (
         "id",
         "guess_1",
         "guess_2",
     )
     custom = describe_file_format(lb.loss(_own), roster)
-    assert "in the order that the board's description tells" in custom.columns[1]
-    assert custom.columns[0] == "id: the row's number, from 0."
+    assert "in the order that the board's description tells" in custom.column_rules[1]
+    assert custom.column_rules[0] == "id: the row's number, from 0."
 
 
 def _own(labels, predictions):

@@ -49,22 +49,22 @@ async def boards_page(request: Request) -> Response:
     now = int(context.boards.world.clock())
     page = _page_number(request.query_params.get("page", "1"))
 
-    def look(shown: Credentials | None) -> list[dict[str, Any]]:
-        context.authenticator.resolve_or_public(request, shown, None)  # refuses a wrong token
+    def read_cards(credentials: Credentials | None) -> list[dict[str, Any]]:
+        context.authenticator.resolve_or_public(request, credentials, None)  # refuses a wrong token
         slugs = context.boards.list_open_first(_BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1))
-        found = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
-        return [_board_card(each, now) for each in found]
+        summaries = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
+        return [_board_card(summary, now) for summary in summaries]
 
-    cards = await context.run_authenticated(request, look, form=True)
-    later = page + 1 if len(cards) > _BOARDS_PER_PAGE else None
-    cards = sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].word != "open")
-    return page_response(request, "boards.html", cards=cards, page=page, later=later)
+    cards = await context.run_authenticated(request, read_cards, form=True)
+    next_page = page + 1 if len(cards) > _BOARDS_PER_PAGE else None
+    cards = sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].label != "open")
+    return page_response(request, "boards.html", cards=cards, page=page, next_page=next_page)
 
 
-def _page_number(said: str) -> int:
+def _page_number(text: str) -> int:
     """Return a page that may be there; the first, for what is none."""
-    known = said.isascii() and said.isdigit() and len(said) < 7
-    return max(int(said), 1) if known else 1
+    is_number = text.isascii() and text.isdigit() and len(text) < 7
+    return max(int(text), 1) if is_number else 1
 
 
 def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
     return {
         "board": board,
         "state": board_state(board, now),
-        "over": is_over(board),
-        "away": None if deadline is None else relative_time(deadline, now),
+        "is_over": is_over(board),
+        "time_to_deadline": None if deadline is None else relative_time(deadline, now),
     }
 
 
@@ -84,60 +84,61 @@ async def board_page(request: Request, board: Slug) -> Response:
     root = context.settings.prefix
     cursor = request.query_params.get("cursor") or None
     now = int(context.boards.world.clock())
-    everybodys = is_public(request)
+    is_for_everybody = is_public(request)
 
-    def look(found: Board, caller: Caller) -> CachedPage | dict[str, Any]:
-        if not everybodys:
-            return _read_board(found, caller, cursor, now)
+    def read_page(opened_board: Board, caller: Caller) -> CachedPage | dict[str, Any]:
+        if not is_for_everybody:
+            return _read_board(opened_board, caller, cursor, now)
         # To the minute, as "in 3 days" is; but a phase begins and ends at its second.
-        row, at = found.cache_key()
+        row, changed_at = opened_board.cache_key()
         if row.visibility in _RESTRICTED:
             # How long a reply takes must not tell that somebody asked: that changes the stamp.
-            return _render_for_cache(url, root, _read_board(found, PUBLIC, cursor, now))
-        phase = found.rules_of(row).phase_at(now)
-        key = (url, cursor, now // 60, phase, row, at)
+            return _render_for_cache(url, root, _read_board(opened_board, PUBLIC, cursor, now))
+        phase = opened_board.rules_of(row).phase_at(now)
+        key = (url, cursor, now // 60, phase, row, changed_at)
         return context.pages.get(
-            key, lambda: _render_for_cache(url, root, _read_board(found, PUBLIC, cursor, now))
+            key,
+            lambda: _render_for_cache(url, root, _read_board(opened_board, PUBLIC, cursor, now)),
         )
 
-    seen = await context.for_page(request, board, look)
-    if isinstance(seen, CachedPage):
-        return html_response(request, seen.content, lambda _: seen.packed)
-    return page_response(request, "board.html", **_template_variables(seen))
+    page = await context.for_page(request, board, read_page)
+    if isinstance(page, CachedPage):
+        return html_response(request, page.content, lambda _: page.packed)
+    return page_response(request, "board.html", **_template_variables(page))
 
 
-def _render_for_cache(url: str, root: str, seen: dict[str, Any]) -> CachedPage:
+def _render_for_cache(url: str, root: str, data: dict[str, Any]) -> CachedPage:
     content = render_public_page(
-        "board.html", url=url, root=root, **_template_variables(seen)
+        "board.html", url=url, root=root, **_template_variables(data)
     ).encode()
     return CachedPage(content, compress_page(content))
 
 
-def _read_board(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[str, Any]:
+def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> dict[str, Any]:
     """Return everything that goes into the page."""
-    view = found.as_seen_by(caller)
-    board = view.summary()
-    display = found.rules.display  # another process may have amended it
+    view = board.as_seen_by(caller)
+    summary = view.summary()
+    display = board.rules.display  # another process may have amended it
     history = none_if_hidden(view.history)
     return {
-        "board": board,
+        "board": summary,
         "display": display,
         "gain": display.gain_text(
-            smallest_visible_gain(found.book.mechanism), board["best"]["loss"]
+            smallest_visible_gain(board.book.mechanism), summary["best"]["loss"]
         ),
         "standings": none_if_hidden(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
-        "finals": none_if_hidden(view.finals) if board["status"] == "closed" else None,
-        "later": cursor is not None,
+        "finals": none_if_hidden(view.finals) if summary["status"] == "closed" else None,
+        "is_later_page": cursor is not None,
         "role": caller.role.name.lower(),
         "team": view.team() if caller.team is not None else None,
         "now": now,
     }
 
 
-def public_board_variables(found: Board, cursor: str | None, now: int) -> dict[str, Any]:
+def public_board_variables(board: Board, cursor: str | None, now: int) -> dict[str, Any]:
     """Return what the template says to everybody."""
-    return _template_variables(_read_board(found, PUBLIC, cursor, now))
+    return _template_variables(_read_board(board, PUBLIC, cursor, now))
 
 
 def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str | None:
@@ -149,30 +150,32 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
     return remaining_text(team["limits"], seconds, team["next_submission_at"], format_time(now))
 
 
-def _template_variables(seen: dict[str, Any]) -> dict[str, Any]:
+def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
     """Return what the template says of what was seen."""
-    board, now, history = seen["board"], seen["now"], seen["history"]
-    display = seen["display"]
+    board, now, history = data["board"], data["now"], data["history"]
+    display = data["display"]
     points = history["points"] if history is not None else []
     deadline = board["deadline"]
     return {
         "board": board,
-        "role": seen["role"],
-        "team": seen["team"],
-        "left": _remaining_text(board, seen["team"], now),
+        "role": data["role"],
+        "team": data["team"],
+        "remaining": _remaining_text(board, data["team"], now),
         "state": board_state(board, now),
-        "over": is_over(board),
-        "away": None if deadline is None else relative_time(deadline, now),
-        "closed": None if seen["finals"] is None else relative_time(seen["finals"]["closed"], now),
+        "is_over": is_over(board),
+        "time_to_deadline": None if deadline is None else relative_time(deadline, now),
+        "closed_ago": None
+        if data["finals"] is None
+        else relative_time(data["finals"]["closed"], now),
         "digits": display.digits,
-        "standings": standings_table(seen["standings"], display.digits),
-        "finals": finals_table(seen["finals"], display, seen["team"]),
-        "later": seen["later"],
+        "standings": standings_table(data["standings"], display.digits),
+        "finals": finals_table(data["finals"], display, data["team"]),
+        "is_later_page": data["is_later_page"],
         "points": points[-2 : -_RECORDS_LISTED - 2 : -1],
         "history": history,
         "chart": None if history is None else history_chart(history),
         "rules": describe_rules(board),
-        "meaning": explain_scores(board, points[-1] if points else None, seen["gain"]),
+        "meaning": explain_scores(board, points[-1] if points else None, data["gain"]),
     }
 
 
@@ -194,17 +197,18 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
     """Return a page of the standings, with the baselines from elsewhere where they belong."""
     if page is None:
         return None
-    rows = [(each["loss"], _standings_row(each, digits)) for each in page["rows"]]
-    for each in page["declared"]:
-        name = f"{each['name']} ({each['source']})" if each["source"] else each["name"]
-        row = _StandingsRow(
-            "aside", "", name, "baseline", format_value(each["display"], digits), None, ""
-        )
-        at = (at for at, (value, _) in enumerate(rows) if value is None or value > each["loss"])
-        rows.insert(next(at, len(rows)), (each["loss"], row))
+    rows = [(row["loss"], _standings_row(row, digits)) for row in page["rows"]]
+    for declared in page["declared"]:
+        name, loss = declared["name"], declared["loss"]
+        if declared["source"]:
+            name = f"{name} ({declared['source']})"
+        value = format_value(declared["display"], digits)
+        row = _StandingsRow("aside", "", name, "baseline", value, None, "")
+        worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
+        rows.insert(next(worse, len(rows)), (loss, row))
     return {
-        "rows": Markup("\n".join(row.written() for _, row in rows)),  # noqa: S704 - see there
-        "ties": any(each["tied"] for each in page["rows"]),
+        "rows": Markup("\n".join(row.to_html() for _, row in rows)),  # noqa: S704 - escaped there
+        "ties": any(row["tied"] for row in page["rows"]),
         "frozen": page["as_of"] if page["frozen"] else None,
         "next": page["next"],
     }
@@ -219,36 +223,36 @@ class _StandingsRow(NamedTuple):
     note: str
     value: str
     since: str | None
-    asked: str
+    submissions: str
 
-    def written(self) -> str:
+    def to_html(self) -> str:
         """Return it as HTML. Its columns look as their places say (style.css).
 
         A page has many of these rows, so they are written here and not by a template; the name is
         the only text that is not ours.
 
-        >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4").written())
+        >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4").to_html())
         <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4
         """
-        kind, rank, name, note, value, since, asked = self
+        kind, rank, name, note, value, since, submissions = self
         start = f'<tr class="{kind}">' if kind else "<tr>"
         badge = f' <span class="badge">{note}</span>' if note else ""
-        when = f'<time datetime="{since}">{since[:10]} {since[11:16]} UTC</time>' if since else ""
-        return f"{start}<td>{rank}<td>{escape(name)}{badge}<td>{value}<td>{when}<td>{asked}"
+        time = f'<time datetime="{since}">{since[:10]} {since[11:16]} UTC</time>' if since else ""
+        return f"{start}<td>{rank}<td>{escape(name)}{badge}<td>{value}<td>{time}<td>{submissions}"
 
 
-def _standings_row(each: dict[str, Any], digits: int) -> _StandingsRow:
-    rank, note = each["rank"], ""
-    if each["you"] or each["baseline"]:
-        note = "you" if each["you"] else "baseline"
+def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
+    rank, note = row["rank"], ""
+    if row["you"] or row["baseline"]:
+        note = "you" if row["you"] else "baseline"
     return _StandingsRow(
         _ROW_CLASSES[note],
-        "" if rank is None else f"{rank}=" if each["tied"] else f"{rank}",
-        _team_label(each["team"]),
+        "" if rank is None else f"{rank}=" if row["tied"] else f"{rank}",
+        _team_label(row["team"]),
         note,
-        format_value(each["display"], digits),
-        each["since"],
-        f"{each['submissions']:,}",
+        format_value(row["display"], digits),
+        row["since"],
+        f"{row['submissions']:,}",
     )
 
 
@@ -262,38 +266,48 @@ def finals_table(
     """Return the final ranking: the first rows, and one's own wherever it stands."""
     if final is None:
         return None
-    own = None if team is None else team["id"]
-    many = Counter(each["rank"] for each in final["rows"])
+    own_id = None if team is None else team["id"]
+    rank_counts = Counter(row["rank"] for row in final["rows"])
     rows = [
-        _final_row(each, display, own, tied=each["rank"] is not None and many[each["rank"]] > 1)
-        for each in _shown_rows(final["rows"], own)
+        _final_row(
+            row, display, own_id, tied=row["rank"] is not None and rank_counts[row["rank"]] > 1
+        )
+        for row in _shown_rows(final["rows"], own_id)
     ]
-    sure = {
-        "sure": confidence_percent(final["beta"]),
-        "sure_together": confidence_percent(min(2 * final["beta"], 1)),
+    confidences = {
+        "confidence": confidence_percent(final["beta"]),
+        "joint_confidence": confidence_percent(min(2 * final["beta"], 1)),
     }
-    return {**final, **sure, "rows": rows, "all": len(final["rows"]), "shown": len(rows)}
+    return {
+        **final,
+        **confidences,
+        "rows": rows,
+        "row_count": len(final["rows"]),
+        "shown_count": len(rows),
+    }
 
 
-def _shown_rows(rows: Iterable[dict[str, Any]], own: str | None) -> Iterable[dict[str, Any]]:
+def _shown_rows(rows: Iterable[dict[str, Any]], own_id: str | None) -> Iterable[dict[str, Any]]:
     return (
-        each for at, each in enumerate(rows) if at < _MAX_FINAL_ROWS or each["team"]["id"] == own
+        row
+        for index, row in enumerate(rows)
+        if index < _MAX_FINAL_ROWS or row["team"]["id"] == own_id
     )
 
 
 def _final_row(
-    each: dict[str, Any], display: DisplayRules, own: str | None, *, tied: bool
+    row: dict[str, Any], display: DisplayRules, own_id: str | None, *, tied: bool
 ) -> FinalRow:
-    you = each["team"]["id"] == own
+    is_own = row["team"]["id"] == own_id
     return FinalRow(
-        "you" if you else "aside" if each["baseline"] else "",
-        "" if each["rank"] is None else f"{each['rank']}{'=' if tied else ''}",
-        _team_label(each["team"]),
-        "you" if you else "baseline" if each["baseline"] else "",
-        format_value(each["display"], display.digits),
-        "" if each["public_rank"] is None else str(each["public_rank"]),
-        rank_change(each["move"]),
-        *round_outwards(each["low"], each["high"], display.digits),
+        "you" if is_own else "aside" if row["baseline"] else "",
+        "" if row["rank"] is None else f"{row['rank']}{'=' if tied else ''}",
+        _team_label(row["team"]),
+        "you" if is_own else "baseline" if row["baseline"] else "",
+        format_value(row["display"], display.digits),
+        "" if row["public_rank"] is None else str(row["public_rank"]),
+        rank_change(row["move"]),
+        *round_outwards(row["low"], row["high"], display.digits),
     )
 
 

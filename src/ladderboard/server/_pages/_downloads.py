@@ -36,12 +36,12 @@ async def _download_standings(
 ) -> Response:
     """Return what is written of all pages, which are read at one moment."""
 
-    def look(found: Board, caller: Caller) -> bytes:
-        return write(found.as_seen_by(caller).standings())
+    def read(opened_board: Board, caller: Caller) -> bytes:
+        return write(opened_board.as_seen_by(caller).standings())
 
-    said = await get_context(request).for_page(request, board, look)
+    content = await get_context(request).for_page(request, board, read)
     headers = _attachment_headers(f"{board}-standings.{media_type.rpartition('/')[2]}")
-    return make_response(request, said, media_type=media_type, headers=headers)
+    return make_response(request, content, media_type=media_type, headers=headers)
 
 
 def _attachment_headers(name: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ def _attachment_headers(name: str) -> dict[str, str]:
 
 def all_standings_csv(pages: StandingsPages) -> bytes:
     """Return all pages of the standings as one CSV."""
-    return b"".join(standings_csv(page, header=at == 0) for at, page in enumerate(pages))
+    return b"".join(standings_csv(page, header=index == 0) for index, page in enumerate(pages))
 
 
 def all_standings_json(pages: StandingsPages) -> bytes:
@@ -69,26 +69,28 @@ async def download_ledger(request: Request, board: Slug) -> Response:
     # A slow reader must not use up its address's slots; there is no body to wait for.
     request.scope[OWN_BODY_LIMIT] = True
 
-    async def read(first: int, many: int) -> tuple[list[bytes], tuple[int, str]]:
-        def look(found: Board, caller: Caller) -> tuple[list[bytes], tuple[int, str]]:
-            view = found.as_seen_by(caller)
+    async def read(first: int, limit: int) -> tuple[list[bytes], tuple[int, str]]:
+        def read_entries(
+            opened_board: Board, caller: Caller
+        ) -> tuple[list[bytes], tuple[int, str]]:
+            view = opened_board.as_seen_by(caller)
             head = view.head()
-            return view.ledger(first=first, limit=many), head
+            return view.ledger(first=first, limit=limit), head
 
-        return await get_context(request).for_page(request, board, look)
+        return await get_context(request).for_page(request, board, read_entries)
 
-    begun, (entries, head) = await read(0, _ENTRIES_PER_READ)
+    first_entries, (entry_count, head) = await read(0, _ENTRIES_PER_READ)
 
     async def lines() -> AsyncIterator[bytes]:
-        told, part = 0, begun[:entries]
-        while part:
-            yield b"".join(each + b"\n" for each in part)
-            told += len(part)
-            many = min(_ENTRIES_PER_READ, entries - told)
-            part = (await read(told, many))[0] if many else []
-        if told != entries:  # it was hidden meanwhile: let nobody take this for all of it
+        sent, batch = 0, first_entries[:entry_count]
+        while batch:
+            yield b"".join(entry + b"\n" for entry in batch)
+            sent += len(batch)
+            limit = min(_ENTRIES_PER_READ, entry_count - sent)
+            batch = (await read(sent, limit))[0] if limit else []
+        if sent != entry_count:  # it was hidden meanwhile: let nobody take this for all of it
             raise InvalidState("The ledger may not be seen to its end any more.")
 
     headers = {**PRIVATE, **_attachment_headers(f"{board}-ledger.jsonl")}
-    headers |= {"Ledger-Entries": str(entries), "Ledger-Head": head}
+    headers |= {"Ledger-Entries": str(entry_count), "Ledger-Head": head}
     return StreamingResponse(lines(), 200, headers, "application/x-ndjson")

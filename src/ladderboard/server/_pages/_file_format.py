@@ -34,25 +34,26 @@ class FileFormat(NamedTuple):
     """What a file needs: how many rows, sentences about its columns, and its first lines."""
 
     rows: int
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
+    column_rules: tuple[str, ...]
+    example: tuple[tuple[str, ...], ...]
 
 
 def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
     """Return how a file must look. It tells what is declared, and nothing of labels.
 
     >>> from ladderboard.files import Roster
-    >>> sheet = describe_file_format(ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"]))
-    >>> sheet.columns[1]
+    >>> loss, roster = ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"])
+    >>> file_format = describe_file_format(loss, roster)
+    >>> file_format.column_rules[1]
     'prediction: one of cat, dog.'
-    >>> sheet.lines
+    >>> file_format.example
     (('id', 'prediction'), ('a', 'cat'), ('b', 'cat'))
     """
     ids = roster.name(np.arange(min(2, roster.n)))
-    which = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
-    header, values, said = _describe_columns(loss, roster)
+    id_rule = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
+    header, values, sentences = _describe_columns(loss, roster)
     lines = (("id", *header), *((str(id_), *values) for id_ in ids))
-    return FileFormat(roster.n, (f"id: {which}.", *said), lines)
+    return FileFormat(roster.n, (f"id: {id_rule}.", *sentences), lines)
 
 
 def _describe_columns(loss: Loss, roster: Roster) -> Columns:
@@ -61,17 +62,17 @@ def _describe_columns(loss: Loss, roster: Roster) -> Columns:
         return _describe_probabilities(loss.classes)
     if isinstance(loss, TopK) and loss.classes is not None:
         names = _first_columns(f"p_{class_}" for class_ in loss.classes)
-        said = "p_ and the class, one column for each: a score, higher is likelier."
+        sentence = "p_ and the class, one column for each: a score, higher is likelier."
         return (
             names,
             _example_values(names, "0.1"),
-            (said, f"The classes are {_list_classes(loss.classes)}."),
+            (sentence, f"The classes are {_list_classes(loss.classes)}."),
         )
     if isinstance(loss, Absolute | Squared | Pinball):
         low, high = loss.range
-        what = f"the {loss.quantile:g} quantile" if isinstance(loss, Pinball) else "a number"
-        said = f"prediction: {what}; outside {low:g} to {high:g} it counts as the nearer end."
-        return ("prediction",), (f"{(low + high) / 2:g}",), (said,)
+        value = f"the {loss.quantile:g} quantile" if isinstance(loss, Pinball) else "a number"
+        sentence = f"prediction: {value}; outside {low:g} to {high:g} it counts as the nearer end."
+        return ("prediction",), (f"{(low + high) / 2:g}",), (sentence,)
     if isinstance(loss, Shortfall):
         return ("score",), ("0.5",), ("score: from 0 to 1, which is the best.",)
     return _describe_label_columns(loss, roster)
@@ -87,40 +88,44 @@ def _describe_label_columns(loss: Loss, roster: Roster) -> Columns:
         return _describe_numbered_columns(
             "label", roster.width, f"{roster.width} columns, one for each label."
         )
-    said = "All other columns, in the order that the board's description tells."
-    return ("prediction",), (_ELLIPSIS,), (said,)
+    sentence = "All other columns, in the order that the board's description tells."
+    return ("prediction",), (_ELLIPSIS,), (sentence,)
 
 
 def _describe_label_column(loss: ZeroOne, roster: Roster) -> Columns:
     if loss.allowed is not None:
-        said = f"prediction: one of {_list_classes(loss.allowed)}."
-        return ("prediction",), (str(loss.allowed[0]),), (said,)
-    what = "a number" if roster.kind == "number" else "text, written as in the labels"
-    return ("prediction",), (_ELLIPSIS,), (f"prediction: {what}.",)
+        sentence = f"prediction: one of {_list_classes(loss.allowed)}."
+        return ("prediction",), (str(loss.allowed[0]),), (sentence,)
+    value = "a number" if roster.kind == "number" else "text, written as in the labels"
+    return ("prediction",), (_ELLIPSIS,), (f"prediction: {value}.",)
 
 
 def _describe_probabilities(classes: tuple[Any, ...]) -> Columns:
     names = _first_columns(f"p_{class_}" for class_ in classes)
-    said = "p_ and the class, one column for each: its probability. A row sums to 1."
-    more = f"The classes are {_list_classes(classes)}."
+    sentence = "p_ and the class, one column for each: its probability. A row sums to 1."
+    second_sentence = f"The classes are {_list_classes(classes)}."
     if len(classes) == 2:
-        more = f"Or one column, prediction: the probability of {classes[1]}."
+        second_sentence = f"Or one column, prediction: the probability of {classes[1]}."
     values = ("0.7", "0.3") if len(classes) == 2 else ("0.7", "0.2", "0.1", _ELLIPSIS)[: len(names)]
-    return names, values, (said, more)
+    return names, values, (sentence, second_sentence)
 
 
-def _describe_numbered_columns(name: str, width: int, said: str) -> Columns:
-    names = _first_columns(f"{name}_{at}" for at in range(1, width + 1))
+def _describe_numbered_columns(name: str, width: int, sentence: str) -> Columns:
+    names = _first_columns(f"{name}_{number}" for number in range(1, width + 1))
     return (
         names,
         _example_values(names, _ELLIPSIS),
-        (f"{said} Name them {name}_1, {name}_2 and so on.",),
+        (f"{sentence} Name them {name}_1, {name}_2 and so on.",),
     )
 
 
 def _first_columns(names: Iterable[str]) -> tuple[str, ...]:
-    every = tuple(names)
-    return every if len(every) <= _EXAMPLE_COLUMNS else (*every[:_EXAMPLE_COLUMNS], _ELLIPSIS)
+    all_names = tuple(names)
+    return (
+        all_names
+        if len(all_names) <= _EXAMPLE_COLUMNS
+        else (*all_names[:_EXAMPLE_COLUMNS], _ELLIPSIS)
+    )
 
 
 def _example_values(names: tuple[str, ...], value: str) -> tuple[str, ...]:
@@ -133,6 +138,6 @@ def _list_classes(classes: tuple[Any, ...]) -> str:
     >>> _list_classes(tuple(range(40)))
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more'
     """
-    said = ", ".join(map(str, classes[:_MAX_CLASSES]))
+    listed = ", ".join(map(str, classes[:_MAX_CLASSES]))
     rest = len(classes) - _MAX_CLASSES
-    return said if rest <= 0 else f"{said} and {rest} more"
+    return listed if rest <= 0 else f"{listed} and {rest} more"

@@ -50,28 +50,30 @@ class PlayChoice(NamedTuple):
     noise: str
 
     @classmethod
-    def of(cls, typed: Mapping[str, str]) -> tuple["PlayChoice", list[str]]:
+    def of(cls, query: Mapping[str, str]) -> tuple["PlayChoice", list[str]]:
         """Return what was chosen, and a sentence for everything that cannot be.
 
         >>> PlayChoice.of({"n": "4000", "noise": "much"})[1]
         ["There is nothing for noise 'much'; this is as calibrated."]
         """
-        found: dict[str, Any] = {}
-        said = []
-        for key, usual in zip(cls._fields, _DEFAULT_CHOICE, strict=True):
-            known = (
-                {word: word for word in NOISES} if key == "noise" else _parse_table(CHOICES[key])
+        chosen: dict[str, Any] = {}
+        problems = []
+        for key, default in zip(cls._fields, _DEFAULT_CHOICE, strict=True):
+            options = (
+                {name: name for name in NOISES} if key == "noise" else _parse_table(CHOICES[key])
             )
-            found[key] = known.get(typed.get(key, str(usual)))
-            if found[key] is None:
-                found[key] = usual
-                shown = NOISES[usual] if isinstance(usual, str) else f"{usual:,}"
-                said.append(f"There is nothing for {key} {typed[key][:20]!r}; this is {shown}.")
-        return cls(**found), said
+            chosen[key] = options.get(query.get(key, str(default)))
+            if chosen[key] is None:
+                chosen[key] = default
+                default_text = NOISES[default] if isinstance(default, str) else f"{default:,}"
+                problems.append(
+                    f"There is nothing for {key} {query[key][:20]!r}; this is {default_text}."
+                )
+        return cls(**chosen), problems
 
 
 def _parse_table(numbers: tuple[int, ...]) -> dict[str, Any]:
-    return {str(each): each for each in numbers}
+    return {str(number): number for number in numbers}
 
 
 class Curve(NamedTuple):
@@ -83,8 +85,8 @@ class Curve(NamedTuple):
 
     attack: str
     shown: tuple[float, ...]
-    fits: float
-    worth: float
+    holdout_accuracy: float
+    true_accuracy: float
 
     @property
     def name(self) -> str:
@@ -94,7 +96,7 @@ class Curve(NamedTuple):
     @property
     def gap(self) -> float:
         """How much better the model looks in the end than it is."""
-        return self.shown[-1] - self.worth
+        return self.shown[-1] - self.true_accuracy
 
 
 class SimulatedBoard(NamedTuple):
@@ -116,7 +118,7 @@ class SimulatedBoard(NamedTuple):
         return self.patient, self.majority
 
     @property
-    def unseen(self) -> float:
+    def undetected_gain(self) -> float:
         """The honest gain below which a better model may not be told; 0 if each is."""
         return smallest_visible_gain(self.mechanism) or 0.0
 
@@ -131,23 +133,25 @@ def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
 def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
     curves: dict[Any, dict[str, Curve]] = {}
     mechanisms: dict[Any, Mechanism] = {}
-    for each in _RECORDED_GAMES["scenes"]:
-        key = each["n"], each["questions"], each["board"], each["noise"]
-        shown = tuple(value / _SCALE for value in accumulate(each["shown"], max))
-        curves.setdefault(key, {})[each["attack"]] = Curve(
-            each["attack"], shown, each["fits"] / _SCALE, each["worth"] / _SCALE
+    for scene in _RECORDED_GAMES["scenes"]:
+        key = scene["n"], scene["questions"], scene["board"], scene["noise"]
+        shown = tuple(value / _SCALE for value in accumulate(scene["shown"], max))
+        curves.setdefault(key, {})[scene["attack"]] = Curve(
+            scene["attack"], shown, scene["fits"] / _SCALE, scene["worth"] / _SCALE
         )
-        mechanisms[key] = mechanism(each["mechanism"])
+        mechanisms[key] = mechanism(scene["mechanism"])
     return {
-        key: SimulatedBoard(key[2], mechanisms[key], found["shifted_majority"], found["majority"])
-        for key, found in curves.items()
+        key: SimulatedBoard(
+            key[2], mechanisms[key], attacks["shifted_majority"], attacks["majority"]
+        )
+        for key, attacks in curves.items()
     }
 
 
 def draw_board(board: SimulatedBoard, questions: int) -> Markup:
     """Return one board's picture, with everything that is true at the end visible."""
     left, right, top, bottom = PLOT
-    worth = board.patient.worth
+    worth = board.patient.true_accuracy
     inside = tag("rect", x=left, y=top - 6, width=right - left, height=bottom - top + 6)
     key = f"play-{board.key}"
     return tag(
@@ -183,8 +187,8 @@ def _to_y(accuracy: float) -> float:
     return PLOT[3] - (inside - low) / (high - low) * (PLOT[3] - PLOT[2])
 
 
-def _draw_text(said: str, x: float, y: float, class_: str, anchor: str = "start") -> Markup:
-    return tag("text", said, x=x, y=y, class_=class_, text_anchor=anchor)
+def _draw_text(content: str, x: float, y: float, class_: str, anchor: str = "start") -> Markup:
+    return tag("text", content, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
 def _draw_level(accuracy: float, class_: str) -> Markup:
@@ -194,20 +198,20 @@ def _draw_level(accuracy: float, class_: str) -> Markup:
 
 def _draw_axes(questions: int) -> list[Markup]:
     left, _, _, bottom = PLOT
-    found = [_draw_level(tick, "play-grid") for tick in _TICKS]
-    found.append(_draw_text("accuracy shown", 4, 11, "play-tick"))
-    found += [
+    elements = [_draw_level(tick, "play-grid") for tick in _TICKS]
+    elements.append(_draw_text("accuracy shown", 4, 11, "play-tick"))
+    elements += [
         _draw_text(f"{tick:.2f}", left - 6, _to_y(tick) + 4, "play-tick", "end") for tick in _TICKS
     ]
     for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        said = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
-        found.append(_draw_text(said, _to_x(part), bottom + 20, "play-tick", anchor))
-    return found
+        label = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
+        elements.append(_draw_text(label, _to_x(part), bottom + 20, "play-tick", anchor))
+    return elements
 
 
 def _plot_points(curve: Curve) -> list[tuple[float, float]]:
     count = len(curve.shown)
-    return [(_to_x(at / count), _to_y(value)) for at, value in enumerate(curve.shown, 1)]
+    return [(_to_x(frame / count), _to_y(value)) for frame, value in enumerate(curve.shown, 1)]
 
 
 def _polyline(points: list[tuple[float, float]]) -> str:
@@ -216,7 +220,7 @@ def _polyline(points: list[tuple[float, float]]) -> str:
 
 def _draw_area(curve: Curve) -> Markup:
     """Shade what the board shows beyond the truth, and nothing below it."""
-    truth = _to_y(curve.worth)
+    truth = _to_y(curve.true_accuracy)
     above = [(x, min(y, truth)) for x, y in _plot_points(curve)]
     around = [(above[0][0], truth), *above, (above[-1][0], truth)]
     return tag("path", d=f"{_polyline(around)}Z", class_=f"play-area play-{curve.attack}")
@@ -244,33 +248,35 @@ def _draw_end_marker(curve: Curve) -> Markup:
 
 def _draw_labels(board: SimulatedBoard) -> list[Markup]:
     """Name the lines at their ends: the upper one above it, the lower one where there is room."""
-    upper, lower = sorted(board.curves, key=lambda each: -each.shown[-1])
+    upper, lower = sorted(board.curves, key=lambda curve: -curve.shown[-1])
     high, low = _to_y(upper.shown[-1]), _to_y(lower.shown[-1])
-    truth = _to_y(upper.worth)
+    truth = _to_y(upper.true_accuracy)
     # Below the line also where it was lower before.
-    under = max(y for x, y in _plot_points(lower) if x >= PLOT[1] - _LABEL_WIDTH) + _LINE_HEIGHT
-    if under <= truth - 4:
-        place = under
+    below_line = (
+        max(y for x, y in _plot_points(lower) if x >= PLOT[1] - _LABEL_WIDTH) + _LINE_HEIGHT
+    )
+    if below_line <= truth - 4:
+        lower_y = below_line
     elif low - high >= _LINE_HEIGHT + 4:
-        place = low - 8
+        lower_y = low - 8
     else:
-        place = max(truth, low) + _LINE_HEIGHT + 1
-    return [_draw_label(upper, high - 8), _draw_label(lower, place)]
+        lower_y = max(truth, low) + _LINE_HEIGHT + 1
+    return [_draw_label(upper, high - 8), _draw_label(lower, lower_y)]
 
 
 def _draw_label(curve: Curve, y: float) -> Markup:
-    said = f"{curve.name.split()[0]} {curve.gap:+.3f}"
-    return _draw_text(said, PLOT[1] - 9, y, f"play-label play-{curve.attack}", "end")
+    content = f"{curve.name.split()[0]} {curve.gap:+.3f}"
+    return _draw_text(content, PLOT[1] - 9, y, f"play-label play-{curve.attack}", "end")
 
 
 def _describe_curves(board: SimulatedBoard, questions: int) -> str:
-    told = [
+    rises = [
         f"the {curve.name} rises from {curve.shown[0]:.3f} to {curve.shown[-1]:.3f}"
         for curve in board.curves
     ]
     return (
-        f"Over {questions:,} questions {' and '.join(told)}. "
-        f"The flat line is what the models are truly worth: {board.patient.worth:.3f}."
+        f"Over {questions:,} questions {' and '.join(rises)}. "
+        f"The flat line is what the models are truly worth: {board.patient.true_accuracy:.3f}."
     )
 
 
@@ -287,40 +293,40 @@ def gap_text(gap: float) -> str:
 
 def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
     """Return what a board does, in one sentence."""
-    made: Any = board.mechanism
+    mechanism: Any = board.mechanism
     if board.key == "exact":
         return "Tells every score, to the last digit."
     if board.key == "ladder":
-        return f"Tells a score only if it beats the best by a step of {made.step:.3f}."
+        return f"Tells a score only if it beats the best by a step of {mechanism.step:.3f}."
     noise = {"none": "here without its noise", "half": "with half of its noise"}
     noise |= {"calibrated": "with noise in every comparison", "double": "with twice its noise"}
-    return f"A Ladder with larger steps of {made.step:.3f}, {noise[choice.noise]}."
+    return f"A Ladder with larger steps of {mechanism.step:.3f}, {noise[choice.noise]}."
 
 
 def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
     """Return what each amount of noise leaves to the attacks, and costs the honest."""
-    found = []
+    rows = []
     for noise, name in NOISES.items():
         board = simulated_board(choice._replace(noise=noise), "shaky_ladder")
-        made = board.mechanism
-        assert isinstance(made, ShakyLadder)  # noqa: S101 - it is what goes by this name
-        found.append(
+        mechanism = board.mechanism
+        assert isinstance(mechanism, ShakyLadder)  # noqa: S101 - it is what goes by this name
+        rows.append(
             {
                 "noise": name,
-                "here": noise == choice.noise,
-                "sd": made.compare_noise,
+                "is_chosen": noise == choice.noise,
+                "sd": mechanism.compare_noise,
                 "patient": board.patient,
                 "majority": board.majority,
-                "unseen": board.unseen,
+                "undetected_gain": board.undetected_gain,
             }
         )
-    return found
+    return rows
 
 
 def table_rows(boards: list[SimulatedBoard], choice: PlayChoice) -> list[tuple[int, list[float]]]:
     """Return the numbers of the picture at ten moments: for each board both attacks."""
     count = len(boards[0].patient.shown)
-    frames = [count * at // _TABLE_ROWS for at in range(1, _TABLE_ROWS + 1)]
+    frames = [count * number // _TABLE_ROWS for number in range(1, _TABLE_ROWS + 1)]
     return [
         (
             choice.questions * frame // count,
@@ -335,15 +341,15 @@ async def play_page(request: Request, board: Slug) -> Response:
     """Show what attacks gain, on boards whose rules say so."""
     choice, problems = PlayChoice.of(request.query_params)
 
-    def look(found: Board, caller: Caller) -> dict[str, Any]:
-        seen = found.as_seen_by(caller).summary()
-        if not seen["play"]:
+    def read_summary(opened_board: Board, caller: Caller) -> dict[str, Any]:
+        summary = opened_board.as_seen_by(caller).summary()
+        if not summary["play"]:
             raise NotFound("This board has no page Play.")
-        return {"board": seen, "role": caller.role.name.lower()}
+        return {"board": summary, "role": caller.role.name.lower()}
 
-    said = await get_context(request).for_page(request, board, look)
+    variables = await get_context(request).for_page(request, board, read_summary)
     return page_response(
-        request, "play.html", problems=problems, **said, **_template_variables(choice)
+        request, "play.html", problems=problems, **variables, **_template_variables(choice)
     )
 
 
@@ -365,12 +371,12 @@ def _template_variables(choice: PlayChoice) -> dict[str, Any]:
         "choices": CHOICES,
         "noises": NOISES,
         "games": GAMES,
-        "worth": boards[0].patient.worth,
+        "worth": boards[0].patient.true_accuracy,
         "panels": panels,
-        "film": json.dumps(_animation_data(boards, choice), separators=(",", ":")),
+        "animation": json.dumps(_animation_data(boards, choice), separators=(",", ":")),
         "boards": {board.key: board for board in boards},
-        "prices": noise_costs(choice),
-        "moments": table_rows(boards, choice),
+        "noise_costs": noise_costs(choice),
+        "table_rows": table_rows(boards, choice),
     }
 
 
@@ -380,7 +386,7 @@ def _animation_data(boards: list[SimulatedBoard], choice: PlayChoice) -> dict[st
         "questions": choice.questions,
         "plot": PLOT,
         "range": ACCURACY_RANGE,
-        "worth": boards[0].patient.worth,
+        "worth": boards[0].patient.true_accuracy,
         "shown": {
             board.key: {curve.attack: curve.shown for curve in board.curves} for board in boards
         },

@@ -69,7 +69,9 @@ def format_times(text: str) -> Markup:
     The next is at 2026-11-16 14:05 UTC.
     """
     parts = _TIMESTAMP.split(text)
-    return Markup("").join(time_element(each) if at % 2 else each for at, each in enumerate(parts))
+    return Markup("").join(
+        time_element(part) if index % 2 else part for index, part in enumerate(parts)
+    )
 
 
 def format_value(value: float | None, digits: int) -> str:
@@ -90,9 +92,9 @@ def render_markdown(text: str, archived: bool = False) -> Markup:
     return Markup((_ARCHIVE_MARKDOWN if archived else _MARKDOWN).render(text))  # noqa: S704 - as said
 
 
-def render_public_page(name: str, **what: Any) -> str:
+def render_public_page(name: str, **variables: Any) -> str:
     """Return the text of a page for somebody who is not signed in, and whose page has no form."""
-    return _TEMPLATES.get_template(name).render(csrf="", signed_in=False, **what)
+    return _TEMPLATES.get_template(name).render(csrf="", signed_in=False, **variables)
 
 
 def page_response(
@@ -100,34 +102,34 @@ def page_response(
     name: str,
     status: int = 200,
     *,
-    begun: CookieSession | None = None,
-    **what: Any,
+    new_session: CookieSession | None = None,
+    **variables: Any,
 ) -> Response:
     """Return a page; if it has a form, with a word for it and a cookie for who has none yet.
 
     ``begun`` is a session that begins with this page.
     """
     sessions = get_context(request).sessions
-    session = sessions.read(request) if begun is None else begun
-    word, visit = sessions.csrf_token(request, session), None
-    if word is None:
-        visit, word = sessions.new_visitor()
+    session = sessions.read(request) if new_session is None else new_session
+    csrf_token, visitor = sessions.csrf_token(request, session), None
+    if csrf_token is None:
+        visitor, csrf_token = sessions.new_visitor()
     text = _TEMPLATES.get_template(name).render(
-        csrf=word,
+        csrf=csrf_token,
         signed_in=session is not None,
         url=server_url(request),
         root=get_context(request).settings.prefix,
-        **what,
+        **variables,
     )
-    if word not in text:  # so that nothing in it is secret, if it is for everybody
+    if csrf_token not in text:  # so that nothing in it is secret, if it is for everybody
         return html_response(
             request, text.encode(), compress_page if is_public(request) else None, status
         )
     response = Response(text, status, PRIVATE, _HTML)
-    if visit is not None:
-        sessions.set_visitor_cookie(request, response, visit)
-    if begun is not None:
-        sessions.set_session_cookie(request, response, begun)
+    if visitor is not None:
+        sessions.set_visitor_cookie(request, response, visitor)
+    if new_session is not None:
+        sessions.set_session_cookie(request, response, new_session)
     return response
 
 
@@ -139,44 +141,46 @@ def compress_page(content: bytes) -> bytes:
 def html_response(
     request: Request,
     content: bytes,
-    packing: Callable[[bytes], bytes] | None = None,
+    compress: Callable[[bytes], bytes] | None = None,
     status: int = 200,
 ) -> Response:
     """Return a page that is made already, packed if that may be and the browser asks for it."""
     headers = dict(PRIVATE)
-    if packing is not None:
+    if compress is not None:
         headers["Vary"] = "Accept-Encoding"
         if "gzip" in request.headers.get("accept-encoding", ""):
-            content, headers["Content-Encoding"] = packing(content), "gzip"
+            content, headers["Content-Encoding"] = compress(content), "gzip"
     return Response(content, status, headers, _HTML)
 
 
-def refusal_page(request: Request, said: Response) -> Response:
+def refusal_page(request: Request, response: Response) -> Response:
     """Return a page that says what a problem document says."""
-    told = json.loads(bytes(said.body))
-    here = request.url.path if request.method == "GET" else ""
-    page = page_response(request, "refusal.html", said.status_code, problem=told, here=here)
+    problem = json.loads(bytes(response.body))
+    next_path = request.url.path if request.method == "GET" else ""
+    page = page_response(
+        request, "refusal.html", response.status_code, problem=problem, next_path=next_path
+    )
     for name in ("allow", "retry-after"):
-        if name in said.headers:
-            page.headers[name] = said.headers[name]
+        if name in response.headers:
+            page.headers[name] = response.headers[name]
     return page
 
 
-def redirect(request: Request, place: str) -> Response:
+def redirect(request: Request, path: str) -> Response:
     """Return the way on to a page of ours, after a form."""
-    return RedirectResponse(get_context(request).settings.prefix + place, 303, PRIVATE)
+    return RedirectResponse(get_context(request).settings.prefix + path, 303, PRIVATE)
 
 
 def server_url(request: Request) -> str:
     """Return how this server is called from outside."""
-    told = get_context(request).settings.url
-    return (told or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
+    configured = get_context(request).settings.url
+    return (configured or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
 
 
-def none_if_hidden(look: Callable[[], Any]) -> Any:
+def none_if_hidden(read: Callable[[], Any]) -> Any:
     """Return what is there to see, or None."""
     try:
-        return look()
+        return read()
     except (NotAllowed, NotFound):
         return None
 

@@ -38,125 +38,136 @@ class ReplyText(NamedTuple):
 
 
 class ReplyContext(NamedTuple):
-    """What a reply is said against, all of it public or the team's own.
+    """What a reply's text depends on besides the answer; all of it is public or the team's own.
 
-    ``gain`` is the loss that is seen 19 times out of 20, ``before`` what stood there before,
-    ``window`` the seconds of the rules' window, ``veil`` the visibility while it hides what others
-    do, ``now`` the moment at which all this is said.
+    ``detectable_gain`` is the gain in loss that is noticed 19 times out of 20, ``previous_best``
+    the best loss before this submission, ``restriction`` the board's visibility while it hides
+    what other teams do, ``now`` the time of the reply.
     """
 
     display: DisplayRules
-    gain: float | None = None
-    before: float | None = None
-    window: int | None = None
-    veil: str | None = None
+    detectable_gain: float | None = None
+    previous_best: float | None = None
+    window_seconds: int | None = None
+    restriction: str | None = None
     now: str = ""
 
 
-def describe_reply(said: Mapping[str, Any], scene: ReplyContext) -> ReplyText:
+def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyText:
     """Return the words for what ``Answer.describe`` says.
 
     It is never said that a model is no better: only that no gain was seen, and which are.
 
     >>> from ladderboard.board import DisplayRules
-    >>> scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
+    >>> accuracy = DisplayRules("accuracy", 3, "complement")
+    >>> context = ReplyContext(accuracy, detectable_gain=0.02, previous_best=0.22, window_seconds=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
-    >>> said = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
-    >>> said |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
-    >>> said |= {"bound": None}
-    >>> print(describe_reply(said, scene).sentence)
+    >>> answer = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
+    >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
+    >>> answer |= {"bound": None}
+    >>> print(describe_reply(answer, context).sentence)
     Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
-    >>> said["improved"] = True
-    >>> print(describe_reply(said, scene).sentence)
+    >>> answer["improved"] = True
+    >>> print(describe_reply(answer, context).sentence)
     A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
-    >>> print(describe_reply({**said, "again": True, "limits": [team]}, scene).sentence)
+    >>> print(describe_reply({**answer, "again": True, "limits": [team]}, context).sentence)
     The same predictions were answered before, as your submission 7; nothing was counted. Then your best became 0.786; 43 questions left.
-    >>> hidden = {**said, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
-    >>> print(describe_reply(hidden, scene._replace(veil="hidden")).sentence)
+    >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
+    >>> print(describe_reply(hidden, context._replace(restriction="hidden")).sentence)
     The best of the whole board stays what it was, which is not shown while the standings are hidden; gains below about 0.02 may go unseen; 43 questions left.
-    >>> print(describe_reply({**said, "loss": 1.0, "improved": False}, scene).sentence)
+    >>> print(describe_reply({**answer, "loss": 1.0, "improved": False}, context).sentence)
     Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
     """  # noqa: E501 - sentences as they are read
-    told = _describe_best(said, scene)
-    if said["again"]:
+    sentences = _describe_best(answer, context)
+    if answer["again"]:
         first = (
-            f"The same predictions were answered before, as your submission {said['number']}; "
+            f"The same predictions were answered before, as your submission {answer['number']}; "
             "nothing was counted. "
         )
-        parts = [first + told[0], *told[1:]]
+        parts = [first + sentences[0], *sentences[1:]]
     else:
-        parts = told
-        seen = None if said["improved"] else scene.display.gain_text(scene.gain, said["loss"])
-        if seen is not None:
-            parts.append(f"gains below about {seen} may go unseen")
-    left = remaining_text(said["limits"], scene.window, said["next_submission_at"], scene.now)
+        parts = sentences
+        gain = (
+            None
+            if answer["improved"]
+            else context.display.gain_text(context.detectable_gain, answer["loss"])
+        )
+        if gain is not None:
+            parts.append(f"gains below about {gain} may go unseen")
+    left = remaining_text(
+        answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
+    )
     sentence = Markup("{}; {}.").format("; ".join(parts), left)
     bound = None
-    if said["bound"] is not None:  # which is about the best of now, and not of then
-        released = None if said["again"] else said["loss"]
-        bound = bound_text(said["bound"]["loss"], scene.display, released, said["ladder"])
-    return ReplyText(said["improved"] and not said["again"], sentence, bound)
+    if answer["bound"] is not None:  # which is about the best of now, and not of then
+        released = None if answer["again"] else answer["loss"]
+        bound = bound_text(answer["bound"]["loss"], context.display, released, answer["ladder"])
+    return ReplyText(answer["improved"] and not answer["again"], sentence, bound)
 
 
-def _describe_best(said: Mapping[str, Any], scene: ReplyContext) -> list[str]:
+def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
     """Return what was said of the best, and of this model where the mechanism says that too."""
-    value, score, text = said["loss"], said["score_loss"], scene.display.text
+    value, score, text = answer["loss"], answer["score_loss"], context.display.text
     parts = []
     if score is not None and score != value:
-        parts.append(f"{'Then this' if said['again'] else 'This'} model was put at {text(score)}")
-    best = (
-        _describe_repeated_answer(said, scene)
-        if said["again"]
-        else _describe_new_answer(said, scene)
+        parts.append(f"{'Then this' if answer['again'] else 'This'} model was put at {text(score)}")
+    sentence = (
+        _describe_repeated_answer(answer, context)
+        if answer["again"]
+        else _describe_new_answer(answer, context)
     )
-    return [*parts, f"{best[0].lower()}{best[1:]}" if parts else best]
+    return [*parts, f"{sentence[0].lower()}{sentence[1:]}" if parts else sentence]
 
 
-def _whose_best(said: Mapping[str, Any]) -> str:
-    return "your best" if said["ladder"] == "team" else "the best of the whole board"
+def _whose_best(answer: Mapping[str, Any]) -> str:
+    return "your best" if answer["ladder"] == "team" else "the best of the whole board"
 
 
-def _describe_new_answer(said: Mapping[str, Any], scene: ReplyContext) -> str:
-    value, text, whose = said["loss"], scene.display.text, _whose_best(said)
-    if said["improved"]:
-        best = "A new best" if said["ladder"] == "team" else "A new best of the whole board"
+def _describe_new_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
+    value, text, whose = answer["loss"], context.display.text, _whose_best(answer)
+    if answer["improved"]:
+        best = "A new best" if answer["ladder"] == "team" else "A new best of the whole board"
         if value is None:
             return f"{best}; its value is told at the close"
-        was = "" if scene.before is None or scene.before >= _WORST_LOSS else text(scene.before)
-        was = f" (was {was})" if was not in {"", text(value)} else ""
-        return f"{best}: {text(value)}{was}"
+        previous = (
+            ""
+            if context.previous_best is None or context.previous_best >= _WORST_LOSS
+            else text(context.previous_best)
+        )
+        previous = f" (was {previous})" if previous not in {"", text(value)} else ""
+        return f"{best}: {text(value)}{previous}"
     if value is None:
-        return f"{_capitalise(whose)} stays what it was{_why_hidden(scene)}"
+        return f"{_capitalise(whose)} stays what it was{_why_hidden(context)}"
     if value >= _WORST_LOSS:
-        who = "Your team" if said["ladder"] == "team" else "The board"
-        return f"{who} has no record yet: no gain large enough was seen"
+        owner = "Your team" if answer["ladder"] == "team" else "The board"
+        return f"{owner} has no record yet: no gain large enough was seen"
     return f"{_capitalise(whose)} stays {text(value)}"
 
 
-def _describe_repeated_answer(said: Mapping[str, Any], scene: ReplyContext) -> str:
-    value, whose = said["loss"], _whose_best(said)
+def _describe_repeated_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
+    value, whose = answer["loss"], _whose_best(answer)
     if value is None:
-        told = "improved" if said["improved"] else "stayed what it was"
-        return f"Then {whose} {told}{_why_hidden(scene)}"
-    if value >= _WORST_LOSS and not said["improved"]:
+        change = "improved" if answer["improved"] else "stayed what it was"
+        return f"Then {whose} {change}{_why_hidden(context)}"
+    if value >= _WORST_LOSS and not answer["improved"]:
         return "Then there was no record yet"
-    verb = "became" if said["improved"] else "stayed"
-    return f"Then {whose} {verb} {scene.display.text(value)}"
+    verb = "became" if answer["improved"] else "stayed"
+    return f"Then {whose} {verb} {context.display.text(value)}"
 
 
-def _why_hidden(scene: ReplyContext) -> str:
-    if scene.veil is None:
+def _why_hidden(context: ReplyContext) -> str:
+    if context.restriction is None:
         return ", which is told at the close"
-    return f", which is not shown while the standings are {scene.veil}"
+    return f", which is not shown while the standings are {context.restriction}"
 
 
-def _capitalise(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
+def _capitalise(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def remaining_text(
-    limits: Sequence[Mapping[str, Any]], window: int | None, following: str | None, now: str
+    limits: Sequence[Mapping[str, Any]], window_seconds: int | None, following: str | None, now: str
 ) -> Markup:
     """Return what is left of a team's questions, and when the next may come if not now.
 
@@ -173,35 +184,41 @@ def remaining_text(
     >>> print(remaining_text([spent], None, now, now))  # while what others do is hidden
     your share is used up; whether others left any over is not shown
     """
-    whole = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
-    rest = whole["remaining"]
+    tightest = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
+    rest = tightest["remaining"]
     if not rest and following is not None:
         return Markup("your share is used up; whether others left any over is not shown")
     if not rest:
-        team = f"your team has asked all its {whole['allowed']:,}"
-        why = team if whole["name"] == "team" else "your share of the board's budget is used up"
-        return Markup("no questions left: {}").format(why)
-    said = f"{format_count(rest, 'question')} left"
-    lately = next((limit for limit in limits if limit["name"] == "window"), whole)
-    now_left = lately["remaining"]
+        team = f"your team has asked all its {tightest['allowed']:,}"
+        reason = (
+            team if tightest["name"] == "team" else "your share of the board's budget is used up"
+        )
+        return Markup("no questions left: {}").format(reason)
+    text = f"{format_count(rest, 'question')} left"
+    window_limit = next((limit for limit in limits if limit["name"] == "window"), tightest)
+    now_left = window_limit["remaining"]
     if now_left < rest:  # more may come within the window, as the first in it leave it
-        most = f"at most {lately['allowed']:,} in any {exact_duration(window or 1)}"
-        said += f", {f'{now_left:,} of them now ({most})' if now_left else 'none of them now'}"
+        window_rule = (
+            f"at most {window_limit['allowed']:,} in any {exact_duration(window_seconds or 1)}"
+        )
+        text += (
+            f", {f'{now_left:,} of them now ({window_rule})' if now_left else 'none of them now'}"
+        )
     if following is None or (following <= now and now_left):
-        return Markup("{}").format(said)
-    return Markup("{}; next at {}").format(said, _short_time(following, now))
+        return Markup("{}").format(text)
+    return Markup("{}; next at {}").format(text, _short_time(following, now))
 
 
 def _remaining(limit: Mapping[str, Any]) -> int:
-    found: int = limit["remaining"]
-    return found
+    remaining: int = limit["remaining"]
+    return remaining
 
 
-def _short_time(told: str, now: str) -> Markup:
+def _short_time(time: str, now: str) -> Markup:
     """Return a moment; of today the time alone."""
-    if told[:10] != now[:10]:
-        return time_element(told)
-    return Markup('<time datetime="{}">{} UTC</time>').format(told, told[11:16])
+    if time[:10] != now[:10]:
+        return time_element(time)
+    return Markup('<time datetime="{}">{} UTC</time>').format(time, time[11:16])
 
 
 def bound_text(
@@ -228,10 +245,11 @@ def bound_text(
     whose = (
         "the best of your models so far" if ladder == "team" else "the board's best model so far"
     )
-    least, most = display.ends(low, high)
-    sure = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
+    shown_low, shown_high = display.ends(low, high)
+    confidence = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
     return (
-        f"With confidence {sure:g}%, {whose} truly has {display.name} between {least} and {most}."
+        f"With confidence {confidence:g}%, {whose} truly has {display.name} between {shown_low} "
+        f"and {shown_high}."
     )
 
 
@@ -257,18 +275,18 @@ class PageProblem(NamedTuple):
 
 def page_problem(error: Exception) -> PageProblem:
     """Return what a page says of an exception; raise it where the log must tell more of it."""
-    said, ours = problem_from_exception(error)
-    if ours:
+    response, is_internal = problem_from_exception(error)
+    if is_internal:
         raise error
-    told = json.loads(bytes(said.body))
-    items, more = problem_items(told["errors"])
+    problem = json.loads(bytes(response.body))
+    items, more = problem_items(problem["errors"])
     return PageProblem(
-        said.status_code,
-        told["detail"],
-        told["code"],
+        response.status_code,
+        problem["detail"],
+        problem["code"],
         items,
         more,
-        said.headers.get("retry-after"),
+        response.headers.get("retry-after"),
     )
 
 
@@ -287,7 +305,7 @@ def _problem_item(error: Mapping[str, Any]) -> ProblemItem:
     message, count, ids = error["message"], error["count"], tuple(error["ids"])
     tip = _TIPS.get(error["code"])
     # Ids stand in brackets at the end of a message; a page shows them one by one.
-    found = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
-    if found is None:
+    match = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
+    if match is None:
         return ProblemItem(message, (), 0, tip)
-    return ProblemItem(found[1], ids, max(count - len(ids), 0), tip)
+    return ProblemItem(match[1], ids, max(count - len(ids), 0), tip)

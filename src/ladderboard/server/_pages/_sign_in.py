@@ -25,18 +25,18 @@ async def join_page(request: Request, board: Slug) -> Response:
 
 
 async def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
-    def look(found: Board, caller: Caller) -> dict[str, Any]:
-        view = found.as_seen_by(caller)
+    def read(board: Board, caller: Caller) -> dict[str, Any]:
+        view = board.as_seen_by(caller)
         return {
             "board": view.summary(),
             "role": caller.role.name.lower(),
             "team": None if caller.team is None else view.team(),
-            "trouble": None,
-            "made": None,
-            "typed": "",
+            "problem": None,
+            "new_team": None,
+            "typed_name": "",
         }
 
-    return await get_context(request).for_page(request, slug, look)
+    return await get_context(request).for_page(request, slug, read)
 
 
 @router.post("/boards/{board}/join")
@@ -45,30 +45,33 @@ async def register_team(request: Request, board: Slug) -> Response:
     context, form = get_context(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
 
-    def make(found: Board, caller: Caller) -> TeamWithToken:
-        return found.teams.register_or_create(caller, name, invitation)
+    def create_team(opened_board: Board, caller: Caller) -> TeamWithToken:
+        return opened_board.teams.register_or_create(caller, name, invitation)
 
     caller = await context.for_page(request, board, lambda _, caller: caller)
     try:
         if caller.role < Role.ORGANISER:
             context.registration_limiter.check(client_address(request))
             context.registration_limiter.record(client_address(request))
-        made = await context.for_page(request, board, make)
+        new_team = await context.for_page(request, board, create_team)
     except (LadderboardError, RequestRefused) as error:
-        trouble = page_problem(error)
-        what = await _read_join_page(request, board)
+        problem = page_problem(error)
+        variables = await _read_join_page(request, board)
         page = page_response(
-            request, "join.html", trouble.status, **{**what, "trouble": trouble, "typed": name[:64]}
+            request,
+            "join.html",
+            problem.status,
+            **{**variables, "problem": problem, "typed_name": name[:64]},
         )
-        if trouble.retry is not None:
-            page.headers["Retry-After"] = trouble.retry
+        if problem.retry is not None:
+            page.headers["Retry-After"] = problem.retry
         return page
     # An organiser stays who they are.
-    begun = None
+    new_session = None
     if caller.role < Role.EVALUATOR:
-        begun = context.sessions.start(hash_token(made.token))
-    what = {**await _read_join_page(request, board), "made": made}
-    return page_response(request, "join.html", 201, begun=begun, **what)
+        new_session = context.sessions.start(hash_token(new_team.token))
+    variables = {**await _read_join_page(request, board), "new_team": new_team}
+    return page_response(request, "join.html", 201, new_session=new_session, **variables)
 
 
 @router.get("/login")
@@ -83,24 +86,26 @@ async def login_page(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Begin a session with a token."""
     context, form = get_context(request), await read_form(request)
-    shown = Credentials(hash_token(form.get("token", "").strip()))
-    context.authenticator.check(request, shown, form=True)
-    home = await context.run_in_thread(lambda: _default_page(context, shown))
-    wanted = form.get("next", "")
-    if home is None:
-        refused = context.authenticator.reject_token(request, shown)
+    credentials = Credentials(hash_token(form.get("token", "").strip()))
+    context.authenticator.check(request, credentials, form=True)
+    default_path = await context.run_in_thread(lambda: _default_page(context, credentials))
+    next_path = form.get("next", "")
+    if default_path is None:
+        refused = context.authenticator.reject_token(request, credentials)
         if refused.status != 401:
             raise refused
-        return page_response(request, "login.html", 401, refused=True, next=wanted)
-    response = redirect(request, _safe_redirect_path(wanted, home))
-    context.sessions.set_session_cookie(request, response, context.sessions.start(shown.token_hash))
+        return page_response(request, "login.html", 401, refused=True, next=next_path)
+    response = redirect(request, _safe_redirect_path(next_path, default_path))
+    context.sessions.set_session_cookie(
+        request, response, context.sessions.start(credentials.token_hash)
+    )
     return response
 
 
-def _default_page(context: ServerContext, shown: Credentials) -> str | None:
+def _default_page(context: ServerContext, credentials: Credentials) -> str | None:
     """Return where somebody belongs, if the token is good anywhere."""
     try:
-        caller, slug = context.authenticator.default_board(shown)
+        caller, slug = context.authenticator.default_board(credentials)
     except InvalidToken:
         return None
     if caller.role == Role.PUBLIC:
@@ -108,11 +113,11 @@ def _default_page(context: ServerContext, shown: Credentials) -> str | None:
     return "/" if slug is None else f"/boards/{slug}"
 
 
-def _safe_redirect_path(wanted: str, home: str) -> str:
+def _safe_redirect_path(path: str, default_path: str) -> str:
     """Return where to go on: to a page of ours only."""
-    plain = wanted.isascii() and wanted.isprintable() and not {"\\", "%"} & set(wanted)
-    inside = wanted.startswith("/boards/") and "//" not in wanted and ".." not in wanted
-    return wanted if plain and inside and len(wanted) < 200 else home
+    is_plain = path.isascii() and path.isprintable() and not {"\\", "%"} & set(path)
+    is_board_page = path.startswith("/boards/") and "//" not in path and ".." not in path
+    return path if is_plain and is_board_page and len(path) < 200 else default_path
 
 
 @router.post("/session/end")

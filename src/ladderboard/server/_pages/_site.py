@@ -65,9 +65,9 @@ def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]
     now = int(board.book.environment.clock())
     number, cursor = 1, None
     while number == 1 or cursor is not None:
-        told = public_board_variables(board, cursor, now)
-        cursor = None if told["standings"] is None else told["standings"]["next"]
-        yield _page_name(number), _render_archive_page(told, archive, _page_name(number + 1))
+        variables = public_board_variables(board, cursor, now)
+        cursor = None if variables["standings"] is None else variables["standings"]["next"]
+        yield _page_name(number), _render_archive_page(variables, archive, _page_name(number + 1))
         number += 1
 
 
@@ -75,15 +75,15 @@ def _page_name(number: int) -> str:
     return _FILE_NAMES["first"] if number == 1 else f"standings-{number}.html"
 
 
-def _render_archive_page(told: dict[str, Any], archive: Archive, following: str) -> bytes:
+def _render_archive_page(variables: dict[str, Any], archive: Archive, following: str) -> bytes:
     files = {**_FILE_NAMES, "next": following}
-    more = {
-        "closed": "for good",  # how long ago it was is another thing every day
+    overrides = {
+        "closed_ago": "for good",  # how long ago it was is another thing every day
         "archive": {**archive._asdict(), "files": files, "policy": _CONTENT_SECURITY_POLICY},
         "root": "",
         "static": lambda name: f"static/{name}",
     }
-    return render_public_page("board.html", **{**told, **more}).encode()
+    return render_public_page("board.html", **{**variables, **overrides}).encode()
 
 
 class Site(NamedTuple):
@@ -101,15 +101,15 @@ class Site(NamedTuple):
 
 def check_site(board: Board, to: Path, *, bundle: bool = True) -> None:
     """Refuse a folder that no site can be made in, and a bundle that tells more than its pages."""
-    place = Path(os.path.realpath(to))
-    if place == Path.cwd():
+    folder = Path(os.path.realpath(to))
+    if folder == Path.cwd():
         raise InvalidSetting(f"{to} is where you are; name another folder. Nothing was changed.")
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidSetting(
             f"{to} is there already; a site needs a folder that is new or empty. Nothing was "
             "changed."
         )
-    if not place.parent.is_dir():
+    if not folder.parent.is_dir():
         raise InvalidSetting(f"There is no directory {to.parent} for {to.name}.")
     visibility = board.row().visibility
     if bundle and visibility in {"hidden", "anonymous"}:
@@ -147,23 +147,25 @@ def write_site(
     if board.row().status != "closed":
         raise NotOpen(f"{board.slug} is not closed; its site can be written when it is.")
     check_site(board, to, bundle=bundle)
-    place = Path(os.path.realpath(to))
-    draft = place.with_name(f".ladderboard-{secrets.token_hex(8)}")
+    folder = Path(os.path.realpath(to))
+    draft_folder = folder.with_name(f".ladderboard-{secrets.token_hex(8)}")
     try:
-        draft.mkdir()
+        draft_folder.mkdir()
         before = board.cache_key()
-        files = _write_files(board, draft, bundle=bundle, labels=labels, submissions=submissions)
+        files = _write_files(
+            board, draft_folder, bundle=bundle, labels=labels, submissions=submissions
+        )
         if board.cache_key() != before:
             raise NotOpen(f"{board.slug} was changed while its site was written; write it again.")
-        if place.exists():
-            shutil.copymode(place, draft)
-            place.rmdir()
-        draft.rename(place)
-        _fsync(place.parent)
+        if folder.exists():
+            shutil.copymode(folder, draft_folder)
+            folder.rmdir()
+        draft_folder.rename(folder)
+        _fsync(folder.parent)
     except OSError as error:
         raise StorageFailed(f"{to} cannot be made: {error.strerror}.") from None
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(draft_folder, ignore_errors=True)
     _, head = board.as_seen_by(PUBLIC).head()
     return Site(to, files, head, _bundle_name(board) if bundle else None)
 
@@ -182,8 +184,8 @@ def _write_files(
         write_board_bundle(board, folder / name, labels=labels, submissions=submissions)
         shutil.copymode(folder / LEDGER, folder / name)  # here it is for everybody
     archive = Archive(closed, name if bundle else None, labels, submissions)
-    for told in (archive_static_files(), archive_pages(board, archive), _downloads(view)):
-        for path, content in told:
+    for files in (archive_static_files(), archive_pages(board, archive), _downloads(view)):
+        for path, content in files:
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
     return _write_checksums(folder)
@@ -195,13 +197,15 @@ def _write_ledger(view: View, path: Path) -> str | None:
     entries, _ = view.head()
     with path.open("xb") as file:
         while (
-            part := view.ledger(first=written, limit=_ENTRIES_PER_READ) if written < entries else []
+            batch := view.ledger(first=written, limit=_ENTRIES_PER_READ)
+            if written < entries
+            else []
         ):
-            for each in part:
-                if _CLOSED_ENTRY in each and json.loads(each)["kind"] == "closed":
-                    closed = format_time(json.loads(each)["time"])
-                file.write(each + b"\n")
-            written += len(part)
+            for entry in batch:
+                if _CLOSED_ENTRY in entry and json.loads(entry)["kind"] == "closed":
+                    closed = format_time(json.loads(entry)["time"])
+                file.write(entry + b"\n")
+            written += len(batch)
     return closed
 
 
@@ -218,21 +222,21 @@ def _downloads(view: View) -> Iterator[tuple[str, bytes]]:
         yield "finals.csv", finals_csv(finals)
 
 
-def _json(said: dict[str, Any]) -> bytes:
-    return json.dumps(said, allow_nan=False).encode("ascii")
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, allow_nan=False).encode("ascii")
 
 
 def _write_checksums(folder: Path) -> int:
     """Write the hash of every file, as sha256sum reads it, and see all of it to the disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = []
-    for each in files:
-        with each.open("rb") as file:
+    for path in files:
+        with path.open("rb") as file:
             lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  ")
-        lines.append(f"{each.relative_to(folder).as_posix()}\n")
+        lines.append(f"{path.relative_to(folder).as_posix()}\n")
     (folder / CHECKSUMS).write_text("".join(lines), encoding="ascii", newline="\n")
-    for each in (*folder.rglob("*"), folder):
-        _fsync(each)
+    for path in (*folder.rglob("*"), folder):
+        _fsync(path)
     return len(files) + 1
 
 

@@ -81,10 +81,10 @@ async def static_file(
     file = _FILES.get(name)
     if file is None:
         raise HTTPException(404)
-    kept = request.scope["query_string"].decode("latin-1") == file.tag
+    is_versioned = request.scope["query_string"].decode("latin-1") == file.tag
     tag = f'"{file.tag}"'
     headers = {
-        "Cache-Control": f"public, max-age={31536000 if kept else 3600}",
+        "Cache-Control": f"public, max-age={31536000 if is_versioned else 3600}",
         "ETag": tag,
         "Vary": "Accept-Encoding",
     }
@@ -124,11 +124,13 @@ def _build_wheel() -> tuple[bytes, str]:
         for path in sorted(_PACKAGE.rglob("*"))
         if path.is_file() and path.suffix in _PACKAGED_SUFFIXES and "__pycache__" not in path.parts
     }
-    about = {"WHEEL": _WHEEL_METADATA}
+    metadata_files = {"WHEEL": _WHEEL_METADATA}
     for name in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
-        about[name] = installed.read_text(name) or ""
+        metadata_files[name] = installed.read_text(name) or ""
     files |= {
-        f"{_DISTRIBUTION}.dist-info/{name}": text.encode() for name, text in about.items() if text
+        f"{_DISTRIBUTION}.dist-info/{name}": text.encode()
+        for name, text in metadata_files.items()
+        if text
     }
     record = f"{_DISTRIBUTION}.dist-info/RECORD"
     lines = [

@@ -59,9 +59,9 @@ class FormOutcome(NamedTuple):
     """What the page says besides what it always does: an answer, a refusal, a new token."""
 
     answer: SubmissionAnswer | None = None
-    trouble: PageProblem | None = None
+    problem: PageProblem | None = None
     token: str | None = None
-    begun: CookieSession | None = None
+    new_session: CookieSession | None = None
 
 
 @router.get("/boards/{board}/submit")
@@ -80,42 +80,44 @@ async def submit_form(request: Request, board: Slug) -> Response:
     try:
         answer: SubmissionAnswer = await accept_submission(request, board, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
+        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
     return await show_submit_page(request, board, FormOutcome(answer))
 
 
 async def show_submit_page(
-    request: Request, slug: str, said: FormOutcome, before: int | None = None
+    request: Request, slug: str, outcome: FormOutcome, before: int | None = None
 ) -> Response:
     """Show the page, with what came of a form."""
     context = get_context(request)
 
-    def look(board: Board, caller: Caller) -> dict[str, Any]:
-        return _read_submit_page(context, board, caller, said, before)
+    def read_page(board: Board, caller: Caller) -> dict[str, Any]:
+        return _read_submit_page(context, board, caller, outcome, before)
 
     # Whoever has just got a new token is known by that one.
-    begun, trouble = said.begun, said.trouble
-    found = await (
-        context.for_page(request, slug, look)
-        if begun is None
+    new_session, problem = outcome.new_session, outcome.problem
+    variables = await (
+        context.for_page(request, slug, read_page)
+        if new_session is None
         else context.run_in_thread(
-            lambda: look(
+            lambda: read_page(
                 context.boards.open(slug),
-                context.authenticator.resolve(Credentials(begun.token_hash, begun), slug),
+                context.authenticator.resolve(
+                    Credentials(new_session.token_hash, new_session), slug
+                ),
             )
         )
     )
     response = page_response(
         request,
         "submit.html",
-        200 if trouble is None else trouble.status,
-        begun=begun,
-        trouble=trouble,
-        token=said.token,
-        **found,
+        200 if problem is None else problem.status,
+        new_session=new_session,
+        problem=problem,
+        token=outcome.token,
+        **variables,
     )
-    if trouble is not None and trouble.retry is not None:
-        response.headers["Retry-After"] = trouble.retry
+    if problem is not None and problem.retry is not None:
+        response.headers["Retry-After"] = problem.retry
     return response
 
 
@@ -130,67 +132,67 @@ class _BoardSnapshot(NamedTuple):
 
 
 def _read_submit_page(
-    context: ServerContext, board: Board, caller: Caller, said: FormOutcome, before: int | None
+    context: ServerContext, board: Board, caller: Caller, outcome: FormOutcome, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
     summary, now = view.summary(), format_time(context.boards.world.clock())
-    sight, own = _BoardSnapshot(board, caller, view, summary, now), caller.team is not None
+    snapshot, has_team = _BoardSnapshot(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,
         "role": caller.role.name.lower(),
-        "own": team_variables(board, view, summary, before, now) if own else None,
-        "answer": said.answer,
-        "every": summary["mechanism"]["mechanism"] in SCORED_EVERY_TIME,
-        "reply": None if said.answer is None else _describe_answer(sight, said.answer),
+        "team_info": team_variables(board, view, summary, before, now) if has_team else None,
+        "answer": outcome.answer,
+        "scored_every_time": summary["mechanism"]["mechanism"] in SCORED_EVERY_TIME,
+        "reply": None if outcome.answer is None else _describe_answer(snapshot, outcome.answer),
     }
 
 
-def _describe_answer(sight: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyText:
+def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyText:
     """Return an answer in words."""
-    visibility, window = sight.summary["visibility"], sight.summary["window"]
-    veiled = visibility in {"hidden", "frozen"} and sight.caller.role < Role.EVALUATOR
+    visibility, window = snapshot.summary["visibility"], snapshot.summary["window"]
+    is_restricted = visibility in {"hidden", "frozen"} and snapshot.caller.role < Role.EVALUATOR
     scene = ReplyContext(
         answer.rules.display,
-        gain=smallest_visible_gain(sight.board.book.mechanism),
-        before=_previous_best(sight.view, answer),
-        window=None if window is None else window["seconds"],
-        veil=visibility if veiled else None,
-        now=sight.now,
+        detectable_gain=smallest_visible_gain(snapshot.board.book.mechanism),
+        previous_best=_previous_best(snapshot.view, answer),
+        window_seconds=None if window is None else window["seconds"],
+        restriction=visibility if is_restricted else None,
+        now=snapshot.now,
     )
     return describe_reply(answer.describe(), scene)
 
 
 def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
     """Return what stood on the ladder before, as far as it may be seen."""
-    found: float | None = None
+    previous: float | None = None
     if not answer.release.improved or answer.again:
-        return found
+        return previous
     if answer.rules.ladder == "team":
-        this = view.submission(answer.id)
+        submission = view.submission(answer.id)
         earlier = view.submissions(limit=1, before=answer.number)
-        if earlier and earlier[0]["epoch"] == this["epoch"]:  # else labels were corrected
-            found = earlier[0]["loss"]
+        if earlier and earlier[0]["epoch"] == submission["epoch"]:  # else labels were corrected
+            previous = earlier[0]["loss"]
     elif answer.entry is not None:
         records = none_if_hidden(view.records) or []
-        found = next(
+        previous = next(
             (record["loss"] for record in reversed(records) if record["entry"] < answer.entry), None
         )
-    return found
+    return previous
 
 
 @router.post("/boards/{board}/selections")
 async def select_submissions(request: Request, board: Slug) -> Response:
     """Select submissions for the finals, in place of those selected before."""
     fields = await read_fields(request)
-    wanted = [value for name, value in fields if name == "submission"]
+    submission_ids = [value for name, value in fields if name == "submission"]
 
-    def choose(found: Board, caller: Caller) -> None:
-        found.closer.select_submissions(caller, wanted)
+    def select(opened_board: Board, caller: Caller) -> None:
+        opened_board.closer.select_submissions(caller, submission_ids)
 
     try:
-        await get_context(request).with_board(request, board, choose, form=True)
+        await get_context(request).with_board(request, board, select, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
+        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
     return redirect(request, f"/boards/{board}/submit#finals")
 
 
@@ -199,15 +201,17 @@ async def rotate_token(request: Request, board: Slug) -> Response:
     """Give one's own team another token, which is shown once; this browser stays signed in."""
     context, _ = get_context(request), await read_form(request)
 
-    def rotate(found: Board, caller: Caller) -> TeamWithToken:
-        return found.teams.rotate_token(caller)
+    def rotate(opened_board: Board, caller: Caller) -> TeamWithToken:
+        return opened_board.teams.rotate_token(caller)
 
     try:
-        made = await context.with_board(request, board, rotate, form=True)
+        created = await context.with_board(request, board, rotate, form=True)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(trouble=page_problem(error)))
-    begun = context.sessions.start(hash_token(made.token))
-    return await show_submit_page(request, board, FormOutcome(token=made.token, begun=begun))
+        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
+    new_session = context.sessions.start(hash_token(created.token))
+    return await show_submit_page(
+        request, board, FormOutcome(token=created.token, new_session=new_session)
+    )
 
 
 class FinalSelection(NamedTuple):
@@ -216,9 +220,9 @@ class FinalSelection(NamedTuple):
     ``elsewhere`` are those that are not on this page of its history.
     """
 
-    most: int
-    many: int
-    elsewhere: tuple[Mapping[str, Any], ...]
+    limit: int
+    selected: int
+    on_other_pages: tuple[Mapping[str, Any], ...]
     locked: bool
 
 
@@ -227,28 +231,31 @@ def team_variables(
 ) -> dict[str, Any]:
     """Return everything that the page shows to a team alone."""
     team, window = view.team(), summary["window"]
-    rows = view.submissions(limit=_SUBMISSIONS_PER_PAGE, before=before)
+    submissions = view.submissions(limit=_SUBMISSIONS_PER_PAGE, before=before)
     seconds = None if window is None else window["seconds"]
     following = team["next_submission_at"]
     row = board.row()
     return {
         "team": team,
-        "left": remaining_text(team["limits"], seconds, following, now),
-        "closed": closed_reason(summary, now),
-        "spent": following is None and not team["remaining"],
-        "rows": [
-            {**each, "said": release_text(each, summary["display"]["digits"])} for each in rows
+        "remaining": remaining_text(team["limits"], seconds, following, now),
+        "closed_reason": closed_reason(summary, now),
+        "has_none_left": following is None and not team["remaining"],
+        "submissions": [
+            {**submission, "release": release_text(submission, summary["display"]["digits"])}
+            for submission in submissions
         ],
         "chart": team_history_chart(history_from_first_record(view.own_history()))
-        if rows
+        if submissions
         else None,
-        "older": rows[-1]["number"]
-        if len(rows) == _SUBMISSIONS_PER_PAGE and rows[-1]["number"] > 1
+        "older": submissions[-1]["number"]
+        if len(submissions) == _SUBMISSIONS_PER_PAGE and submissions[-1]["number"] > 1
         else None,
         "newer": before is not None,
-        "sheet": describe_file_format(board.rules_of(row).loss, board.scorer_of(row).roster),
+        "file_format": describe_file_format(board.rules_of(row).loss, board.scorer_of(row).roster),
         "size": format_bytes(summary["files"]["bytes"]),
-        "selection": _read_selection(board, view, summary, rows) if team["submissions"] else None,
+        "selection": _read_selection(board, view, summary, submissions)
+        if team["submissions"]
+        else None,
     }
 
 
@@ -262,17 +269,18 @@ def history_from_first_record(history: Mapping[str, Any]) -> dict[str, Any]:
     [None, 0.8]
     """
     points = [
-        {**each, "display": None} if _has_no_record(each) else each for each in history["points"]
+        {**point, "display": None} if _has_no_record(point) else point
+        for point in history["points"]
     ]
     return {**history, "points": points}
 
 
-def _has_no_record(each: Mapping[str, Any]) -> bool:
+def _has_no_record(submission: Mapping[str, Any]) -> bool:
     """Tell whether there was no record after a submission."""
-    return each["loss"] is not None and each["loss"] >= 1 and not each["improved"]
+    return submission["loss"] is not None and submission["loss"] >= 1 and not submission["improved"]
 
 
-def release_text(each: Mapping[str, Any], digits: int) -> str:
+def release_text(submission: Mapping[str, Any], digits: int) -> str:
     """Return the release after a submission, for a cell.
 
     >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
@@ -282,11 +290,11 @@ def release_text(each: Mapping[str, Any], digits: int) -> str:
     >>> release_text({"display": None, "loss": None, "improved": True}, 3)
     'not shown'
     """
-    if each["display"] is None:
+    if submission["display"] is None:
         return "not shown"
-    if _has_no_record(each):
+    if _has_no_record(submission):
         return "no record"
-    return f"{each['display']:.{digits}f}"
+    return f"{submission['display']:.{digits}f}"
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
@@ -302,7 +310,7 @@ def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
         return Markup("{}").format(_CLOSED_REASONS[summary["status"]])
     if summary["phase"] is not None:
         return None
-    starts = [each["start"] for each in summary["phases"] if each["start"] is not None]
+    starts = [phase["start"] for phase in summary["phases"] if phase["start"] is not None]
     soonest = min((start for start in starts if start > now), default=None)
     if soonest is not None:
         return Markup("The board opens at {}.").format(time_element(soonest))
@@ -312,12 +320,12 @@ def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
 
 
 def _read_selection(
-    board: Board, view: View, summary: Mapping[str, Any], rows: list[dict[str, Any]]
+    board: Board, view: View, summary: Mapping[str, Any], submissions: list[dict[str, Any]]
 ) -> FinalSelection | None:
     row = board.row()
     if not board.epoch_of(row).ranked:
         return None
-    chosen, here = view.selections(), {each["id"] for each in rows}
-    elsewhere = tuple(view.submission(each) for each in chosen if each not in here)
-    most = board.rules_of(row).selections
-    return FinalSelection(most, len(chosen), elsewhere, summary["status"] in _ENDED)
+    chosen, listed = view.selections(), {id_["id"] for id_ in submissions}
+    elsewhere = tuple(view.submission(id_) for id_ in chosen if id_ not in listed)
+    limit = board.rules_of(row).selections
+    return FinalSelection(limit, len(chosen), elsewhere, summary["status"] in _ENDED)

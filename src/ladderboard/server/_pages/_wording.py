@@ -77,8 +77,8 @@ def count(number: int, noun: str) -> str:
     """
     if number == 1:
         return f"1 {noun}"
-    many = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
-    return f"{number:,} {many}" if number else f"no {many}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {plural}" if number else f"no {plural}"
 
 
 def rough_duration(seconds: int) -> str:
@@ -97,23 +97,23 @@ def rough_duration(seconds: int) -> str:
     )
 
 
-def parse_time(told: str) -> int:
+def parse_time(text: str) -> int:
     """Return a moment that the board room told, in seconds since 1970.
 
     >>> parse_time("1970-01-01T00:01:00Z")
     60
     """
-    return int(datetime.fromisoformat(told).timestamp())
+    return int(datetime.fromisoformat(text).timestamp())
 
 
-def relative_time(told: str, now: int) -> str:
+def relative_time(time: str, now: int) -> str:
     """Return how far away a moment is.
 
     >>> relative_time("1970-01-03T00:00:00Z", 0), relative_time("1970-01-01T00:00:00Z", 7200)
     ('in 2 days', '2 hours ago')
     """
-    away = parse_time(told) - now
-    return f"in {rough_duration(away)}" if away > 0 else f"{rough_duration(-away)} ago"
+    seconds = parse_time(time) - now
+    return f"in {rough_duration(seconds)}" if seconds > 0 else f"{rough_duration(-seconds)} ago"
 
 
 def exact_duration(seconds: int) -> str:
@@ -124,7 +124,7 @@ def exact_duration(seconds: int) -> str:
     """
     if seconds == 86400:
         return "24 hours"
-    unit, name = next(each for each in _UNITS if seconds % each[0] == 0)
+    unit, name = next(entry for entry in _UNITS if seconds % entry[0] == 0)
     return name if seconds == unit else count(seconds // unit, name)
 
 
@@ -146,20 +146,20 @@ def confidence_percent(beta: float) -> str:
     return f"{math.floor(1e6 * (1 - beta) + 1e-6) / 1e4:g}"
 
 
-def time_element(told: str) -> Markup:
+def time_element(time: str) -> Markup:
     """Return a moment, as the board room tells it, for people; a script makes it local time.
 
     >>> print(time_element("2026-11-16T14:05:00Z"))
     <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>
     """
-    return Markup('<time datetime="{}">{} {} UTC</time>').format(told, told[:10], told[11:16])
+    return Markup('<time datetime="{}">{} {} UTC</time>').format(time, time[:10], time[11:16])
 
 
 class BoardState(NamedTuple):
     """How a board stands: a word or two, the class of its badge, and a sentence."""
 
-    word: str
-    tone: str
+    label: str
+    badge_class: str
     sentence: str
 
 
@@ -197,7 +197,7 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
 
     >>> board = {"status": "open", "phase": None, "phases": [
     ...     {"name": "main", "start": "1970-01-02T00:00:00Z", "end": None}]}
-    >>> board_state(board, 0).word
+    >>> board_state(board, 0).label
     'not open yet'
     >>> board_state({**board, "phase": "main"}, 90_000).sentence
     'The board is open.'
@@ -207,19 +207,19 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     if board["phase"] is not None:
         name = "" if len(board["phases"]) == 1 else f" in its phase {board['phase']}"
         return BoardState("open", "badge-good", f"The board is open{name}.")
-    starts = [each["start"] for each in board["phases"] if each["start"] is not None]
+    starts = [phase["start"] for phase in board["phases"] if phase["start"] is not None]
     coming = next((start for start in starts if parse_time(start) > now), None)
     if coming is None:
         return BoardState(
             "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
         )
-    word = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
-    return BoardState(word, "badge-wait", f"Questions are taken {relative_time(coming, now)}.")
+    label = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
+    return BoardState(label, "badge-wait", f"Questions are taken {relative_time(coming, now)}.")
 
 
 def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the rules, each with what it is about; texts that are Markup hold times."""
-    found = [
+    rules = [
         ("Score", _describe_score(board)),
         ("Files", _describe_files(board)),
         ("Questions", _describe_questions(board)),
@@ -230,7 +230,7 @@ def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("At the end", _describe_finals(board)),
         ("Who sees what", _VISIBILITY[board["visibility"]]),
     ]
-    return [(about, text) for about, text in found if text]
+    return [(topic, text) for topic, text in rules if text]
 
 
 def _describe_score(board: Mapping[str, Any]) -> str:
@@ -254,11 +254,11 @@ def _describe_score(board: Mapping[str, Any]) -> str:
             f", to {count(display['digits'], 'digit')}; {display['direction']} is better."
         )
     name = loss["name"]
-    told = _LOSSES.get(name, f"the loss {name} says what a prediction costs, from 0 to 1")
-    told = told.format(**{key: value for key, value in loss.items() if key != "name"})
+    cost = _LOSSES.get(name, f"the loss {name} says what a prediction costs, from 0 to 1")
+    cost = cost.format(**{key: value for key, value in loss.items() if key != "name"})
     return (
         f"Submissions are scored by {display['name']}; {display['direction']} is better. "
-        f"For each of {board['n']:,} hidden public examples, {told}; a score is the mean over "
+        f"For each of {board['n']:,} hidden public examples, {cost}; a score is the mean over "
         f"them. {_SCALES[display['as']]}, to {count(display['digits'], 'digit')}."
     )
 
@@ -284,33 +284,38 @@ def _describe_questions(board: Mapping[str, Any]) -> str:
     them. A team may ask 30 questions in all, and at most 5 in any 24 hours. A file that is
     refused, or the same predictions sent again, costs nothing.
     """
-    asked = sum("file" in each for each in board["baselines"])
-    share, most = board["share"], board["per_team"]
-    pool = board["questions"] - asked - board["teams"] * share
-    said = ["Every file that is scored is a question."]
-    minus = f", {asked:,} of them for the baseline{'s' if asked > 1 else ''}" if asked else ""
-    said.append(f"The board answers {count(board['questions'], 'question')} in all{minus}.")
-    be = "is" if share == 1 else "are"
-    said.append(
-        f"{count(share, 'question')} {be} kept for each of at most {count(board['teams'], 'team')},"
-        " and nobody else can use them."
+    baseline_count = sum("file" in baseline for baseline in board["baselines"])
+    share, limit = board["share"], board["per_team"]
+    pool = board["questions"] - baseline_count - board["teams"] * share
+    sentences = ["Every file that is scored is a question."]
+    for_baselines = ""
+    if baseline_count:
+        plural = "s" if baseline_count > 1 else ""
+        for_baselines = f", {baseline_count:,} of them for the baseline{plural}"
+    sentences.append(
+        f"The board answers {count(board['questions'], 'question')} in all{for_baselines}."
+    )
+    verb = "is" if share == 1 else "are"
+    sentences.append(
+        f"{count(share, 'question')} {verb} kept for each of at most "
+        f"{count(board['teams'], 'team')}, and nobody else can use them."
     )
     window = board["window"]
-    within = (
+    window_rule = (
         ""
         if window is None
         else f", and at most {window['questions']:,} in any {exact_duration(window['seconds'])}"
     )
-    beyond = ""
-    if most > share and pool > 0:
-        beyond = (
+    pool_rule = ""
+    if limit > share and pool > 0:
+        pool_rule = (
             f"; what goes beyond its {share:,} comes out of a pool of {pool:,}, first come, first "
             "served"
         )
-    said.append(f"A team may ask {count(most, 'question')} in all{within}{beyond}.")
-    same = board["takes"]
-    said.append(f"A file that is refused, or the same {same} sent again, costs nothing.")
-    return " ".join(said)
+    sentences.append(f"A team may ask {count(limit, 'question')} in all{window_rule}{pool_rule}.")
+    takes = board["takes"]
+    sentences.append(f"A file that is refused, or the same {takes} sent again, costs nothing.")
+    return " ".join(sentences)
 
 
 def _describe_answers(board: Mapping[str, Any]) -> str:
@@ -321,15 +326,15 @@ def _describe_answers(board: Mapping[str, Any]) -> str:
     Every submission is told its own score, rounded; the standings show each team's best.
     """
     name = board["mechanism"]["mechanism"]
-    whole = board["ladder"] == "board"
+    is_shared = board["ladder"] == "board"
     if name in SCORED_EVERY_TIME:
-        best = "the best of all teams" if whole else "each team's best"
+        best = "the best of all teams" if is_shared else "each team's best"
         how = SCORED_EVERY_TIME[name]
         return f"Every submission is told its own score{how}; the standings show {best}."
-    best = "the best of all teams" if whole else "the best of its own team"
+    best = "the best of all teams" if is_shared else "the best of its own team"
     if name == "one_bit":
         return f"A submission is told only whether it beats {best}; numbers come at the close."
-    if whole:
+    if is_shared:
         return (
             "The whole board has one ladder: only a submission that beats the best of all teams is "
             "told a number. All others hear that the best stays what it is."
@@ -352,7 +357,7 @@ def _describe_phases(board: Mapping[str, Any]) -> str:
         return "The board takes no more questions."
     if len(phases) == 1 and phases[0]["start"] is phases[0]["end"] is None:
         return "Questions are answered at any time, until the organiser closes the board."
-    said = [
+    times = [
         Markup("{}{}{}").format(
             f"in the phase {phase['name']} " if len(phases) > 1 else "",
             ""
@@ -365,7 +370,7 @@ def _describe_phases(board: Mapping[str, Any]) -> str:
         for phase in phases
     ]
     return Markup("Questions are answered {}. When a request arrives decides.").format(
-        Markup("; ").join(said)
+        Markup("; ").join(times)
     )
 
 
@@ -395,15 +400,17 @@ def _describe_baselines(board: Mapping[str, Any]) -> str:
     >>> _describe_baselines({"baselines": [{"name": "Mean", "file": "mean.csv"}]})
     'Mean was asked as everybody asks, and has no rank.'
     """
-    asked = [each["name"] for each in board["baselines"] if "file" in each]
-    known = [each["name"] for each in board["baselines"] if "file" not in each]
-    said = []
-    if asked:
-        be, have = ("were", "have") if len(asked) > 1 else ("was", "has")
-        said.append(f"{format_list(asked)} {be} asked as everybody asks, and {have} no rank.")
-    if known:
-        said.append(f"{format_list(known)}: known from elsewhere, and never asked here.")
-    return " ".join(said)
+    scored = [baseline["name"] for baseline in board["baselines"] if "file" in baseline]
+    declared = [baseline["name"] for baseline in board["baselines"] if "file" not in baseline]
+    sentences = []
+    if scored:
+        were, have = ("were", "have") if len(scored) > 1 else ("was", "has")
+        sentences.append(
+            f"{format_list(scored)} {were} asked as everybody asks, and {have} no rank."
+        )
+    if declared:
+        sentences.append(f"{format_list(declared)}: known from elsewhere, and never asked here.")
+    return " ".join(sentences)
 
 
 def _describe_finals(board: Mapping[str, Any]) -> str:
@@ -419,7 +426,7 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
     counted, one that improved before others.
     """
     finals = board["finals"]
-    many = 1 if finals is None else finals["selections"]
+    selections = 1 if finals is None else finals["selections"]
     private = (
         "on private examples that no question was about"
         if finals is not None
@@ -427,24 +434,25 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
     )
     if board["status"] == "closed":
         last = "last one counted, one that improved before others"
-        if many > 1:
-            last = f"last {many} counted, those that improved before the others"
-        up_to = "up to " if many > 1 else ""
-        best = "" if many == 1 else " The best of them was ranked."
+        if selections > 1:
+            last = f"last {selections} counted, those that improved before the others"
+        up_to = "up to " if selections > 1 else ""
+        best = "" if selections == 1 else " The best of them was ranked."
         return (
             f"When the board was closed, the final ranking was made {private}. Every team could "
-            f"select {up_to}{count(many, 'submission')} for it; where it selected none, its {last}."
-            f"{best}"
+            f"select {up_to}{count(selections, 'submission')} for it; where it selected none, its "
+            f"{last}.{best}"
         )
     last = (
         " last one counts, one that improved before others"
-        if many == 1
-        else (f" last {many} count, those that improved before the others")
+        if selections == 1
+        else f" last {selections} count, those that improved before the others"
     )
-    best = "" if many == 1 else " The best of them is ranked."
+    best = "" if selections == 1 else " The best of them is ranked."
     return (
         f"When the organiser closes the board, the final ranking is made {private}. Every team "
-        f"selects up to {count(many, 'submission')} for it; where it selects none, its{last}.{best}"
+        f"selects up to {count(selections, 'submission')} for it; where it selects none, its"
+        f"{last}.{best}"
     )
 
 
@@ -456,40 +464,42 @@ def explain_scores(
     ``point`` is how the board's best stands now, if it has one; ``gain`` is what may go unseen, as
     people are shown it, None where every gain is told or there is no number for it.
     """
-    found = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
+    entries = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
     if board["bound"] is not None:  # which it is where the standings are hidden
-        found.append(("Bound", explain_bound(board, point)))
-    return [*found, ("What it does not mean", _explain_limits(board))]
+        entries.append(("Bound", explain_bound(board, point)))
+    return [*entries, ("What it does not mean", _explain_limits(board))]
 
 
 def _explain_released(board: Mapping[str, Any]) -> str:
     mechanism, name = board["mechanism"]["mechanism"], board["display"]["name"]
-    about = count(board["n"], "hidden example")
+    examples = count(board["n"], "hidden example")
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
     if mechanism in SCORED_EVERY_TIME:
         how = SCORED_EVERY_TIME[mechanism]
         return (
-            f"A released number is the {name} of {whose} on {about}{how}. Every submission is told "
-            "its own, so whoever asks often enough can climb without a better model."
+            f"A released number is the {name} of {whose} on {examples}{how}. Every submission is "
+            "told its own, so whoever asks often enough can climb without a better model."
         )
     if mechanism == "one_bit":
-        return f"No number is released before the close: only whether {whose} on {about} improved."
+        return (
+            f"No number is released before the close: only whether {whose} on {examples} improved."
+        )
     how = "by more than the standard error of the difference"
     if mechanism != "parameter_free_ladder":
         how = f"by enough, rounded{' and with noise' if mechanism == 'shaky_ladder' else ''}"
     return (
-        f"A released number is about the {name} of {whose} on {about}. A new one is told only when "
-        f"a submission beats the one before {how}. The exact score of every file is not told: "
+        f"A released number is about the {name} of {whose} on {examples}. A new one is told only "
+        f"when a submission beats the one before {how}. The exact score of every file is not told: "
         "people could climb by asking again and again, without better models."
     )
 
 
 def _explain_improved(board: Mapping[str, Any], gain: str | None) -> str:
-    said = "A submission improved if it made the released number better."
+    sentence = "A submission improved if it made the released number better."
     if board["mechanism"]["mechanism"] in SCORED_EVERY_TIME:
-        return said
+        return sentence
     may = "a gain may go unseen" if gain is None else f"gains below about {gain} may go unseen"
-    return f"{said} One that did not may still be better than what stands: {may}."
+    return f"{sentence} One that did not may still be better than what stands: {may}."
 
 
 def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
@@ -516,13 +526,14 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
             f"{name} of the best model that was not known before: there are too few examples for "
             "so many answers, or this way of answering bears no promise."
         )
-    low, high = (f"{point['bound']['display'][each]:.{digits}f}" for each in ("low", "high"))
-    gone, sure = "", confidence_percent(board["beta"])
+    low, high = (f"{point['bound']['display'][end]:.{digits}f}" for end in ("low", "high"))
+    hidden = ""
     if point["bound"]["least"] < point["released"]:
-        gone = " That is a model of a team that was disqualified, and is not shown."
+        hidden = " That is a model of a team that was disqualified, and is not shown."
     return (
-        f"With confidence {sure}%, the true {name} of the best model asked so far lies "
-        f"between {low} and {high}.{gone} This counts all {count(point['used'], 'question')} of "
+        f"With confidence {confidence_percent(board['beta'])}%, the true {name} of the best model "
+        f"asked so far lies between {low} and {high}.{hidden} This counts all "
+        f"{count(point['used'], 'question')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
         f"together. {_BOUND_CONDITIONS[board['takes']]}"
         f"{_CORRECTED_LABELS if board.get('epoch') else ''}"
@@ -530,10 +541,10 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
 
 
 def _explain_limits(board: Mapping[str, Any]) -> str:
-    said = "A rank is no proof: teams that stand close together may be in another order."
+    text = "A rank is no proof: teams that stand close together may be in another order."
     if board["mechanism"]["mechanism"] not in SCORED_EVERY_TIME:
-        said += " A number that does not move does not mean that nothing got better."
-    said += " The bound is about the best of all models, not about every row."
+        text += " A number that does not move does not mean that nothing got better."
+    text += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:
-        said += " The final ranking is made on other examples, so it may differ from this one."
-    return said
+        text += " The final ranking is made on other examples, so it may differ from this one."
+    return text

@@ -32,7 +32,7 @@ class Range(NamedTuple):
     low: float
     high: float
 
-    def part(self, value: float) -> float:
+    def fraction(self, value: float) -> float:
         """Return how far a value lies along it, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
@@ -55,39 +55,41 @@ def padded_range(values: Iterable[float], *, margin: float = 0.06) -> Range:
     >>> padded_range([5.0, 5.0])
     Range(low=4.5, high=5.5)
     """
-    held = [min(max(float(value), -_HUGE), _HUGE) for value in values]
-    low, high = min(held), max(held)
-    large = max(abs(low), abs(high))
-    near = high - low <= _TOLERANCE * large or high - low < 1 / _HUGE
-    room = (0.1 * large if large > 1 / _HUGE else 1.0) if near else margin * (high - low)
-    least, most = low - room, high + room
+    clamped = [min(max(float(value), -_HUGE), _HUGE) for value in values]
+    low, high = min(clamped), max(clamped)
+    magnitude = max(abs(low), abs(high))
+    all_equal = high - low <= _TOLERANCE * magnitude or high - low < 1 / _HUGE
+    padding = (
+        (0.1 * magnitude if magnitude > 1 / _HUGE else 1.0) if all_equal else margin * (high - low)
+    )
+    lower, upper = low - padding, high + padding
     if low >= 0:
-        least = max(least, 0.0)
+        lower = max(lower, 0.0)
         if high <= 1:
-            most = min(most, 1.0)
-    return Range(least, most)
+            upper = min(upper, 1.0)
+    return Range(lower, upper)
 
 
-def _tick_step(span: float, most: int) -> float:
+def _tick_step(span: float, max_steps: int) -> float:
     """Return the least of 1, 2, 5, 10, ... that parts a span into no more than so many."""
-    rough = span / max(most, 1)
+    rough = span / max(max_steps, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     return next(
-        (power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - _TOLERANCE)),
+        (power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - _TOLERANCE)),
         10 * power,
     )
 
 
-def number_ticks(range_: Range, most: int) -> list[Tick]:
+def number_ticks(range_: Range, max_ticks: int) -> list[Tick]:
     """Return at most about so many round numbers within a range.
 
     >>> [each.label for each in number_ticks(Range(0.11, 0.42), 4)]
     ['0.2', '0.3', '0.4']
     """
-    step = _tick_step(range_.high - range_.low, most)
+    step = _tick_step(range_.high - range_.low, max_ticks)
     first = math.ceil(range_.low / step - _TOLERANCE)
     last = math.floor(range_.high / step + _TOLERANCE)
-    values = [index * step for index in range(first, min(last, first + most) + 1)]
+    values = [index * step for index in range(first, min(last, first + max_ticks) + 1)]
     return [Tick(value, _number_label(value, step)) for value in values]
 
 
@@ -100,19 +102,21 @@ def _number_label(value: float, step: float) -> str:
     return f"{value + 0.0:,.{decimals}f}"
 
 
-def log_ticks(range_: Range, most: int) -> list[Tick]:
+def log_ticks(range_: Range, max_ticks: int) -> list[Tick]:
     """Return round numbers for a range of logarithms to the base of ten."""
     span = range_.high - range_.low
-    parts = next((each for each in _LOG_STEPS if span * len(each) <= most), (1,))
-    every = max(math.ceil(span / max(most, 1)), 1)
-    found = [
-        Tick(at, format_number(10.0**power * part))
+    factors = next((factors for factors in _LOG_STEPS if span * len(factors) <= max_ticks), (1,))
+    power_step = max(math.ceil(span / max(max_ticks, 1)), 1)
+    ticks = [
+        Tick(position, format_number(10.0**power * factor))
         for power in range(math.floor(range_.low), math.ceil(range_.high) + 1)
-        if power % every == 0 and power < 308
-        for part in parts
-        if range_.low - _TOLERANCE <= (at := power + math.log10(part)) <= range_.high + _TOLERANCE
+        if power % power_step == 0 and power < 308
+        for factor in factors
+        if range_.low - _TOLERANCE
+        <= (position := power + math.log10(factor))
+        <= range_.high + _TOLERANCE
     ]
-    return found or [Tick(range_.low, format_number(10.0 ** min(range_.low, 308)))]
+    return ticks or [Tick(range_.low, format_number(10.0 ** min(range_.low, 308)))]
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -178,16 +182,16 @@ def time_range(first: float, last: float) -> Range:
 
 def time_ticks(range_: Range, width: float) -> list[Tick]:
     """Return as many ticks as have room in so much width, the more the better."""
-    found: list[Tick] = []
+    ticks: list[Tick] = []
     for step in _TIME_STEPS:
-        room = text_width(_time_label(step.label, range_.low)) + _LABEL_SPACING
+        label_width = text_width(_time_label(step.label, range_.low)) + _LABEL_SPACING
         span = range_.high - range_.low
-        if span / (step.seconds or step.months * 30.4 * _DAY) * room > width:
+        if span / (step.seconds or step.months * 30.4 * _DAY) * label_width > width:
             continue
-        found = _make_time_ticks(step, range_)
-        if found:
+        ticks = _make_time_ticks(step, range_)
+        if ticks:
             break
-    return found or [Tick(range_.low, format_day(range_.low))]
+    return ticks or [Tick(range_.low, format_day(range_.low))]
 
 
 def _time_label(form: str, time: float) -> str:
@@ -195,14 +199,14 @@ def _time_label(form: str, time: float) -> str:
 
 
 def _make_time_ticks(step: _TimeStep, range_: Range) -> list[Tick]:
-    found, before = [], ""
+    ticks, previous = [], ""
     for time in _tick_times(step, range_):
         context = _time_label(step.context, time)
-        found.append(
-            Tick(time, _time_label(step.label, time), "" if context == before else context)
+        ticks.append(
+            Tick(time, _time_label(step.label, time), "" if context == previous else context)
         )
-        before = context
-    return found
+        previous = context
+    return ticks
 
 
 def _tick_times(step: _TimeStep, range_: Range) -> list[int]:
@@ -237,57 +241,60 @@ class PlotArea(NamedTuple):
 
     def x(self, value: float) -> float:
         """Return where a value is along the bottom."""
-        return self.left + self.xs.part(value) * (self.right - self.left)
+        return self.left + self.xs.fraction(value) * (self.right - self.left)
 
     def y(self, value: float) -> float:
         """Return where a value is along the left; what is more is higher."""
-        return self.bottom - self.ys.part(value) * (self.bottom - self.top)
+        return self.bottom - self.ys.fraction(value) * (self.bottom - self.top)
 
 
-def draw_title(said: str, width: float) -> Markup:
+def draw_title(title: str, width: float) -> Markup:
     """Return what the left axis is about, on top, where it can be read."""
-    return draw_text(truncate_to_width(said, width), 0, 13, class_="heading")
+    return draw_text(truncate_to_width(title, width), 0, 13, class_="heading")
 
 
-def left_axis_width(marks: Sequence[Tick]) -> float:
+def left_axis_width(ticks: Sequence[Tick]) -> float:
     """Return the room that the labels of a left axis take."""
-    return max((text_width(mark.label) for mark in marks), default=0.0) + _GAP
+    return max((text_width(tick.label) for tick in ticks), default=0.0) + _GAP
 
 
-def draw_left_axis(area: PlotArea, marks: Sequence[Tick]) -> Markup:
+def draw_left_axis(area: PlotArea, ticks: Sequence[Tick]) -> Markup:
     """Return a left axis: labels, and lines across."""
     lines = "".join(
-        f"M{coord(area.left)} {coord(area.y(mark.value))}H{coord(area.right)}" for mark in marks
+        f"M{coord(area.left)} {coord(area.y(tick.value))}H{coord(area.right)}" for tick in ticks
     )
     labels = [
-        draw_text(mark.label, area.left - _GAP, area.y(mark.value) + 4.5, anchor="end")
-        for mark in marks
+        draw_text(tick.label, area.left - _GAP, area.y(tick.value) + 4.5, anchor="end")
+        for tick in ticks
     ]
     return tag("g", tag("path", d=lines or "M0 0", class_="chart-grid"), *labels)
 
 
 def draw_bottom_axis(
-    area: PlotArea, marks: Sequence[Tick], width: float, title: str = ""
+    area: PlotArea, ticks: Sequence[Tick], width: float, title: str = ""
 ) -> Markup:
     """Return a bottom axis: a line, ticks, labels, and a second line of labels or a title."""
     line = f"M{coord(area.left)} {coord(area.bottom)}H{coord(area.right)}"
     labels, contexts = [], list[tuple[float, str]]()
     end = 0.0
-    for mark in marks:
-        at, half = area.x(mark.value), text_width(mark.label) / 2
-        line += f"M{coord(at)} {coord(area.bottom)}V{coord(area.bottom + 4)}"
-        at = min(max(at, half), width - half)
-        if at - half >= end:
-            labels.append(draw_text(mark.label, at, area.bottom + 18, anchor="middle"))
-            end = at + half + 4
-        if mark.context:
-            room = text_width(mark.context) / 2
-            at = min(max(at, room), width - room)
+    for tick in ticks:
+        x, half_width = area.x(tick.value), text_width(tick.label) / 2
+        line += f"M{coord(x)} {coord(area.bottom)}V{coord(area.bottom + 4)}"
+        x = min(max(x, half_width), width - half_width)
+        if x - half_width >= end:
+            labels.append(draw_text(tick.label, x, area.bottom + 18, anchor="middle"))
+            end = x + half_width + 4
+        if tick.context:
+            half_context = text_width(tick.context) / 2
+            x = min(max(x, half_context), width - half_context)
             # Where two do not fit beside each other, the later one says it for more of the axis.
-            if contexts and contexts[-1][0] + text_width(contexts[-1][1]) / 2 + _GAP > at - room:
+            if (
+                contexts
+                and contexts[-1][0] + text_width(contexts[-1][1]) / 2 + _GAP > x - half_context
+            ):
                 contexts.pop()
-            contexts.append((at, mark.context))
-    labels += [draw_text(said, at, area.bottom + 34, anchor="middle") for at, said in contexts]
+            contexts.append((x, tick.context))
+    labels += [draw_text(context, x, area.bottom + 34, anchor="middle") for x, context in contexts]
     if title:
         labels.append(
             draw_text(

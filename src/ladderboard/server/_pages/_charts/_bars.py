@@ -53,21 +53,21 @@ def bar_chart(
     """Return bars beside their names, with their amounts; None if there are none."""
     if not bars:
         return None
-    most = padded_range([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
+    largest = padded_range([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
 
     def draw(size: ViewBox) -> tuple[float, Markup]:
         return len(bars) * _ROW_HEIGHT + 4, Markup("").join(
-            _draw_bar(size, each, at * _ROW_HEIGHT, most) for at, each in enumerate(bars)
+            _draw_bar(size, bar, index * _ROW_HEIGHT, largest) for index, bar in enumerate(bars)
         )
 
     return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
 
-def _draw_bar(size: ViewBox, bar: Bar, top: float, most: float) -> Markup:
+def _draw_bar(size: ViewBox, bar: Bar, top: float, largest: float) -> Markup:
     amount = format_number(bar.value)
     left = size.width * _NAME_WIDTH
-    reach = size.width - left - text_width(amount, bold=True) - 10
-    right = left + reach * Range(0.0, most).part(bar.value)
+    longest = size.width - left - text_width(amount, bold=True) - 10
+    right = left + longest * Range(0.0, largest).fraction(bar.value)
     return tag(
         "g",
         tooltip(bar.note),
@@ -97,12 +97,12 @@ def histogram(
     """Return bars over time; None if there are none."""
     if not bins:
         return None
-    xs = time_range(min(each.start for each in bins), max(each.end for each in bins))
-    ys = Range(0.0, padded_range([0.0, 1.0, *(each.value for each in bins)]).high)
+    xs = time_range(min(tick.start for tick in bins), max(tick.end for tick in bins))
+    ys = Range(0.0, padded_range([0.0, 1.0, *(tick.value for tick in bins)]).high)
 
     def draw(size: ViewBox) -> tuple[float, Markup]:
-        whole = (tick for tick in number_ticks(ys, 4) if tick.value == round(tick.value))
-        rows = [each._replace(label=format_number(each.value)) for each in whole]
+        whole_ticks = (tick for tick in number_ticks(ys, 4) if tick.value == round(tick.value))
+        rows = [tick._replace(label=format_number(tick.value)) for tick in whole_ticks]
         height = size.height * 0.75
         area = axes.PlotArea(axes.left_axis_width(rows), 30, size.width - 4, height - 42, xs, ys)
         columns = time_ticks(xs, area.right - area.left)
@@ -110,7 +110,7 @@ def histogram(
             [
                 axes.draw_title(y_title, size.width),
                 axes.draw_left_axis(area, rows),
-                *(_draw_bin(area, each) for each in bins if each.value > 0),
+                *(_draw_bin(area, tick) for tick in bins if tick.value > 0),
                 axes.draw_bottom_axis(area, columns, size.width),
             ]
         )

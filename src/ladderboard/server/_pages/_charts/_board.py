@@ -27,36 +27,48 @@ def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup
     *records, now = history["points"]
     minute = -(-parse_time(now["time"]) // 60) * 60
     points = [*records, {**now, "time": format_time(minute)}]
-    told = {**history, "points": points}
-    return _draw_history(_HistoryKey(_drawn_values(told), told), key)
+    rounded = {**history, "points": points}
+    return _draw_history(_HistoryKey(_drawn_values(rounded), rounded), key)
 
 
 @dataclass(frozen=True)
 class _HistoryKey:
     """A history, known by everything that is drawn of it."""
 
-    marks: tuple[Any, ...]
-    told: Mapping[str, Any] = field(compare=False)
+    drawn_values: tuple[Any, ...]
+    history: Mapping[str, Any] = field(compare=False)
 
 
-def _drawn_values(told: Mapping[str, Any]) -> tuple[Any, ...]:
+def _drawn_values(history: Mapping[str, Any]) -> tuple[Any, ...]:
     points = tuple(
-        (each["time"], each["used"], each["display"], bound["vacuous"], *bound["display"].values())
-        for each in told["points"]
-        for bound in (each["bound"],)
+        (
+            point["time"],
+            point["used"],
+            point["display"],
+            bound["vacuous"],
+            *bound["display"].values(),
+        )
+        for point in history["points"]
+        for bound in (point["bound"],)
     )
-    return told["beta"], told["records"], told["thinned"], *told["display"].items(), *points
+    return (
+        history["beta"],
+        history["records"],
+        history["thinned"],
+        *history["display"].items(),
+        *points,
+    )
 
 
 @lru_cache(maxsize=64)
-def _draw_history(asked: _HistoryKey, key: str) -> Markup | None:
+def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
     """Return a history's chart; the same history makes the same picture."""
-    history = asked.told
+    history = history_key.history
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
     steps = [_history_step(point) for point in points]
-    banded = any(each.low is not None for each in steps)
-    sure = _confidence_text(history["beta"])
+    has_band = any(each.low is not None for each in steps)
+    confidence = _confidence_text(history["beta"])
     marks = [
         Mark(
             step.time,
@@ -73,13 +85,15 @@ def _draw_history(asked: _HistoryKey, key: str) -> Markup | None:
         f"{_count_questions(points[-1]['used'])} so far."
     )
     if last.low is not None:
-        summary += f" The best model so far is truly worth{_bound_text(last, digits, '')}, {sure}."
+        summary += (
+            f" The best model so far is truly worth{_bound_text(last, digits, '')}, {confidence}."
+        )
     caption = "The line is the best release, with a dot for every record"
     caption += ", of which not all are shown. " if history["thinned"] else ". "
-    if banded:
+    if has_band:
         caption += (
-            f"The band is where the best true {metric} so far lies, {sure}, as it was known at "
-            "each record; the bar at the end is what is known now. "
+            f"The band is where the best true {metric} so far lies, {confidence}, as it was known "
+            "at each record; the bar at the end is what is known now. "
         )
     else:
         caption += "Nothing is promised about what the best is truly worth. "
@@ -119,36 +133,37 @@ def _confidence_text(beta: float) -> str:
     return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
-def _count_questions(many: int) -> str:
-    return format_count(many, "question")
+def _count_questions(number: int) -> str:
+    return format_count(number, "question")
 
 
-def team_history_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
+def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Markup | None:
     """Return what a team was told over time, from :meth:`View.own_history`."""
-    display = own["display"]
+    display = history["display"]
     metric, digits = display["name"], display["digits"]
-    told = [each for each in own["points"] if each["display"] is not None]
-    if not told:
+    points = [point for point in history["points"] if point["display"] is not None]
+    if not points:
         return None
-    steps = [ChartStep(parse_time(each["time"]), each["display"]) for each in told]
+    steps = [ChartStep(parse_time(point["time"]), point["display"]) for point in points]
     marks = [
         Mark(
             step.time,
-            step.value if each["improved"] else each["shown"],
-            f"Submission {each['number']}: {step.value:.{digits}f} on {format_minute(step.time)}",
-            strong=each["improved"],
+            step.value if point["improved"] else point["shown"],
+            f"Submission {point['number']}: {step.value:.{digits}f} on {format_minute(step.time)}",
+            large=point["improved"],
         )
-        for step, each in zip(steps, told, strict=True)
+        for step, point in zip(steps, points, strict=True)
     ]
-    improved = sum(each["improved"] for each in told)
+    improved = sum(point["improved"] for point in points)
     summary = (
-        f"After {format_count(len(own['points']), 'submission')}, of which {improved:,} improved, "
-        f"the release is {steps[-1].value:.{digits}f}."
+        f"After {format_count(len(history['points']), 'submission')}, of which {improved:,} "
+        f"improved, the release is {steps[-1].value:.{digits}f}."
     )
-    scored = any(each["shown"] is not None for each in told if not each["improved"])
-    other = "a small one, at its own score, did not" if scored else "a tick at the foot did not"
+    scored = any(point["shown"] is not None for point in points if not point["improved"])
+    marked_as = "a small one, at its own score, did not" if scored else "a tick at the foot did not"
     caption = (
-        f"The line is what was released. A large dot is a submission that improved it; {other}. "
+        "The line is what was released. A large dot is a submission that improved it; "
+        f"{marked_as}. "
     )
     return step_chart(
         steps,
@@ -158,16 +173,16 @@ def team_history_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | 
         summary=summary,
         y_title=f"{metric}, {display['direction']} is better",
         digits=digits,
-        until=None if own["now"] is None else parse_time(own["now"]),
-        caption=caption + ("Older ones are left out. " if own["thinned"] else "") + _UTC,
+        until=None if history["now"] is None else parse_time(history["now"]),
+        caption=caption + ("Older ones are left out. " if history["thinned"] else "") + _UTC,
     )
 
 
 def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
     """Return how much each of the most active teams asked, from :meth:`View.activity`."""
     teams, others = activity["teams"], activity["others"]
-    rest = teams[_MAX_TEAMS:]
-    many = len(rest) + others["teams"]
+    left_out = teams[_MAX_TEAMS:]
+    other_count = len(left_out) + others["teams"]
     bars = [
         Bar(
             team["team"]["name"],
@@ -180,9 +195,11 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
     if not bars:
         return None
     caption = ""
-    if many:  # a bar for all of them would make the others short
-        asked = sum(each["questions"] for each in rest) + others["questions"]
-        caption = f"Those who asked most. {many:,} more: {_count_questions(asked)} in all."
+    if other_count:  # a bar for all of them would make the others short
+        questions = sum(team["questions"] for team in left_out) + others["questions"]
+        caption = (
+            f"Those who asked most. {other_count:,} more: {_count_questions(questions)} in all."
+        )
     everybody = format_count(len(teams) + others["teams"], "team")
     summary = f"{_count_questions(activity['questions'])} by {everybody}"
     summary += f"; most by {bars[0].name}, with {bars[0].value:,}."
@@ -193,10 +210,10 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
 def activity_histogram(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
     """Return how much was asked when, from :meth:`View.activity`."""
     bins = [
-        Bin(start, parse_time(each["end"]), each["questions"],
-            f"{_count_questions(each['questions'])} from {format_minute(start)}")
-        for each in activity["bins"]
-        for start in [parse_time(each["start"])]
+        Bin(start, parse_time(bin_["end"]), bin_["questions"],
+            f"{_count_questions(bin_['questions'])} from {format_minute(start)}")
+        for bin_ in activity["bins"]
+        for start in [parse_time(bin_["start"])]
     ]  # fmt: skip
     if not bins:
         return None

@@ -64,15 +64,15 @@ def line_chart(
     """
     if len(lines) > _MAX_LINES:
         raise ValueError(f"There are colours for {_MAX_LINES} lines; got {len(lines)}.")
-    kept = [_scale_line(line, log_x=log_x) for line in lines]
-    places = [point for each in kept for point in each.points]
+    scaled = [_scale_line(line, log_x=log_x) for line in lines]
+    places = [point for each in scaled for point in each.points]
     if not places:
         return None
     xs = padded_range([x for x, _ in places], margin=0)
     ys = padded_range([y for _, y in places] + [0.0] * zero)
 
     def draw(size: ViewBox) -> tuple[float, Markup]:
-        return _draw_lines(size, (xs, ys), kept, (x_title, y_title), log_x=log_x)
+        return _draw_lines(size, (xs, ys), scaled, (x_title, y_title), log_x=log_x)
 
     return draw_figure(draw, key=key, title=title, summary=summary, caption=caption)
 
@@ -93,72 +93,79 @@ def _draw_lines(
     log_x: bool,
 ) -> tuple[float, Markup]:
     rows = number_ticks(ranges[1], 5)
-    key, below = _draw_legend(lines, size.width)
-    height = size.height + below
+    legend, legend_height = _draw_legend(lines, size.width)
+    height = size.height + legend_height
     area = axes.PlotArea(
-        axes.left_axis_width(rows), 30 + below, size.width - FONT, height - 44, *ranges
+        axes.left_axis_width(rows), 30 + legend_height, size.width - FONT, height - 44, *ranges
     )
-    most = int((area.right - area.left) / 62)
-    columns = (log_ticks if log_x else number_ticks)(area.xs, most)
-    drawn = [
+    max_ticks = int((area.right - area.left) / 62)
+    columns = (log_ticks if log_x else number_ticks)(area.xs, max_ticks)
+    elements = [
         axes.draw_title(titles[1], size.width),
-        key,
+        legend,
         axes.draw_left_axis(area, rows),
         axes.draw_bottom_axis(area, columns, size.width, titles[0]),
     ]
-    drawn += [
-        _draw_line(area, each, at, log_x=log_x) for at, each in enumerate(lines, 1) if each.points
+    elements += [
+        _draw_line(area, each, number, log_x=log_x)
+        for number, each in enumerate(lines, 1)
+        if each.points
     ]
-    return height, Markup("").join(drawn)
+    return height, Markup("").join(elements)
 
 
-def _draw_line(area: axes.PlotArea, line: ChartLine, which: int, *, log_x: bool) -> Markup:
+def _draw_line(area: axes.PlotArea, line: ChartLine, number: int, *, log_x: bool) -> Markup:
     places = [(area.x(x), area.y(y)) for x, y in line.points]
     path = "M" + "L".join(f"{coord(x)} {coord(y)}" for x, y in places)
-    drawn = tag("path", d=path, class_=f"chart-line chart-line-{which}")
-    every = -(-len(places) // _MAX_MARKERS)
-    for at in range(0, len(places), every):
-        x, y = line.points[at]
+    elements = tag("path", d=path, class_=f"chart-line chart-line-{number}")
+    marker_step = -(-len(places) // _MAX_MARKERS)
+    for index in range(0, len(places), marker_step):
+        x, y = line.points[index]
         x_value = 10.0 ** min(x, 308) if log_x else x
         note = f"{line.name}: {format_number(y)} at {format_number(x_value)}"
-        drawn += _draw_marker(*places[at], which, note)
-    return tag("g", drawn)
+        elements += _draw_marker(*places[index], number, note)
+    return tag("g", elements)
 
 
-def _draw_marker(x: float, y: float, which: int, told: str = "") -> Markup:
+def _draw_marker(x: float, y: float, number: int, note: str = "") -> Markup:
     """Return a mark of a shape of its own: disc, square, triangle, lozenge, two crosses."""
-    left, right, top, low = (
-        coord(each)
-        for each in (x - _MARKER_RADIUS, x + _MARKER_RADIUS, y - _MARKER_RADIUS, y + _MARKER_RADIUS)
+    left, right, top, bottom = (
+        coord(position)
+        for position in (
+            x - _MARKER_RADIUS,
+            x + _MARKER_RADIUS,
+            y - _MARKER_RADIUS,
+            y + _MARKER_RADIUS,
+        )
     )
-    at, level = coord(x), coord(y)
+    middle_x, middle_y = coord(x), coord(y)
     shape = {
-        2: f"M{left} {top}H{right}V{low}H{left}Z",
-        3: f"M{at} {top}L{right} {low}H{left}Z",
-        4: f"M{at} {top}L{right} {level}L{at} {low}L{left} {level}Z",
-        5: f"M{left} {level}H{right}M{at} {top}V{low}",
-        6: f"M{left} {top}L{right} {low}M{right} {top}L{left} {low}",
-    }.get(which)
-    kind = f"chart-mark chart-mark-{which}"
+        2: f"M{left} {top}H{right}V{bottom}H{left}Z",
+        3: f"M{middle_x} {top}L{right} {bottom}H{left}Z",
+        4: f"M{middle_x} {top}L{right} {middle_y}L{middle_x} {bottom}L{left} {middle_y}Z",
+        5: f"M{left} {middle_y}H{right}M{middle_x} {top}V{bottom}",
+        6: f"M{left} {top}L{right} {bottom}M{right} {top}L{left} {bottom}",
+    }.get(number)
+    css_class = f"chart-mark chart-mark-{number}"
     if shape is None:
-        return tag("circle", tooltip(told), cx=x, cy=y, r=_MARKER_RADIUS, class_=kind)
-    return tag("path", tooltip(told), d=shape, class_=kind)
+        return tag("circle", tooltip(note), cx=x, cy=y, r=_MARKER_RADIUS, class_=css_class)
+    return tag("path", tooltip(note), d=shape, class_=css_class)
 
 
 def _draw_legend(lines: Sequence[ChartLine], width: float) -> tuple[Markup, float]:
     """Return samples with names, in as many rows as they need, and the height they take."""
-    drawn, x, y = Markup(""), 0.0, 34.0
-    for which, line in enumerate(lines, 1):
+    elements, x, y = Markup(""), 0.0, 34.0
+    for number, line in enumerate(lines, 1):
         name = truncate_to_width(line.name, width - _LEGEND_SAMPLE - 8)
-        room = _LEGEND_SAMPLE + 6 + text_width(name)
-        if x and x + room > width:
+        entry_width = _LEGEND_SAMPLE + 6 + text_width(name)
+        if x and x + entry_width > width:
             x, y = 0.0, y + _LEGEND_ROW
         sample = f"M{coord(x)} {coord(y - 4)}H{coord(x + _LEGEND_SAMPLE)}"
-        drawn += tag("path", d=sample, class_=f"chart-line chart-line-{which}")
-        drawn += _draw_marker(x + _LEGEND_SAMPLE / 2, y - 4, which)
-        drawn += draw_text(name, x + _LEGEND_SAMPLE + 6, y, class_="label")
-        x += room + 16
-    return drawn, y - 34 + _LEGEND_ROW + 2
+        elements += tag("path", d=sample, class_=f"chart-line chart-line-{number}")
+        elements += _draw_marker(x + _LEGEND_SAMPLE / 2, y - 4, number)
+        elements += draw_text(name, x + _LEGEND_SAMPLE + 6, y, class_="label")
+        x += entry_width + 16
+    return elements, y - 34 + _LEGEND_ROW + 2
 
 
 class ChartStep(NamedTuple):
@@ -176,7 +183,7 @@ class Mark(NamedTuple):
     time: float
     value: float | None
     note: str = ""
-    strong: bool = True
+    large: bool = True
 
 
 def step_chart(
@@ -257,46 +264,46 @@ def _step_path(area: axes.PlotArea, steps: Sequence[ChartStep]) -> str:
 
 def _draw_band(area: axes.PlotArea, steps: Sequence[ChartStep]) -> Markup:
     """Return an area for every stretch that has a band, and a bar for how it stands at the end."""
-    stretches = [*pairwise(steps), (steps[-1], None)]
+    intervals = [*pairwise(steps), (steps[-1], None)]
     boxes = "".join(
-        f"M{coord(area.x(each.time))} {coord(area.y(each.low))}"
-        f"H{coord(area.right if after is None else area.x(after.time))}"
-        f"V{coord(area.y(each.high))}H{coord(area.x(each.time))}Z"
-        for each, after in stretches
-        if each.low is not None and each.high is not None
+        f"M{coord(area.x(step.time))} {coord(area.y(step.low))}"
+        f"H{coord(area.right if following is None else area.x(following.time))}"
+        f"V{coord(area.y(step.high))}H{coord(area.x(step.time))}Z"
+        for step, following in intervals
+        if step.low is not None and step.high is not None
     )
     if not boxes:
         return Markup("")
-    drawn = tag("path", d=boxes, class_="chart-band")
+    elements = tag("path", d=boxes, class_="chart-band")
     last = steps[-1]
     if last.low is not None and last.high is not None:
-        at, low, high = area.right, area.y(last.low), area.y(last.high)
-        left, right = coord(at - 4), coord(at + 4)
-        bar = f"M{left} {coord(low)}H{right}M{left} {coord(high)}H{right}M{coord(at)} "
-        drawn += tag(
+        x, low, high = area.right, area.y(last.low), area.y(last.high)
+        left, right = coord(x - 4), coord(x + 4)
+        bar = f"M{left} {coord(low)}H{right}M{left} {coord(high)}H{right}M{coord(x)} "
+        elements += tag(
             "path",
             d=f"{bar}{coord(low)}V{coord(high)}",
             class_="chart-bar-end",
         )
-    return drawn
+    return elements
 
 
 def _draw_marks(area: axes.PlotArea, marks: Sequence[Mark]) -> Markup:
-    foot = {coord(area.x(mark.time)) for mark in marks if mark.value is None}
-    placed = [
+    rug_xs = {coord(area.x(mark.time)) for mark in marks if mark.value is None}
+    positioned = [
         ((area.x(mark.time), area.y(mark.value)), mark) for mark in marks if mark.value is not None
     ]
-    strong = [each for each in placed if each[1].strong]
-    told = strong[-_MAX_TOOLTIPS:]
-    rest = [place for place, each in placed if not each.strong]
-    rest += [place for place, _ in strong[:-_MAX_TOOLTIPS]]
-    drawn = Markup("")
-    if foot:
+    large = [mark for mark in positioned if mark[1].large]
+    with_tooltip = large[-_MAX_TOOLTIPS:]
+    rest = [position for position, mark in positioned if not mark.large]
+    rest += [position for position, _ in large[:-_MAX_TOOLTIPS]]
+    elements = Markup("")
+    if rug_xs:
         top, low = coord(area.bottom - 7), coord(area.bottom - 1)
-        rug = "".join(f"M{x} {top}V{low}" for x in sorted(foot, key=float))
-        drawn += tag("path", d=rug, class_="chart-rug")
+        rug = "".join(f"M{x} {top}V{low}" for x in sorted(rug_xs, key=float))
+        elements += tag("path", d=rug, class_="chart-rug")
     if rest:
-        drawn += tag("path", d=dots_path(rest), class_="chart-dots")
-    for (x, y), each in told:
-        drawn += tag("circle", tooltip(each.note), cx=x, cy=y, r=4, class_="chart-dot")
-    return drawn
+        elements += tag("path", d=dots_path(rest), class_="chart-dots")
+    for (x, y), mark in with_tooltip:
+        elements += tag("circle", tooltip(mark.note), cx=x, cy=y, r=4, class_="chart-dot")
+    return elements

@@ -31,20 +31,22 @@ def coord(value: float) -> str:
     >>> coord(12.0), coord(1 / 3), coord(-0.01)
     ('12', '0.3', '0')
     """
-    said = f"{value:.1f}"
-    return "0" if said == "-0.0" else said.removesuffix(".0")
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")
 
 
-def tag(name: str, *inside: str, **attributes: str | float) -> Markup:
+def tag(name: str, *children: str, **attributes: str | float) -> Markup:
     """Return an element with everything escaped; ``class_`` is class, and ``_`` is ``-``.
 
     >>> tag("text", "a < b", x=1, class_="axis")
     Markup('<text x="1" class="axis">a &lt; b</text>')
     """
-    said = [f' {_attribute_name(key)}="{_escape(value)}"' for key, value in attributes.items()]
-    within = "".join([each if type(each) is Markup else _escape(each) for each in inside])
-    end = f">{within}</{name}>" if within else "/>"
-    return Markup(f"<{name}{''.join(said)}{end}")  # noqa: S704 - escaped above
+    attribute_texts = [
+        f' {_attribute_name(key)}="{_escape(value)}"' for key, value in attributes.items()
+    ]
+    content = "".join([child if type(child) is Markup else _escape(child) for child in children])
+    end = f">{content}</{name}>" if content else "/>"
+    return Markup(f"<{name}{''.join(attribute_texts)}{end}")  # noqa: S704 - escaped above
 
 
 @cache
@@ -60,26 +62,26 @@ def _escape(value: str | float) -> str:
 
 
 def draw_text(
-    said: str, x: float, y: float, *, anchor: str = "start", class_: str = "axis"
+    content: str, x: float, y: float, *, anchor: str = "start", class_: str = "axis"
 ) -> Markup:
     """Return a line of text."""
-    return tag("text", said, x=x, y=y, text_anchor=anchor, class_=f"chart-{class_}")
+    return tag("text", content, x=x, y=y, text_anchor=anchor, class_=f"chart-{class_}")
 
 
-def tooltip(said: str) -> Markup:
+def tooltip(note: str) -> Markup:
     """Return what is told about a mark when it is pointed at."""
-    return tag("title", said) if said else Markup("")
+    return tag("title", note) if note else Markup("")
 
 
-def dots_path(places: Iterable[tuple[float, float]]) -> str:
+def dots_path(positions: Iterable[tuple[float, float]]) -> str:
     """Return a path of points: a line without length has a round cap."""
-    found = dict.fromkeys((coord(x), coord(y)) for x, y in places)
-    return "".join(f"M{x} {y}H{x}" for x, y in found)
+    points = dict.fromkeys((coord(x), coord(y)) for x, y in positions)
+    return "".join(f"M{x} {y}H{x}" for x, y in points)
 
 
-def text_width(said: str, *, bold: bool = False) -> float:
+def text_width(content: str, *, bold: bool = False) -> float:
     """Return about how much room text takes."""
-    return sum(map(_character_width, said)) * FONT * (_BOLD_WIDTH if bold else _CHARACTER_WIDTH)
+    return sum(map(_character_width, content)) * FONT * (_BOLD_WIDTH if bold else _CHARACTER_WIDTH)
 
 
 def _character_width(character: str) -> float:
@@ -87,17 +89,17 @@ def _character_width(character: str) -> float:
     return 1.6 if east_asian_width(character) in "WF" else 1.0
 
 
-def truncate_to_width(said: str, width: float) -> str:
+def truncate_to_width(content: str, width: float) -> str:
     """Return text that is cut off where there is no more room.
 
     >>> truncate_to_width("a long name", 50)
     'a lon…'
     """
-    if text_width(said) <= width:
-        return said
-    while said and text_width(f"{said}…") > width:
-        said = said[:-1]
-    return f"{said.rstrip()}…"
+    if text_width(content) <= width:
+        return content
+    while content and text_width(f"{content}…") > width:
+        content = content[:-1]
+    return f"{content.rstrip()}…"
 
 
 def draw_figure(
@@ -125,12 +127,12 @@ def _draw_svg(
     title: str,
     summary: str,
 ) -> Markup:
-    height, drawn = draw(size)
+    height, content = draw(size)
     return tag(
         "svg",
         tag("title", title, id=f"{key}-title"),
         tag("desc", summary, id=f"{key}-desc"),
-        drawn,
+        content,
         class_=f"chart-{size.name}",
         viewBox=f"0 0 {coord(size.width)} {coord(height)}",
         role="img",

@@ -38,17 +38,17 @@ class AttackReport(NamedTuple):
     """A chart, its table, and what is to be said about them."""
 
     chart: Markup | None
-    attacks: list[str]
+    attack_names: list[str]
     rows: list[dict[str, Any]]
     sentences: list[str]
 
 
-def attack_report(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> AttackReport:
+def attack_report(result: Mapping[str, Any], target: Target, display: DisplayRules) -> AttackReport:
     """Return what there is to show of games against a target.
 
     ``kept`` has the points, the seed and the time.
     """
-    points = kept["points"]
+    points = result["points"]
     names = list(points[0]["attacks"])
     lines = [
         ChartLine(
@@ -105,52 +105,56 @@ def _summarise_gains(
 ) -> list[str]:
     """Return what the strongest of the attacks came to: with all questions, and for one team."""
 
-    def said(gain: float) -> str:
+    def format_gain(gain: float) -> str:
         return f"{displayed_gain(display, gain):.{display.digits}f}"
 
     last = points[-1]
-    name, most = _strongest_attack(last, tuple(last["attacks"]))
-    exact = max(each["exact"] for each in last["attacks"].values())
-    whole = f"With {format_count(last['questions'], 'question')}"
-    if last["questions"] == target.questions:
-        whole += ", all that there are,"
-    whole += f" the strongest of these attacks ({name}) ends with a model that looks {said(most)} "
-    told = [f"{whole}better than it is; against exact scores one would look {said(exact)} better."]
-    own = next((each for each in points if each["questions"] == target.per_team), None)
-    if own is not None and own is not last:
-        name, most = _strongest_attack(own, _SINGLE_ACCOUNT_ATTACKS)
-        told.append(
-            f"A single team, which may ask {format_count(own['questions'], 'question')}, gains "
-            f"{said(most)} ({name})."
+    name, gain = _strongest_attack(last, tuple(last["attacks"]))
+    exact_gain = max(gains["exact"] for gains in last["attacks"].values())
+    all_questions = ", all that there are," if last["questions"] == target.questions else ""
+    sentence = (
+        f"With {format_count(last['questions'], 'question')}{all_questions} the strongest of these "
+        f"attacks ({name}) ends with a model that looks {format_gain(gain)} better than it is; "
+        f"against exact scores one would look {format_gain(exact_gain)} better."
+    )
+    sentences = [sentence]
+    team_point = next((point for point in points if point["questions"] == target.per_team), None)
+    if team_point is not None and team_point is not last:
+        name, gain = _strongest_attack(team_point, _SINGLE_ACCOUNT_ATTACKS)
+        sentences.append(
+            f"A single team, which may ask {format_count(team_point['questions'], 'question')}, "
+            f"gains {format_gain(gain)} ({name})."
         )
-    error = max(each["error"] for point in points for each in point["attacks"].values())
-    told.append(f"These are means of a few games; their standard error is at most {said(error)}.")
-    return told
+    error = max(gains["error"] for point in points for gains in point["attacks"].values())
+    sentences.append(
+        f"These are means of a few games; their standard error is at most {format_gain(error)}."
+    )
+    return sentences
 
 
-def _strongest_attack(point: dict[str, Any], among: tuple[str, ...]) -> tuple[str, float]:
+def _strongest_attack(point: dict[str, Any], attacks: tuple[str, ...]) -> tuple[str, float]:
     """Return who gained most against the board, and how much."""
-    gains = {name: point["attacks"][name]["board"] for name in among}
-    name = max(gains, key=lambda each: gains[each])
+    gains = {name: point["attacks"][name]["board"] for name in attacks}
+    name = max(gains, key=lambda attack: gains[attack])
     return _ATTACK_NAMES[name].lower(), gains[name]
 
 
 def size_notes(target: Target) -> list[str]:
     """Return what is played, and how that differs from the board."""
-    told = []
+    notes = []
     if target.n < target.worth:
-        told.append(
+        notes.append(
             f"The board's holdout is worth {target.worth:,} examples; to be quick, {target.n:,} "
             "are played with, on which attackers gain more."
         )
     if target.most < target.questions:
-        told.append(
+        notes.append(
             f"The board allows {target.questions:,} questions; to be quick, at most "
             f"{target.most:,} are played, with which attackers gain less."
         )
-    if told and target.calibrated:
-        told.append("The noise is that of a board of the size that is played.")
-    return told
+    if notes and target.calibrated:
+        notes.append("The noise is that of a board of the size that is played.")
+    return notes
 
 
 @router.get("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
@@ -164,25 +168,31 @@ async def _show_attack_page(
 ) -> Response:
     context = get_context(request)
 
-    def look(own: Board, caller: Caller) -> dict[str, Any]:
+    def read_page(opened_board: Board, caller: Caller) -> dict[str, Any]:
         check_permission(caller, "run")
-        seen, target, rules = context.attack_jobs.status(board), Target.of(own), own.rules
-        kept = seen.last_result
-        asked = target if kept is None else Target(**kept["target"])
+        job, target, rules = (
+            context.attack_jobs.status(board),
+            Target.of(opened_board),
+            opened_board.rules,
+        )
+        result = job.last_result
+        played_target = target if result is None else Target(**result["target"])
         return {
-            "board": own.as_seen_by(caller).summary(),
+            "board": opened_board.as_seen_by(caller).summary(),
             "role": caller.role.name.lower(),
-            "seen": seen,
-            "other": _visible_other_board(request, seen),
+            "job": job,
+            "other_board": _visible_other_board(request, job),
             "target": target,
             "playable": _is_playable(target),
-            "sizes": size_notes(target),
-            "found": None if kept is None else attack_report(kept, asked, rules.display),
-            "changed": kept is not None and kept["target"] != _as_json(target),
+            "size_notes": size_notes(target),
+            "report": None
+            if result is None
+            else attack_report(result, played_target, rules.display),
+            "rules_changed": result is not None and result["target"] != _as_json(target),
         }
 
-    said = await context.with_board(request, board, look, form=True)
-    return page_response(request, "trial.html", status, problem=problem, **said)
+    variables = await context.with_board(request, board, read_page, form=True)
+    return page_response(request, "attack.html", status, problem=problem, **variables)
 
 
 def _as_json(target: Target) -> Any:
@@ -198,18 +208,18 @@ def _is_playable(target: Target) -> bool:
     return True
 
 
-def _visible_other_board(request: Request, seen: JobStatus) -> str | None:
+def _visible_other_board(request: Request, job: JobStatus) -> str | None:
     """Return the board that another trial is about, if whoever asks runs it, too."""
-    context, other = get_context(request), seen.other_board
-    if other is None:
+    context, slug = get_context(request), job.other_board
+    if slug is None:
         return None
     try:
         caller = context.authenticator.resolve(
-            context.authenticator.read_credentials(request), other
+            context.authenticator.read_credentials(request), slug
         )
     except InvalidToken:
         return None
-    return other if caller.role >= Role.ORGANISER else None
+    return slug if caller.role >= Role.ORGANISER else None
 
 
 @router.post("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
@@ -218,9 +228,9 @@ async def start_attack(request: Request, board: Slug) -> Response:
     await read_form(request)
     context = get_context(request)
 
-    def start(own: Board, caller: Caller) -> None:
+    def start(opened_board: Board, caller: Caller) -> None:
         check_permission(caller, "run")
-        target = Target.of(own)
+        target = Target.of(opened_board)
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN_MECHANISM)
         context.attack_jobs.start(
@@ -232,9 +242,11 @@ async def start_attack(request: Request, board: Slug) -> Response:
     except InvalidSetting as error:
         return await _show_attack_page(request, board, 422, str(error))
     except AttackRunning as busy:
-        where = "for this board" if busy.board == board else "for another board"
-        said = f"Nothing was begun: games are under way {where}, and one at a time is enough."
-        return await _show_attack_page(request, board, 409, said)
+        which_board = "for this board" if busy.board == board else "for another board"
+        message = (
+            f"Nothing was begun: games are under way {which_board}, and one at a time is enough."
+        )
+        return await _show_attack_page(request, board, 409, message)
     except WorkerError:
         raise RequestRefused(503, "busy", "No process could be started for the games.") from None
     return redirect(request, f"/boards/{board}/attack")
@@ -259,8 +271,8 @@ async def attack_progress(request: Request, board: Slug) -> Response:
     """Return how far the games are, for a script."""
     context = get_context(request)
 
-    def look(_: Board, caller: Caller) -> dict[str, Any]:
+    def read_status(_: Board, caller: Caller) -> dict[str, Any]:
         check_permission(caller, "run")
         return context.attack_jobs.status(board).describe()
 
-    return make_response(request, await context.with_board(request, board, look, form=True))
+    return make_response(request, await context.with_board(request, board, read_status, form=True))

@@ -57,9 +57,9 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
         )
     try:
 
-        def write(found: Board, caller: Caller) -> BinaryIO:
+        def write(board: Board, caller: Caller) -> BinaryIO:
             check_permission(caller, "run")
-            return _write_dump(context, found, key)
+            return _write_dump(context, board, key)
 
         file = await context.with_board(request, slug, write, form=True)
     except MissingDependency as error:
@@ -75,44 +75,46 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
 
 def _read_key(form: Mapping[str, str]) -> _EncryptionKey:
     """Return what a dump is encrypted to: a passphrase that was typed twice, or a public key."""
-    words, again = form.get("passphrase", ""), form.get("again", "")
-    text = form.get("public_key", "").strip()
-    if bool(words or again) == bool(text):
+    passphrase, repeated = form.get("passphrase", ""), form.get("again", "")
+    public_key = form.get("public_key", "").strip()
+    if bool(passphrase or repeated) == bool(public_key):
         raise InvalidSetting("A dump is encrypted either to a passphrase or to a public key.")
-    if not text:
-        if words != again:
+    if not public_key:
+        if passphrase != repeated:
             raise InvalidSetting("The two passphrases differ; type both again.")
-        return _EncryptionKey(words, None)
-    if not text.startswith(
+        return _EncryptionKey(passphrase, None)
+    if not public_key.startswith(
         _KEY_PREFIXES
     ):  # anything else would be taken for a file of the server's
         raise InvalidSetting(f"This is not a public key; one begins with {_KEY_PREFIXES[0]}.")
-    return _EncryptionKey(None, text)
+    return _EncryptionKey(None, public_key)
 
 
-def _write_dump(context: ServerContext, found: Board, key: _EncryptionKey) -> BinaryIO:
+def _write_dump(context: ServerContext, board: Board, key: _EncryptionKey) -> BinaryIO:
     """Return a dump as a file that has no name any more: it goes with whoever holds it."""
     from ladderboard.board import dump_board  # noqa: PLC0415 - it is not installed everywhere
 
-    place = context.spool.path
-    remove_stale_dumps(place)
-    context.spool.check_disk(found.row().stored)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=place))  # which is its owner's only
+    spool_folder = context.spool.path
+    remove_stale_dumps(spool_folder)
+    context.spool.check_disk(board.row().stored)
+    folder = Path(
+        tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=spool_folder)
+    )  # which is its owner's only
     try:
         path = folder / "dump"
         dump_board(
-            context.boards, found.slug, path, passphrase=key.passphrase, public_key=key.public
+            context.boards, board.slug, path, passphrase=key.passphrase, public_key=key.public
         )
         return path.open("rb")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_stale_dumps(place: Path) -> None:
+def remove_stale_dumps(spool_folder: Path) -> None:
     """Remove what a crash has left."""
-    for folder in place.glob(f"{_FOLDER_PREFIX}*"):
+    for folder in spool_folder.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):
-            times = [each.stat().st_mtime for each in (folder, *folder.iterdir())]
+            times = [path.stat().st_mtime for path in (folder, *folder.iterdir())]
             if time.time() - max(times) >= _STALE_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -120,7 +122,7 @@ def remove_stale_dumps(place: Path) -> None:
 class _FileDownload(Response):
     """A file as an attachment; when it is sent, or nobody is left to take it, it is let go."""
 
-    def __init__(self, file: BinaryIO, name: str, done: Callable[[], None]) -> None:
+    def __init__(self, file: BinaryIO, name: str, release: Callable[[], None]) -> None:
         super().__init__(
             media_type="application/octet-stream",
             headers={
@@ -129,7 +131,7 @@ class _FileDownload(Response):
                 "Content-Length": str(os.fstat(file.fileno()).st_size),
             },
         )
-        self._file, self._done = file, done
+        self._file, self._done = file, release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, piece by piece."""
@@ -137,11 +139,11 @@ class _FileDownload(Response):
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         try:
             await send(start)
-            more = True
-            while more:
-                piece = await context.run_in_thread(lambda: self._file.read(_CHUNK_BYTES))
-                more = bool(piece)
-                await send({"type": "http.response.body", "body": piece, "more_body": more})
+            has_more = True
+            while has_more:
+                chunk = await context.run_in_thread(lambda: self._file.read(_CHUNK_BYTES))
+                has_more = bool(chunk)
+                await send({"type": "http.response.body", "body": chunk, "more_body": has_more})
         finally:
             self._file.close()
             self._done()

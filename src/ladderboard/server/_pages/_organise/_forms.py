@@ -70,28 +70,30 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
         name: "" if rules.get(name) is None else str(rules[name])
         for name in ("title", "description", "questions", "teams", "per_team", "registration")
     }
-    for part, names in _SECTION_FIELDS.items():
-        held = rules.get(part) or {}
-        fields |= {f"{part}_{name}": str(held.get(name, "")) for name in names}
+    for section, names in _SECTION_FIELDS.items():
+        section_rules = rules.get(section) or {}
+        fields |= {f"{section}_{name}": str(section_rules.get(name, "")) for name in names}
     window = rules.get("window")
     unit = "days" if window is None else _largest_unit(window["seconds"])
     length = "" if window is None else str(window["seconds"] // WINDOW_UNITS[unit])
     questions = "" if window is None else str(window["questions"])
     fields |= {"window_questions": questions, "window_length": length, "window_unit": unit}
-    for at, phase in enumerate(rules["phases"]):
-        fields |= {f"phase_{at}_{name}": phase[name] or "" for name in ("name", "start", "end")}
+    for number, phase in enumerate(rules["phases"]):
+        fields |= {f"phase_{number}_{name}": phase[name] or "" for name in ("name", "start", "end")}
     return fields
 
 
 def _largest_unit(seconds: int) -> str:
     """Return the largest unit in which a length is a whole number."""
-    return next(name for name, each in WINDOW_UNITS.items() if seconds % each == 0)
+    return next(name for name, unit_seconds in WINDOW_UNITS.items() if seconds % unit_seconds == 0)
 
 
 def fields_digest(group: str, fields: Mapping[str, str]) -> str:
     """Return what tells whether a form's fields were others when it was made."""
-    held = sorted((name, value) for name, value in fields.items() if _belongs_to_group(group, name))
-    return hashlib.sha256(json.dumps(held).encode()).hexdigest()[:16]
+    group_fields = sorted(
+        (name, value) for name, value in fields.items() if _belongs_to_group(group, name)
+    )
+    return hashlib.sha256(json.dumps(group_fields).encode()).hexdigest()[:16]
 
 
 def _belongs_to_group(group: str, name: str) -> bool:
@@ -100,20 +102,22 @@ def _belongs_to_group(group: str, name: str) -> bool:
 
 def read_changes(form: Mapping[str, str], rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of rules that differ in a form from what they are, with their new values."""
-    group, now = form.get("group", ""), rules_as_fields(rules)
+    group, current = form.get("group", ""), rules_as_fields(rules)
     if group not in FORM_GROUPS:
         raise RequestRefused(400, "form", "There is no such form here.")
-    told = {
+    typed = {
         name: _normalise_text(value)
         for name, value in form.items()
         if _belongs_to_group(group, name)
     }
-    differ = {name for name, value in told.items() if value != _normalise_text(now.get(name, ""))}
-    if not differ:
+    changed = {
+        name for name, value in typed.items() if value != _normalise_text(current.get(name, ""))
+    }
+    if not changed:
         return {}
-    if form.get("seen") != fields_digest(group, now):
+    if form.get("seen") != fields_digest(group, current):
         raise InvalidSetting(_AMENDED_MEANWHILE)
-    return FORM_GROUPS[group][1]({**now, **told}, differ)
+    return FORM_GROUPS[group][1]({**current, **typed}, changed)
 
 
 def _normalise_text(text: str) -> str:
@@ -126,12 +130,12 @@ def _parse_whole_number(name: str, text: str) -> int | None:
     >>> _parse_whole_number("questions", "1,000")
     1000
     """
-    plain = re.sub("[ ,_]", "", text)
-    if not plain:
+    digits = re.sub("[ ,_]", "", text)
+    if not digits:
         return None
-    if not re.fullmatch("[0-9]{1,15}", plain):
+    if not re.fullmatch("[0-9]{1,15}", digits):
         raise InvalidSetting(f"{name} must be a whole number, such as 1000.")
-    return int(plain)
+    return int(digits)
 
 
 def _require_whole_number(name: str, text: str) -> int:
@@ -141,15 +145,15 @@ def _require_whole_number(name: str, text: str) -> int:
     return number
 
 
-def _read_limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {
         name: _require_whole_number(name, fields[name])
         for name in ("questions", "teams")
-        if name in differ
+        if name in changed
     }
-    if "per_team" in differ:
+    if "per_team" in changed:
         changes["per_team"] = _parse_whole_number("per_team", fields["per_team"])
-    if any(name.startswith("window_") for name in differ):
+    if any(name.startswith("window_") for name in changed):
         changes["window"] = _read_window(fields)
     return changes
 
@@ -164,31 +168,31 @@ def _read_window(fields: Mapping[str, str]) -> dict[str, int] | None:
     return {"questions": questions, fields["window_unit"]: length}
 
 
-def _read_texts(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_texts(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        name: fields[name] or None for name in ("title", "description") if name in differ
+        name: fields[name] or None for name in ("title", "description") if name in changed
     }
     display: dict[str, Any] = {}
-    if "display_name" in differ:
+    if "display_name" in changed:
         display["name"] = fields["display_name"]
-    if "display_digits" in differ:
+    if "display_digits" in changed:
         display["digits"] = _require_whole_number("display.digits", fields["display_digits"])
     return {**changes, "display": display} if display else changes
 
 
-def _read_registration(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_registration(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    if "registration" in differ:
+    if "registration" in changed:
         changes["registration"] = fields["registration"]
-    if "finals_selections" in differ:
-        many = _parse_whole_number("finals.selections", fields["finals_selections"])
-        changes["finals"] = None if many is None else {"selections": many}
+    if "finals_selections" in changed:
+        selections = _parse_whole_number("finals.selections", fields["finals_selections"])
+        changes["finals"] = None if selections is None else {"selections": selections}
     return changes
 
 
-def _read_file_limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
+def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     """Return limits of files; a size may be typed with a unit, as in ``board.yaml``."""
-    sizes = {name.partition("_")[2]: fields[name] for name in differ}
+    sizes = {name.partition("_")[2]: fields[name] for name in changed}
     return {
         "files": {
             name: int(text) if re.fullmatch("[0-9]{1,16}", text) else text or None
@@ -200,8 +204,8 @@ def _read_file_limits(fields: Mapping[str, str], differ: set[str]) -> dict[str, 
 def _read_phases(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
     """Return all phases: those of which anything is left."""
     rows = []
-    for at in range(_MAX_PHASES):
-        row = {name: fields.get(f"phase_{at}_{name}", "") for name in ("name", "start", "end")}
+    for number in range(_MAX_PHASES):
+        row = {name: fields.get(f"phase_{number}_{name}", "") for name in ("name", "start", "end")}
         if any(row.values()):
             rows.append({name: value for name, value in row.items() if value})
     return {"phases": rows or None}
@@ -223,129 +227,129 @@ FORM_GROUPS = {
 """The forms: their fields (those of phases are as many as there are phases), and who reads them."""
 
 
-def done_message(word: str, board: Mapping[str, Any]) -> str | None:
+def done_message(code: str, board: Mapping[str, Any]) -> str | None:
     """Return what is said after a form was done, unless the board is not so: links may lie.
 
     >>> done_message("closed", {"status": "open"}) is None
     True
     """
-    key, state = _EXPECTED_STATES.get(word, ("", None))
-    return _DONE_MESSAGES.get(word) if board.get(key) == state else None
+    key, state = _EXPECTED_STATES.get(code, ("", None))
+    return _DONE_MESSAGES.get(code) if board.get(key) == state else None
 
 
 class ActionDone(NamedTuple):
     """Something was done: the word for it."""
 
-    word: str
+    code: str
 
 
 class TokenCreated(NamedTuple):
     """A token was made: for whom, and the token, which is shown in this one reply."""
 
-    what: str
+    kind: str
     token: str
-    name: str = ""
+    team_name: str = ""
 
 
-def run_board_action(found: Board, caller: Caller, form: Form) -> ActionDone | TokenCreated:
+def run_board_action(board: Board, caller: Caller, form: Form) -> ActionDone | TokenCreated:
     """Do what a form on the organiser's page asks for."""
     check_permission(caller, "run")
-    return _find_action(_BOARD_ACTIONS, form)(found, caller, form)
+    return _find_action(_BOARD_ACTIONS, form)(board, caller, form)
 
 
 def run_team_action(
-    found: Board, caller: Caller, team: str, form: Form
+    board: Board, caller: Caller, team: str, form: Form
 ) -> ActionDone | TokenCreated:
     """Do what a form on the page of a team asks for."""
     check_permission(caller, "run")
-    return _find_action(_TEAM_ACTIONS, form)(found, caller, team)
+    return _find_action(_TEAM_ACTIONS, form)(board, caller, team)
 
 
-def _find_action(verbs: Mapping[str, Action], form: Form) -> Action:
-    verb = verbs.get(form.get("do", ""))
-    if verb is None:
+def _find_action(actions: Mapping[str, Action], form: Form) -> Action:
+    action = actions.get(form.get("do", ""))
+    if action is None:
         raise RequestRefused(400, "form", "There is no such form here.")
-    return verb
+    return action
 
 
-def _pause(found: Board, caller: Caller, _: Form) -> ActionDone:
-    found.amendments.pause(caller)
+def _pause(board: Board, caller: Caller, _: Form) -> ActionDone:
+    board.amendments.pause(caller)
     return ActionDone("paused")
 
 
-def _resume(found: Board, caller: Caller, form: Form) -> ActionDone:
+def _resume(board: Board, caller: Caller, form: Form) -> ActionDone:
     typed = form.get("charge", "").strip()
     if typed and not re.fullmatch("[0-9]{1,15}", typed):
         raise InvalidSetting("The questions to charge must be a whole number, 0 or more.")
     charge = int(typed) if typed else None
-    found.amendments.resume(caller, charge)
+    board.amendments.resume(caller, charge)
     return ActionDone("charged" if charge else "resumed")
 
 
-def _set_visibility(found: Board, caller: Caller, form: Form) -> ActionDone:
-    wanted = form.get("visibility", "")
-    changed = found.amendments.amend(caller, {"visibility": wanted})
+def _set_visibility(board: Board, caller: Caller, form: Form) -> ActionDone:
+    visibility = form.get("visibility", "")
+    changed = board.amendments.amend(caller, {"visibility": visibility})
     return ActionDone(changed.visibility)
 
 
-def _amend(found: Board, caller: Caller, form: Form) -> ActionDone:
-    changes = read_changes(form, found.rules.describe())
+def _amend(board: Board, caller: Caller, form: Form) -> ActionDone:
+    changes = read_changes(form, board.rules.describe())
     if not changes:
         return ActionDone("unchanged")
-    found.amendments.amend(caller, changes)
+    board.amendments.amend(caller, changes)
     return ActionDone("amended")
 
 
-def _close(found: Board, caller: Caller, form: Form) -> ActionDone:
-    if form.get("name", "").strip() != found.slug:
+def _close(board: Board, caller: Caller, form: Form) -> ActionDone:
+    if form.get("name", "").strip() != board.slug:
         raise InvalidSetting(
-            f"To close the board for good, type its name: {found.slug}. Nothing was changed."
+            f"To close the board for good, type its name: {board.slug}. Nothing was changed."
         )
-    found.closer.close(caller, sandbox=sandbox)
+    board.closer.close(caller, sandbox=sandbox)
     return ActionDone("closed")
 
 
-def _add_team(found: Board, caller: Caller, form: Form) -> TokenCreated:
-    made = found.teams.create(caller, form.get("name", ""))
-    return TokenCreated("team", made.token, made.name)
+def _add_team(board: Board, caller: Caller, form: Form) -> TokenCreated:
+    created = board.teams.create(caller, form.get("name", ""))
+    return TokenCreated("team", created.token, created.name)
 
 
-def _invite(found: Board, caller: Caller, form: Form) -> TokenCreated:
+def _invite(board: Board, caller: Caller, form: Form) -> TokenCreated:
     typed = form.get("days", "").strip() or "7"
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
         raise InvalidSetting("How long an invitation is good must be a number of days, such as 7.")
-    return TokenCreated("invitation", found.teams.invite(caller, days=float(typed)))
+    return TokenCreated("invitation", board.teams.invite(caller, days=float(typed)))
 
 
-def _issue_staff_token(found: Board, caller: Caller, form: Form) -> TokenCreated:
+def _issue_staff_token(board: Board, caller: Caller, form: Form) -> TokenCreated:
     role = form.get("role", "")
     if role not in {"evaluator", "organiser"}:
         raise InvalidSetting("A token without a team is for an evaluator or an organiser.")
-    return TokenCreated(role, found.teams.issue_staff_token(caller, Role[role.upper()]))
+    return TokenCreated(role, board.teams.issue_staff_token(caller, Role[role.upper()]))
 
 
-def _revoke_token(found: Board, caller: Caller, form: Form) -> ActionDone:
-    found.teams.revoke_token(caller, form.get("token", ""))
+def _revoke_token(board: Board, caller: Caller, form: Form) -> ActionDone:
+    board.teams.revoke_token(caller, form.get("token", ""))
     return ActionDone("ended")
 
 
-def _rotate_team_token(found: Board, caller: Caller, team: str) -> TokenCreated:
-    made = found.teams.rotate_token(caller, team)
-    return TokenCreated("team", made.token, made.name)
+def _rotate_team_token(board: Board, caller: Caller, team: str) -> TokenCreated:
+    created = board.teams.rotate_token(caller, team)
+    return TokenCreated("team", created.token, created.name)
 
 
-def _revoke_team_tokens(found: Board, caller: Caller, team: str) -> ActionDone:
-    found.teams.revoke_team_tokens(caller, team)
+def _revoke_team_tokens(board: Board, caller: Caller, team: str) -> ActionDone:
+    board.teams.revoke_team_tokens(caller, team)
     return ActionDone("revoked")
 
 
-def _disqualify(found: Board, caller: Caller, team: str) -> ActionDone:
-    found.teams.disqualify(caller, team)
+def _disqualify(board: Board, caller: Caller, team: str) -> ActionDone:
+    board.teams.disqualify(caller, team)
     return ActionDone("disqualified")
 
 
-def _reinstate(found: Board, caller: Caller, team: str) -> ActionDone:
-    found.teams.disqualify(caller, team, reinstate=True)
+def _reinstate(board: Board, caller: Caller, team: str) -> ActionDone:
+    board.teams.disqualify(caller, team, reinstate=True)
     return ActionDone("reinstated")
 
 

@@ -49,10 +49,10 @@ _SECRET_FIELDS = {"csrf", "passphrase", "again", "public_key"}
 _PHASE_KEY = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 
-def read_organiser_page(found: Board, caller: Caller, after: int) -> dict[str, Any]:
+def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, Any]:
     """Return everything on the organiser's page."""
     check_permission(caller, "run")
-    view, rules = found.as_seen_by(caller), found.rules
+    view, rules = board.as_seen_by(caller), board.rules
     budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
     fields, activity = rules_as_fields(rules.describe()), view.activity()
     for team in teams:
@@ -68,41 +68,43 @@ def read_organiser_page(found: Board, caller: Caller, after: int) -> dict[str, A
         "teams": teams[:_TEAMS_PER_PAGE],
         "after": after,
         "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
-        **_read_staff_tokens(found, caller),
+        **_read_staff_tokens(board, caller),
         "fields": fields,
         "phases": len(rules.phases) + 1,
         "units": list(WINDOW_UNITS),
-        "seen": {group: fields_digest(group, fields) for group in FORM_GROUPS},
-        "long": len(quote_plus(rules.description)) > _MAX_DESCRIPTION_BYTES,
+        "digests": {group: fields_digest(group, fields) for group in FORM_GROUPS},
+        "description_too_long": len(quote_plus(rules.description)) > _MAX_DESCRIPTION_BYTES,
     }
 
 
-def _read_staff_tokens(found: Board, caller: Caller) -> dict[str, Any]:
+def _read_staff_tokens(board: Board, caller: Caller) -> dict[str, Any]:
     """Return the tokens that belong to no team, those of few first, and how many there are."""
-    good = found.teams.list_tokens(caller)
-    others = [each for each in good if each["role"] != "team"]
-    others.sort(key=lambda each: each["made"], reverse=True)
-    others.sort(key=lambda each: _ROLE_ORDER.index(each["role"]))
-    own = None if caller.credential is None else caller.credential[:8].hex()
+    valid = board.teams.list_tokens(caller)
+    staff = [token for token in valid if token["role"] != "team"]
+    staff.sort(key=lambda token: token["made"], reverse=True)
+    staff.sort(key=lambda token: _ROLE_ORDER.index(token["role"]))
+    own_id = None if caller.credential is None else caller.credential[:8].hex()
     return {
-        "tokens": others[:_MAX_TOKENS],
-        "more_tokens": max(len(others) - _MAX_TOKENS, 0),
-        "team_tokens": len(good) - len(others),
-        "own": own,
+        "tokens": staff[:_MAX_TOKENS],
+        "more_tokens": max(len(staff) - _MAX_TOKENS, 0),
+        "team_tokens": len(valid) - len(staff),
+        "own_token_id": own_id,
     }
 
 
-def read_team_page(found: Board, caller: Caller, team: str) -> dict[str, Any]:
+def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
     """Return everything on the page of one team."""
     check_permission(caller, "run")
-    view = found.as_seen_by(caller)
-    told, good = view.team(team), found.teams.list_tokens(caller)
+    view = board.as_seen_by(caller)
+    team_summary, valid_tokens = view.team(team), board.teams.list_tokens(caller)
     return {
         "board": view.summary(),
         "role": "organiser",
-        "team": told,
+        "team": team_summary,
         "share": view.budget()["share"],
-        "tokens": [each for each in good if each["team"] == team and each["role"] == "team"],
+        "tokens": [
+            token for token in valid_tokens if token["team"] == team and token["role"] == "team"
+        ],
         "submissions": view.submissions(team, limit=50),
         "chart": team_history_chart(view.own_history(team)),
     }
@@ -115,34 +117,49 @@ async def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -
 
 
 async def _show_board(
-    request: Request, board: str, status: int = 200, *, after: int = 0, **what: Any
+    request: Request, board: str, status: int = 200, *, after: int = 0, **extra: Any
 ) -> Response:
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: read_organiser_page(found, caller, after), form=True
+    variables = await get_context(request).with_board(
+        request,
+        board,
+        lambda opened_board, caller: read_organiser_page(opened_board, caller, after),
+        form=True,
     )
-    return _show_page(request, "organise.html", status, {**said, **what})
+    return _show_page(request, "organise.html", status, {**variables, **extra})
 
 
-def _show_page(request: Request, name: str, status: int, what: dict[str, Any]) -> Response:
-    done = done_message(request.query_params.get("done", ""), what["board"])
-    said = {"done": done, "made": None, "problem": None, "typed": {}, "at": "", **what}
-    return page_response(request, name, status, **said)
+def _show_page(request: Request, name: str, status: int, variables: dict[str, Any]) -> Response:
+    message = done_message(request.query_params.get("done", ""), variables["board"])
+    defaults = {
+        "done": message,
+        "created": None,
+        "problem": None,
+        "typed": {},
+        "failed_form": "",
+        **variables,
+    }
+    return page_response(request, name, status, **defaults)
 
 
 @router.post(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def run_organiser_form(request: Request, board: Slug) -> Response:
     """Do what a form of the page says."""
-    form, place = await read_form(request), f"/boards/{board}/organise"
+    form, path = await read_form(request), f"/boards/{board}/organise"
     try:
         if form.get("do") == "dump":
             return await send_dump(request, board, form)
-        said = await get_context(request).with_board(
-            request, board, lambda found, caller: run_board_action(found, caller, form), form=True
+        outcome = await get_context(request).with_board(
+            request,
+            board,
+            lambda opened_board, caller: run_board_action(opened_board, caller, form),
+            form=True,
         )
     except (LadderboardError, RequestRefused) as error:
-        status, what = _describe_refusal(error, form)
-        return await _show_board(request, board, status, **what)
-    return _redirect_if_done(request, said, place) or await _show_board(request, board, made=said)
+        status, extra = _describe_refusal(error, form)
+        return await _show_board(request, board, status, **extra)
+    return _redirect_if_done(request, outcome, path) or await _show_board(
+        request, board, created=outcome
+    )
 
 
 @router.get(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
@@ -152,56 +169,63 @@ async def organise_team_page(request: Request, board: Slug, team: TeamId) -> Res
 
 
 async def _show_team(
-    request: Request, board: str, team: str, status: int = 200, **what: Any
+    request: Request, board: str, team: str, status: int = 200, **extra: Any
 ) -> Response:
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: read_team_page(found, caller, team), form=True
+    variables = await get_context(request).with_board(
+        request,
+        board,
+        lambda opened_board, caller: read_team_page(opened_board, caller, team),
+        form=True,
     )
-    return _show_page(request, "organise_team.html", status, {**said, **what})
+    return _show_page(request, "organise_team.html", status, {**variables, **extra})
 
 
 @router.post(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def run_team_form(request: Request, board: Slug, team: TeamId) -> Response:
     """Do to a team what a form of its page says."""
-    form, place = await read_form(request), f"/boards/{board}/organise/teams/{team}"
+    form, path = await read_form(request), f"/boards/{board}/organise/teams/{team}"
     try:
-        said = await get_context(request).with_board(
+        outcome = await get_context(request).with_board(
             request,
             board,
-            lambda found, caller: run_team_action(found, caller, team, form),
+            lambda opened_board, caller: run_team_action(opened_board, caller, team, form),
             form=True,
         )
     except (LadderboardError, RequestRefused) as error:
-        status, what = _describe_refusal(error, form)
-        return await _show_team(request, board, team, status, **what)
-    return _redirect_if_done(request, said, place) or await _show_team(
-        request, board, team, made=said
+        status, extra = _describe_refusal(error, form)
+        return await _show_team(request, board, team, status, **extra)
+    return _redirect_if_done(request, outcome, path) or await _show_team(
+        request, board, team, created=outcome
     )
 
 
 def _redirect_if_done(
-    request: Request, said: ActionDone | TokenCreated, place: str
+    request: Request, outcome: ActionDone | TokenCreated, path: str
 ) -> Response | None:
     """Return the way on after something was done; None where a token must be shown first."""
-    return redirect(request, f"{place}?done={said.word}") if isinstance(said, ActionDone) else None
+    return (
+        redirect(request, f"{path}?done={outcome.code}")
+        if isinstance(outcome, ActionDone)
+        else None
+    )
 
 
-def _phase_field_name(found: re.Match[str]) -> str:
+def _phase_field_name(match: re.Match[str]) -> str:
     """Return a key of the rules as the form calls it.
 
     >>> _PHASE_KEY.sub(_phase_field_name, "Phases[0].end must be a time.")
     'The end of phase 1 must be a time.'
     """
-    the = "The" if found[0][0] == "P" else "the"
-    return f"{the} {found[2]} of phase {int(found[1]) + 1}"
+    article = "The" if match[0][0] == "P" else "the"
+    return f"{article} {match[2]} of phase {int(match[1]) + 1}"
 
 
 def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Return how a page says that something cannot be done; what is no mere refusal goes on."""
-    said, ours = problem_from_exception(error)
-    if ours or said.status_code in {401, 403}:
+    response, is_internal = problem_from_exception(error)
+    if is_internal or response.status_code in {401, 403}:
         raise error
-    told = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(said.body).decode()))
+    problem = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(response.body).decode()))
     typed = {name: value for name, value in form.items() if name not in _SECRET_FIELDS}
-    at = form.get("group") or form.get("do", "")
-    return said.status_code, {"problem": told, "typed": typed, "at": at}
+    failed_form = form.get("group") or form.get("do", "")
+    return response.status_code, {"problem": problem, "typed": typed, "failed_form": failed_form}
