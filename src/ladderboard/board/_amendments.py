@@ -463,10 +463,7 @@ def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:
     """Read a holdout file with corrected labels, as in a board's folder."""
     refuse_if_unlabelled(rules)
     noted = RuleProblems()
-    table = read_table(path, rules, noted)
-    noted.refuse_if_any()
-    assert table is not None  # noqa: S101 - nothing was noted
-    return table
+    return noted.require(read_table(path, rules, noted))
 
 
 def count_changed_labels(before: HoldoutTable, after: HoldoutTable) -> int:

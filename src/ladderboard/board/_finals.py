@@ -11,7 +11,6 @@ from ladderboard.board._access import check_permission
 from ladderboard.board._folder import split_mask
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
-from ladderboard.board._store import absolute_path
 from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
 from ladderboard.board._tables import (
     ENDED_STATUSES,
@@ -24,7 +23,15 @@ from ladderboard.board._tables import (
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
-from ladderboard.ledger import Commitment, ScoredQuestion, decode, digest, encode, write_bundle
+from ladderboard.ledger import (
+    Commitment,
+    ScoredQuestion,
+    absolute_path,
+    decode,
+    digest,
+    encode,
+    write_bundle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

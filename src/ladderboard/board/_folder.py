@@ -212,9 +212,7 @@ def read_folder(path: Path | str) -> BoardFolder:
     for baseline in () if rules is None else rules.baselines:
         if baseline.file is not None and _check_inside(folder, baseline.file, noted):
             baselines[baseline.name] = folder / baseline.file
-    noted.refuse_if_any()
-    assert rules is not None  # noqa: S101 - nothing was noted
-    assert table is not None  # noqa: S101 - same
+    rules, table = noted.require(rules), noted.require(table)
     loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
     board_folder = BoardFolder(folder, rules, table, sample, baselines, derived)
@@ -448,7 +446,8 @@ def _draw_cups(rng: np.random.Generator, count: int) -> _Cups:
     joy = 2.2 - ((hot - 62) / 7) ** 2 + (strong - 58) / 8 - ((strong - 58) / 14) ** 2
     joy += (6 - waited) / 4
     again = (rng.logistic(size=count) < 1.5 * joy).astype(np.int64)
-    return _Cups(again, waited, [f"{a},{b},{c}" for a, b, c in zip(hot, strong, waited)])  # noqa: B905
+    rows = [f"{a},{b},{c}" for a, b, c in zip(hot, strong, waited, strict=True)]
+    return _Cups(again, waited, rows)
 
 
 def _format_csv(header: str, rows: object) -> str:

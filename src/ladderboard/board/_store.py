@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
+from ladderboard.ledger import absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,11 +83,6 @@ class SubmissionStore(ABC):
         ``known`` returns whether a row names a location. Files younger than ``older`` seconds stay,
         because their rows may not be committed yet.
         """
-
-
-def absolute_path(path: Path | str) -> Path:
-    """Return an absolute path without ``..``; links are not followed."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 def check_id(file_id: str) -> str:
@@ -278,7 +274,7 @@ class _FileInFolder(PreparedFile):
 def _write_durably(draft: Path, body: bytes | Path) -> None:
     """Write a file that only its owner can read, and sync it."""
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - it is open already
+    with os.fdopen(handle, "wb", buffering=0) as file:
         os.fchmod(handle, 0o600)  # the umask may have taken even the owner's bits
         if isinstance(body, Path):
             with body.open("rb", buffering=0) as source:

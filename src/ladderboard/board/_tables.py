@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import NotFound
-from ladderboard.ledger import SchemaModule
+from ladderboard.ledger import SchemaModule, select_from
 
 if TYPE_CHECKING:
     from ladderboard.ledger import LedgerEnvironment, SqlReadView
@@ -63,8 +63,8 @@ _TEAM_COLUMNS = (
     "number, id, name, kind, disqualified, made, used, last, released, since, "
     "seen_used, seen_last, seen_released, seen_since"
 )
-_TEAM = f"SELECT {_TEAM_COLUMNS} FROM main.team WHERE book = ? AND number = ?"  # noqa: S608
-_TEAM_BY_ID = f"SELECT {_TEAM_COLUMNS} FROM main.team WHERE book = ? AND id = ?"  # noqa: S608
+_TEAM = select_from("team", _TEAM_COLUMNS, "WHERE book = ? AND number = ?")
+_TEAM_BY_ID = select_from("team", _TEAM_COLUMNS, "WHERE book = ? AND id = ?")
 
 
 class BoardRow(NamedTuple):

@@ -33,6 +33,7 @@ from ladderboard.board._tables import (
     read_team,
 )
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
+from ladderboard.ledger import select_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,16 +71,16 @@ _BEST_RECORD = (
 )
 # A team's best is missing among the records if a team that is not shown had a better one.
 _BEST_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
-_OWN_SUBMISSIONS = (
-    f"SELECT {SUBMISSION_COLUMNS} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
-    "ORDER BY number DESC LIMIT ?"
+_OWN_SUBMISSIONS = select_from(
+    "submission",
+    SUBMISSION_COLUMNS,
+    "WHERE book = ? AND team = ? AND number < ? ORDER BY number DESC LIMIT ?",
 )
-_ONE_SUBMISSION = (
-    f"SELECT {SUBMISSION_COLUMNS}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
+_ONE_SUBMISSION = select_from(
+    "submission", f"{SUBMISSION_COLUMNS}, team", "WHERE book = ? AND id = ?"
 )
-_LIST_TEAMS = (
-    f"SELECT {TEAM_COLUMNS} FROM main.team "  # noqa: S608
-    "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
+_LIST_TEAMS = select_from(
+    "team", TEAM_COLUMNS, "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
 )
 _LIST_SELECTED = (
     "SELECT id FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number"

@@ -43,7 +43,7 @@ def main() -> None:
         extra = _EXTRAS.get(first, "arena" if first in _ARENA_COMMANDS else "client")
         message = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'"
         message += f", in a clone '.[{extra}]'."
-        print(f"ladderboard: {message}", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"ladderboard: {message}\n")
         sys.exit(2)
     if first in _EXTRAS:
         from ladderboard.cli._run import run_command  # noqa: PLC0415 - only for these commands

@@ -21,6 +21,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 Format = Annotated[
     str | None,
     typer.Option(
+        "--format",
         metavar="NAME",
         help="csv, tsv, parquet, arrow, jsonl or npy; detected if left out.",
     ),

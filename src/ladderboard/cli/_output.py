@@ -42,7 +42,7 @@ def echo(*lines: str) -> None:
     """
     try:
         for line in lines:
-            print(printable(line))  # noqa: T201
+            sys.stdout.write(f"{printable(line)}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,7 +51,7 @@ def echo(*lines: str) -> None:
 def echo_err(*lines: str) -> None:
     """Print lines on stderr, so that stdout holds only what a shell may want to capture."""
     for line in lines:
-        print(printable(line), file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{printable(line)}\n")
 
 
 def echo_secret(label: str, secret: str) -> None:
@@ -89,7 +89,8 @@ def exit_with_error(error: LadderboardError, code: int = 2, *, as_json: bool = F
         echo_json_error(name, str(error), problems, **fields)
     else:
         lines = str(error).splitlines() if len(problems) > 1 else [" ".join(str(error).split())]
-        print("ladderboard:", "\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201
+        text = "\n".join(map(printable, lines))
+        sys.stderr.write(f"ladderboard: {text}\n")
     sys.exit(code)
 
 
@@ -248,6 +249,6 @@ def python_command() -> str:
 
 def relative_to_cwd(path: Path) -> Path:
     """Return a path relative to the current directory if it lies below it, else an absolute one."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - without following links
+    absolute = Path(os.path.normpath(path.absolute()))  # without following links
     cwd = Path.cwd()
     return absolute.relative_to(cwd) if absolute.is_relative_to(cwd) else absolute

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, NoReturn, get_args
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from ladderboard._formatting import printable
 from ladderboard.cli._guard import find_simple_command
-from ladderboard.cli._output import echo_json_error, exit_with_error
+from ladderboard.cli._output import echo_err, echo_json_error, exit_with_error
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -90,7 +89,7 @@ def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
             # Not 1, Python's default: for `guard ask` it means that the model did not improve.
             code = _INTERNAL_ERROR
             lines = traceback.format_exc().splitlines()
-            print("\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201
+            echo_err(*lines)
             if as_json:
                 echo_json_error("fault", f"This should not happen: {type(error).__name__}.")
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
@@ -165,8 +164,8 @@ def parse_simple_arguments(command: Callable[..., None], words: list[str]) -> di
         return _parse_arguments(command, words)
     except InvalidSetting:
         raise
-    except Exception:  # noqa: BLE001 - Typer has the better message
-        return None
+    except (LookupError, ValueError, TypeError, StopIteration, _ClickException):
+        return None  # Typer has the better message
 
 
 class _Parameters(NamedTuple):

@@ -75,7 +75,7 @@ class AsyncClient(BaseClient):
             message=message,
             team=team,
             key=key,
-            format=format,
+            file_format=format,
             progress=progress,
         )
         try:

@@ -106,7 +106,7 @@ class Client(BaseClient):
             message=message,
             team=team,
             key=key,
-            format=format,
+            file_format=format,
             progress=progress,
         )
         try:

@@ -91,11 +91,11 @@ class UploadBody:
 
 def make_upload_body(
     predictions: Any,
-    format: str | None = None,  # noqa: A002 - the word people use
+    file_format: str | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> UploadBody:
     """Return predictions as a body: a file's bytes as they are, a table or an array encoded."""
-    return UploadBody(*encode_predictions(predictions, format), progress)
+    return UploadBody(*encode_predictions(predictions, file_format), progress)
 
 
 def boards(cursor: str | None) -> Request[ResultPage[BoardInfo]]:

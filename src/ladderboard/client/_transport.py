@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("ladderboard.client")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
+_RANDOM = random.SystemRandom()  # differs also between clients that started at once
 _MAX_WAIT = 30.0  # for a longer Retry-After the refusal is raised at once
 _MAX_RETRY_AFTER = 1e9
 _TRANSIENT_STATUSES = {408, 502, 503, 504}
@@ -91,7 +92,7 @@ class RetryBackoff:
         """
         if self.attempts >= self.retries or (retry_after is not None and retry_after > _MAX_WAIT):
             return None
-        pause = min(_FIRST_PAUSE * 2**self.attempts, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        pause = min(_FIRST_PAUSE * 2**self.attempts, _LONGEST_PAUSE) * _RANDOM.uniform(0.5, 1.0)
         self.attempts += 1
         pause = pause if retry_after is None else max(pause, retry_after)
         _LOG.info("Request failed; trying again in %.1f s.", pause)
@@ -219,7 +220,7 @@ class BaseClient:
         message: str,
         team: str | None,
         key: str | None,
-        format: str | None,  # noqa: A002 - the word people use
+        file_format: str | None,
         progress: Callable[[int, int], object] | None,
     ) -> tuple[Request[SubmissionResult], ReceiptWriter]:
         """Return the request, and the receipt that records it as pending."""
@@ -229,7 +230,7 @@ class BaseClient:
                 "key must have 1 to 255 printable ASCII characters, without a space at either end."
             )
         self._access.token_for(board)  # refuse a bad token before a receipt is pending
-        body = make_upload_body(predictions, format, progress)
+        body = make_upload_body(predictions, file_format, progress)
         receipt = self._receipts.start(board, body, team, key)
         return requests.submit(board, body, receipt.key, message, team), receipt
 

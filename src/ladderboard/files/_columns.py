@@ -40,13 +40,13 @@ _GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nil", 
 def load_polars() -> Any:
     """Return the module, or say what to install."""
     try:
-        import polars  # noqa: ICN001, PLC0415 - optional, and slow to load
+        import polars as pl  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
         raise MissingDependency(
             "Reading files needs polars: pip install 'ladderboard[files]'. "
             "Arrays, lists and .npy files are read without it."
         ) from None
-    return polars
+    return pl
 
 
 @contextmanager

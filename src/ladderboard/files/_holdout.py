@@ -108,7 +108,7 @@ def read_holdout(
         _settings.choice("kind", kind, KINDS)
     sheet = open_sheet(
         source,
-        format=format,
+        file_format=format,
         limits=limits,
         most=limits.rows,
         refusal=InvalidLabels,

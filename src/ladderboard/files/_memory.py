@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.files._columns import MemoryTable, Mixed, Numbers, Text
-from ladderboard.files._problems import Refusal, refuse
+from ladderboard.files._problems import Refusal, refuse, single_refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,12 +35,13 @@ _FEW = 16  # comparing with each class takes longer than sorting if there are mo
 
 def read_memory(source: Any, refusal: Refusal) -> MemoryTable:
     """Return an object in memory as a sheet."""
+    rule = f"{_FORMS}; got something of type {type(source).__name__}."
     try:
         sheet = _read(source)
-    except Exception:  # noqa: BLE001 - whatever a foreign object does when it is looked at
-        sheet = None
+    except Exception as error:  # whatever a foreign object raises when it is looked at
+        raise single_refusal(refusal, "format", rule) from error
     if sheet is None:
-        refuse(refusal, "format", f"{_FORMS}; got something of type {type(source).__name__}.")
+        refuse(refusal, "format", rule)
     lengths = {len(each) for each in sheet.columns}
     if len(lengths) > 1:
         refuse(refusal, "ragged", "All columns must be of one length.")

@@ -88,7 +88,7 @@ def read_predictions(
             return quick
     sheet = open_sheet(
         source,
-        format=format,
+        file_format=format,
         limits=limits,
         # With so many rows more than the holdout has, naming the surplus ones helps nobody.
         most=min(limits.rows, 2 * roster.n + 1000),

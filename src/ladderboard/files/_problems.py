@@ -79,8 +79,11 @@ class Problems:
 
     def refuse_if_any(self) -> None:
         """Raise the refusal that lists every problem, if there is one."""
-        if not self.found:
-            return
+        if self.found:
+            raise self.make_refusal()
+
+    def make_refusal(self) -> InvalidInput:
+        """Return the exception that lists every problem."""
         lines = [each.message for each in self.found[:_SAID]]
         if len(self.found) > _SAID:
             lines.append(f"And {len(self.found) - _SAID} more.")
@@ -88,15 +91,21 @@ class Problems:
         if len(lines) > 1:
             head = f"{len(self.found)} problems were found:"
             text = "\n".join([head, *(f"- {line}" for line in lines)])
-        raise self.refusal(text, problems=tuple(self.found[:_KEPT]))
+        return self.refusal(text, problems=tuple(self.found[:_KEPT]))
 
 
 def refuse(refusal: Refusal, code: str, message: str, *, column: str | None = None) -> NoReturn:
     """Refuse at once, for the one reason that makes looking further useless."""
+    raise single_refusal(refusal, code, message, column=column)
+
+
+def single_refusal(
+    refusal: Refusal, code: str, message: str, *, column: str | None = None
+) -> InvalidInput:
+    """Return the exception for one problem, to be raised from the error that showed it."""
     problems = Problems(refusal)
     problems.add(code, message, column=column)
-    problems.refuse_if_any()
-    raise AssertionError  # never reached
+    return problems.make_refusal()
 
 
 def format_names(names: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ladderboard import _settings
-from ladderboard.files._problems import Refusal, format_names, refuse
+from ladderboard.files._problems import Refusal, format_names, refuse, single_refusal
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 _NAMES = {
@@ -121,7 +121,7 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
     """Read a regular file; opening does not wait, so a pipe without a writer is no trap."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:  # noqa: PTH123 - the handle is checked before it is read
+        with os.fdopen(handle, "rb") as file:  # checked before it is read
             mode = os.fstat(handle)
             if not stat.S_ISREG(mode.st_mode):
                 what = (
@@ -155,8 +155,9 @@ def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
                 break
             parts.append(bytes(part))
             left -= len(part)
-    except Exception:  # noqa: BLE001 - whatever somebody else's file does
-        refuse(refusal, "not_a_file", "The open file could not be read.")
+    except Exception as error:  # whatever a foreign file object raises
+        message = "The open file could not be read."
+        raise single_refusal(refusal, "not_a_file", message) from error
     return b"".join(parts)
 
 
@@ -208,8 +209,8 @@ def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
                 read = file.read(limits.bytes + 1)
     except refusal:
         raise
-    except Exception:  # noqa: BLE001 - zipfile raises a dozen kinds on a damaged file
-        refuse(refusal, "damaged", "The zip is damaged.")
+    except Exception as error:  # zipfile raises a dozen kinds on a damaged file
+        raise single_refusal(refusal, "damaged", "The zip is damaged.") from error
     if len(read) > limits.bytes:
         _too_large(limits, refusal)
     return read, member.filename

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from ladderboard.ledger import (
     HighWaterMark,
     SecretSide,
     SqliteStorage,
+    absolute_path,
     iter_checked_entries,
     write_bundle,
 )
@@ -65,7 +65,7 @@ def _export(storage: SqliteStorage, water: HighWaterMark, out: Path) -> ChainHea
 
 def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead:
     """Write everything that a closed guard kept secret into a new file, and return the head."""
-    path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
+    path = absolute_path(to)
     with book.storage.read_transaction(book.name) as view:
         if not view.chain_state().closed:
             raise InvalidState("The guard is not closed; opened risks would spend its holdout.")

@@ -43,15 +43,17 @@ class Payload(NamedTuple):
     kind: str
 
 
-def encode_predictions(predictions: Any, format: str | None = None) -> Payload:  # noqa: A002 - the word people use
+def encode_predictions(predictions: Any, file_format: str | None = None) -> Payload:
     """Return predictions as they are sent; refuse what cannot be.
 
     >>> encode_predictions([0, 1, 1]).kind, encode_predictions(["cat", "dog", None]).kind
     ('application/x-npy', 'application/x-ndjson')
     """
     told = None
-    if format is not None:
-        plain = format.strip().lower().lstrip(".") if isinstance(format, str) else format
+    if file_format is not None:
+        plain = (
+            file_format.strip().lower().lstrip(".") if isinstance(file_format, str) else file_format
+        )
         if not isinstance(plain, str) or plain not in _FORMATS:
             plain = _settings.choice("format", plain, _NAMED)
         told = _FORMATS[plain]
@@ -63,16 +65,17 @@ def encode_predictions(predictions: Any, format: str | None = None) -> Payload: 
     if callable(getattr(predictions, "read", None)):
         data = _read_stream(predictions)
         return Payload(data, told or _by_name(getattr(predictions, "name", ""), data))
+    rule = "Predictions are a path, bytes, an open binary file, an array, a list, a dict of "
+    rule += "columns, or an object of pandas or polars; got something of type "
+    rule += f"{type(predictions).__name__}."
     try:
         packed = _pack_memory(predictions)
     except InvalidPredictions:
         raise
-    except Exception:  # noqa: BLE001 - whatever a foreign object does when it is looked at
-        packed = None
+    except Exception as error:  # whatever a foreign object raises when it is looked at
+        raise _refusal("format", rule) from error
     if packed is None:
-        said = "Predictions are a path, bytes, an open binary file, an array, a list, a dict of "
-        said += "columns, or an object of pandas or polars; got something of type "
-        raise _refusal("format", f"{said}{type(predictions).__name__}.")
+        raise _refusal("format", rule)
     return packed
 
 
@@ -102,8 +105,8 @@ def _read_stream(stream: Any) -> bytes:
     try:
         data = stream.read()
         return data.encode() if isinstance(data, str) else bytes(data)
-    except Exception:  # noqa: BLE001 - whatever somebody else's file does
-        raise _refusal("not_a_file", "The open file could not be read.") from None
+    except Exception as error:  # whatever a foreign file object raises
+        raise _refusal("not_a_file", "The open file could not be read.") from error
 
 
 def _refusal(code: str, message: str, count: int = 1) -> InvalidPredictions:

@@ -10,6 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ladderboard.errors import InvalidState
 from ladderboard.holdout._status import smallest_visible_gain
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Reply:
     @cached_property
     def bound(self) -> Certificate:
         """Where the best true risk so far lies, with which confidence, on which assumptions."""
-        assert self.certify is not None  # noqa: S101 - every guard gives it
+        if self.certify is None:
+            raise InvalidState("This reply came without a certificate.")
         return self.certify()
 
     @cached_property

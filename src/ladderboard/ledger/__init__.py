@@ -8,6 +8,7 @@ read and everything that follows from it is written.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ladderboard.ledger._atomic_file import absolute_path as absolute_path
 from ladderboard.ledger._book import Book, LedgerEnvironment
 from ladderboard.ledger._book_transaction import BookTransaction, RecordedAnswer, ScoredQuestion
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
@@ -47,6 +48,7 @@ from ladderboard.ledger._storage import SQLITE_APPLICATION_ID as SQLITE_APPLICAT
 from ladderboard.ledger._storage import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage import latest_format as latest_format
+from ladderboard.ledger._storage import select_from as select_from
 from ladderboard.ledger._storage import translate_sqlite_error as translate_sqlite_error
 
 if TYPE_CHECKING:

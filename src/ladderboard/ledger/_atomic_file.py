@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard.errors import InvalidState, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
+
+
+def absolute_path(path: Path | str) -> Path:
+    """Return an absolute path without ``..``; links are not followed."""
+    return Path(os.path.normpath(Path(path).absolute()))
 
 
 @contextmanager

@@ -180,9 +180,9 @@ class Book:
         with storage.add_book(name) as book:
             for each, content in kept.items():
                 book.set_value(each, encryption.encrypt(_KEEP.format(each), content))
-            at = append_entry(book, name, EMPTY_CHAIN, "opened", environment.clock(), fields)
+            at = append_entry(book, name, EMPTY_CHAIN, "opened", fields, time=environment.clock())
             at = append_entry(
-                book, name, at, "ladder", environment.clock(), {"ladder": 0}, ladders=1
+                book, name, at, "ladder", {"ladder": 0}, time=environment.clock(), ladders=1
             )
             ladders.add(book, 0, "")
             if also is not None:

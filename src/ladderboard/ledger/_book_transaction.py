@@ -161,7 +161,14 @@ class BookTransaction:
     ) -> ChainState:
         """Append an entry of any kind; ``moved`` is what it changes in where the book stands."""
         self.chain_state = append_entry(
-            self.view, self._book.name, self.chain_state, kind, self.now, fields, secret, **moved
+            self.view,
+            self._book.name,
+            self.chain_state,
+            kind,
+            fields,
+            time=self.now,
+            secret=secret,
+            **moved,
         )
         return self.chain_state
 

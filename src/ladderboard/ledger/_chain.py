@@ -114,13 +114,14 @@ class ChainHead(NamedTuple):
     hash: bytes
 
 
-def append_entry(  # noqa: PLR0917 - in the order in which a sentence would name them
+def append_entry(
     book: WriteView,
     name: str,
     at: ChainState,
     kind: str,
-    time: int,
     fields: dict[str, Any],
+    *,
+    time: int,
     secret: bytes | None = None,
     **moved: Any,
 ) -> ChainState:

@@ -80,8 +80,8 @@ def adopt_copy(
             name,
             at,
             "restored",
-            environment.clock(),
             {"charged": charge},
+            time=environment.clock(),
             lost=at.lost + 1,
             charged=at.charged + charge,
         )
@@ -182,7 +182,7 @@ def append_restored_entry(
     """Say in the chain that this is a copy, and that nobody knows what was asked since."""
     shared = view.now() if environment.uses_system_clock else None
     time = environment.clock() if shared is None else shared
-    return append_entry(view, name, at, "restored", time, {"charged": 0}, lost=at.lost + 1)
+    return append_entry(view, name, at, "restored", {"charged": 0}, time=time, lost=at.lost + 1)
 
 
 def _there(held: bytes | None) -> bytes:

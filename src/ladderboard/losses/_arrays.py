@@ -113,10 +113,10 @@ def _copy_to_array(values: Any, name: str, error_class: ErrorClass) -> NDArray[A
             values = values.to_numpy()
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
         array = np.array(values, dtype=None if isinstance(values, np.ndarray) else object)
-    except Exception:  # noqa: BLE001 - ragged rows, or any error of a foreign object
+    except Exception as error:  # ragged rows, or any error of a foreign object
         raise error_class(
             f"{name} could not be read as an array with rows of one length."
-        ) from None
+        ) from error
     if masked:
         raise error_class(f"{name} must not be masked; fill the gaps first.")
     if array.ndim == 0:

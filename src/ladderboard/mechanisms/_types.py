@@ -128,8 +128,8 @@ def to_float_vector(name: str, values: Any) -> NDArray[np.float64]:
     try:
         vector = np.asarray(values)
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
-    except Exception:  # noqa: BLE001 - ragged rows, or any error of a foreign object
-        raise InvalidRisk(f"{name} must be a vector of numbers.") from None
+    except Exception as error:  # ragged rows, or any error of a foreign object
+        raise InvalidRisk(f"{name} must be a vector of numbers.") from error
     if masked:
         raise InvalidRisk(f"{name} must not be masked; fill the gaps first.")
     if vector.ndim != 1 or vector.dtype.kind not in "biuf" or vector.dtype.itemsize > 8:

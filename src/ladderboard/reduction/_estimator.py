@@ -336,7 +336,7 @@ class GeneralEstimator:
         """Lower the classifiers step by step until the released value crosses the threshold."""
         alpha, before, used = self._accuracy.alpha, self._threshold, 0
         crossed = False
-        shift = before
+        shift = released = before
         for _ in range(self._accuracy.last_classifier + 1):
             released = parse_released_value(ask(shift).value)
             used += 1
@@ -347,9 +347,8 @@ class GeneralEstimator:
             if crossed:
                 break
             shift -= alpha / 2
-        assert self._last is not None  # noqa: S101 - the loop ran at least once
-        value = 2 * (self._last - shift) if crossed else 1 - 3 * alpha / 4
-        self._consistent &= value > -alpha / 2 and before - self._last < self._accuracy.max_decrease
+        value = 2 * (released - shift) if crossed else 1 - 3 * alpha / 4
+        self._consistent &= value > -alpha / 2 and before - released < self._accuracy.max_decrease
         return QueryAnswer(
             value=float(value),
             query=self._asked,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import random
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -26,7 +25,12 @@ from ladderboard.mechanisms import (
     Step,
 )
 from ladderboard.tape import NumpyTape
-from ladderboard.testing._assertions import require, require_refusal
+from ladderboard.testing._assertions import (
+    numpy_global_state,
+    pickled_copy,
+    require,
+    require_refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,12 +191,12 @@ def _check_repeats(
 @contextmanager
 def _global_states(seed: int) -> Iterator[Any]:
     """Set the global random states, tell whether they were touched, and put them back."""
-    kept = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002
+    kept = random.getstate(), numpy_global_state()
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
     def states() -> str:
-        return repr((random.getstate(), np.random.get_state(legacy=False)))  # noqa: NPY002
+        return repr((random.getstate(), numpy_global_state()))
 
     before = states()
     try:
@@ -255,7 +259,7 @@ def _check_identity(subject: Analyst) -> None:
         )
         require(analyst(subject.describe()) == subject, "An analyst must come back by its name.")
     try:
-        copied = pickle.loads(pickle.dumps(subject))  # noqa: S301
+        copied = pickled_copy(subject)
     except Exception as error:
         raise AssertionError(f"An analyst must survive pickling: {error}.") from error
     require(copied == subject, "An analyst must survive pickling.")

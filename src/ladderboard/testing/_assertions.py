@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+Subject = TypeVar("Subject")
 
 
 def require(kept: bool, sentence: str) -> None:
@@ -25,3 +31,15 @@ def require_refusal(refusal: type[Exception], sentence: str) -> Iterator[None]:
     except Exception as error:
         raise AssertionError(f"{sentence} Got {type(error).__name__}: {error}") from error
     raise AssertionError(f"{sentence} Nothing was raised.")
+
+
+def pickled_copy(subject: Subject) -> Subject:
+    """Return what comes back from pickling."""
+    copied: Subject = pickle.loads(pickle.dumps(subject))  # noqa: S301 - made here
+    return copied
+
+
+def numpy_global_state() -> dict[str, Any]:
+    """Return NumPy's global random state, which none of the checked classes may use."""
+    state: dict[str, Any] = np.random.get_state(legacy=False)  # noqa: NPY002
+    return state

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidPredictions
 from ladderboard.losses import LOSSES, Custom, Loss, loss
-from ladderboard.testing._assertions import require, require_refusal
+from ladderboard.testing._assertions import pickled_copy, require, require_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,7 @@ def _check_identity(subject: Loss) -> None:
             f"A loss of your own needs a name of its own; {subject.name!r} is taken.",
         )
         require(loss(subject.describe()) == subject, "A loss must come back from its description.")
-    require(pickle.loads(pickle.dumps(subject)) == subject, "A loss must survive pickling.")  # noqa: S301
+    require(pickled_copy(subject) == subject, "A loss must survive pickling.")
 
 
 def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,12 @@ from ladderboard.mechanisms import (
     mechanism,
 )
 from ladderboard.tape import NumpyTape, Tape
-from ladderboard.testing._assertions import require, require_refusal
+from ladderboard.testing._assertions import (
+    numpy_global_state,
+    pickled_copy,
+    require,
+    require_refusal,
+)
 
 
 def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, seed: int = 0) -> None:
@@ -41,7 +45,7 @@ def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, see
     for tape in (Tape(seed=seed), NumpyTape(seed=seed)):
         said = _play(subject.start(n=n, tape=tape), asked)
         _check_releases(subject, said)
-        again = _play(subject.start(n=n, tape=_copy(tape)), asked)
+        again = _play(subject.start(n=n, tape=pickled_copy(tape)), asked)
         require(said == again, "The same questions on the same tape must get the same answers.")
         _check_resume(subject, n, tape, asked, said)
         _check_bulk(subject, n, tape, asked, said)
@@ -64,11 +68,6 @@ def _play(session: Session, asked: list[dict[str, Any]]) -> list[Release]:
     return [session.ask(**question) for question in asked]
 
 
-def _copy(tape: Tape) -> Tape:
-    copied: Tape = pickle.loads(pickle.dumps(tape))  # noqa: S301
-    return copied
-
-
 def _check_releases(subject: Mechanism, said: list[Release]) -> None:
     for number, release in enumerate(said, start=1):
         require(release.question == number, "Questions must be counted from 1.")
@@ -86,7 +85,7 @@ def _check_resume(
     session = subject.start(n=n, tape=tape)
     for at in range(len(asked) + 1):
         written = json.dumps(session.state, allow_nan=False)
-        again = subject.resume(json.loads(written), tape=_copy(tape))
+        again = subject.resume(json.loads(written), tape=pickled_copy(tape))
         require(
             json.dumps(again.state, allow_nan=False) == written,
             "A state must survive JSON bit for bit.",
@@ -121,7 +120,7 @@ def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None
     setup = Setup(n, 0.0, 1.0)
     tape = Tape(seed=7)
     state = subject.begin(setup, tape.draw(subject.laws, ladder=0, question=0))
-    global_state = repr(np.random.get_state(legacy=False))  # noqa: NPY002 - it must not move
+    global_state = repr(numpy_global_state())
     for number, question in enumerate(asked, start=1):
         draws = tape.draw(subject.laws, ladder=0, question=number)
         losses = question.get("losses")
@@ -148,7 +147,7 @@ def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None
         )
         state = first.state
     require(
-        repr(np.random.get_state(legacy=False)) == global_state,  # noqa: NPY002
+        repr(numpy_global_state()) == global_state,
         "A mechanism must not touch NumPy's global random state.",
     )
 

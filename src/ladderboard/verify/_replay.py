@@ -236,13 +236,14 @@ class Replay:
         if mechanism.needs == "losses" and (losses is None or ladder.unknown):
             ladder.unknown = True  # the losses of examples are not there
         else:
-            self._ask(mechanism, ladder, fields, opened, losses, draws)
+            self._ask(mechanism, ladder, fields, opened=opened, losses=losses, draws=draws)
 
-    def _ask(  # noqa: PLR0917 - everything that decides a release
+    def _ask(
         self,
         mechanism: Mechanism,
         ladder: _ReplayedLadder,
         fields: dict[str, Any],
+        *,
         opened: OpenedSecret,
         losses: NDArray[Any] | None,
         draws: tuple[Any, ...],

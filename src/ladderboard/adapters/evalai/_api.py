@@ -110,7 +110,7 @@ class EvalAiApi:
             raise RequestFailed("The submission's file has no usable address.")
         suffix = Path(urlsplit(address).path).suffix
         path = folder / f"submission{suffix if _SUFFIX.fullmatch(suffix) else ''}"
-        request = Request(address)  # noqa: S310 - the scheme is checked above
+        request = _make_request(address)
         size = 0
         try:
             with self._open(request) as response, path.open("wb") as file:
@@ -147,7 +147,7 @@ class EvalAiApi:
         data = None if payload is None else urlencode(payload).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         url = f"{self.server}/api/jobs/{path}"
-        request = Request(url, data, headers, method=method)  # noqa: S310 - the scheme is checked
+        request = _make_request(url, data, headers, method)
         try:
             with self._open(request) as response:
                 document = json.loads(response.read(_MAX_RESPONSE_BYTES))
@@ -172,6 +172,16 @@ def _refusal_message(server: str, error: HTTPError) -> str:
     except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         why = "no reason"
     return f"EvalAI at {server} refused: {error.code}, {_settings.safe_repr(why)}."
+
+
+def _make_request(
+    url: str,
+    data: bytes | None = None,
+    headers: dict[str, str] | None = None,
+    method: str = "GET",
+) -> Request:
+    """Return a request to an address that ``_is_secure`` accepted."""
+    return Request(url, data, headers or {}, method=method)  # noqa: S310 - checked before
 
 
 def _is_secure(url: Any) -> bool:

@@ -107,7 +107,7 @@ class Folder:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise OSError
-        return open(file, "rb")  # noqa: PTH123 - it has no path any more
+        return os.fdopen(file, "rb")
 
 
 def text_argument(arguments: dict[str, Any], name: str) -> str:
@@ -134,10 +134,9 @@ def predictions_argument(arguments: dict[str, Any], folder: Folder | None) -> An
     if (values is None) == (path is None):
         either = "predictions" if folder is None else "predictions or path, and one of them only"
         raise InvalidSetting(f"Give {either}.")
-    if path is not None:
+    if path is not None and folder is not None:
         if not isinstance(path, str):
             raise InvalidSetting(f"path must be a text; got {_settings.safe_repr(path)}.")
-        assert folder is not None  # noqa: S101 - it was looked at above
         return folder.read(path)
     values = _unwrapped(values)
     _check_values(values)

@@ -24,7 +24,7 @@ from ladderboard.errors import (
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._tools import Toolset
 
-_LOG = logging.getLogger("ladderboard.mcp")
+_logger = logging.getLogger("ladderboard.mcp")
 _AT_ONCE = 8
 _LONGEST = 8_000  # of a refusal, in characters
 _AGAIN = "The same predictions may be sent again: they never cost twice."
@@ -57,8 +57,8 @@ def make_server(toolset: Toolset) -> Any:
             return _sdk_result(kinds, said.text, _sendable(said.content))
         except LadderboardError as error:
             return _sdk_result(kinds, refusal_message(error))
-        except Exception:  # noqa: BLE001 - the SDK would hand its words to the agent
-            _LOG.exception("%s failed", params.name)
+        except Exception:  # the SDK would hand its words to the agent
+            _logger.exception("%s failed", params.name)
             return _sdk_result(
                 kinds, f"Something that should not happen did; the log has it. {_AGAIN}"
             )
@@ -88,7 +88,7 @@ def serve(toolset: Toolset) -> None:
     try:
         anyio.run(speak)
     except* (OSError, anyio.BrokenResourceError):
-        _LOG.warning("Whoever asked has gone.")
+        _logger.warning("Whoever asked has gone.")
     finally:
         toolset.close()
 

@@ -13,20 +13,26 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from pathlib import Path
 
-INSTRUCTIONS = """\
-This is the judge of your models, not their compass. It holds labels that you cannot see, and answers a limited number \
-of questions, each about one model by its predictions. What it tells is the best result so far, not the score of the \
-model that you just sent. Search on validation data of your own, and come here with a model that beats all your earlier \
-ones there. The model to report is the last one for which improved was true, and standing tells which; never the one \
-with the least released value, which all later models share, however bad they are."""  # noqa: E501
+INSTRUCTIONS = (
+    "This is the judge of your models, not their compass. It holds labels that you cannot see, "
+    "and answers a limited number of questions, each about one model by its predictions. What it "
+    "tells is the best result so far, not the score of the model that you just sent. Search on "
+    "validation data of your own, and come here with a model that beats all your earlier ones "
+    "there. The model to report is the last one for which improved was true, and standing tells "
+    "which; never the one with the least released value, which all later models share, however "
+    "bad they are."
+)
 
-REPLY_MEANING = """\
-released is the best so far, not the value of the model you sent: a worse model gets the same number again. improved \
-says whether this very model was seen to beat all before it; a gain smaller than the step goes unseen, so a small true \
-gain may get improved = false. The model to report in the end is the last one that improved. Never compare released \
-values to choose between models, and never use them as the objective of a search: choose on data of your own, and ask \
-about models that you believe in, one question a model and not one an epoch. The very same predictions again cost \
-nothing and say nothing new. What is refused costs nothing, and the refusal lists what to mend."""  # noqa: E501
+REPLY_MEANING = (
+    "released is the best so far, not the value of the model you sent: a worse model gets the "
+    "same number again. improved says whether this very model was seen to beat all before it; a "
+    "gain smaller than the step goes unseen, so a small true gain may get improved = false. The "
+    "model to report in the end is the last one that improved. Never compare released values to "
+    "choose between models, and never use them as the objective of a search: choose on data of "
+    "your own, and ask about models that you believe in, one question a model and not one an "
+    "epoch. The very same predictions again cost nothing and say nothing new. What is refused "
+    "costs nothing, and the refusal lists what to mend."
+)
 
 _LAST = 20  # improvements that are listed
 _SCHEMES = ("http://", "https://", "unix:")

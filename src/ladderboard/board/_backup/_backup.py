@@ -19,7 +19,7 @@ from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
 from ladderboard.board._boards import Boards, is_shared, open_postgres_schema
-from ladderboard.board._store import DatabaseStore, MixedStore, absolute_path
+from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._tables import SERVER_BOOK
 from ladderboard.errors import (
     BrokenDump,
@@ -30,7 +30,7 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger import Entry, SqliteStorage
+from ladderboard.ledger import Entry, SqliteStorage, absolute_path
 
 try:
     import fcntl

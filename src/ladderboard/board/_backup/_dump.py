@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from ladderboard.board._store import absolute_path
 from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
@@ -25,8 +24,10 @@ from ladderboard.ledger import (
     Passphrase,
     PublicKey,
     RecordWriter,
+    absolute_path,
     export_book,
     read_public_key,
+    select_from,
     write_vault,
 )
 
@@ -218,7 +219,7 @@ def dump_rows(view: SqlReadView, table: DumpedTable, records: RecordWriter) -> N
 def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]:
     """Yield all rows of a book in a table, read a page at a time."""
     keys = ", ".join(table.key)
-    start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
+    start = select_from(table.name, ", ".join(table.columns), "WHERE book = ?")
     end = f" ORDER BY {keys} LIMIT {_PAGE_ROWS}"
     after = f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
     last: tuple[Any, ...] = ()

@@ -18,7 +18,6 @@ from ladderboard.board._backup._dump import (
     status_when_moved,
 )
 from ladderboard.board._rules import Rules
-from ladderboard.board._store import absolute_path
 from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
@@ -39,6 +38,7 @@ from ladderboard.ledger import (
     Position,
     RecordReader,
     SecretKey,
+    absolute_path,
     append_restored_entry,
     check_book,
     import_book,

@@ -88,6 +88,13 @@ class RuleProblems:
         every.found = self.problems()
         every.refuse_if_any()
 
+    def require(self, value: T | None) -> T:
+        """Return a value that could be read; raise ``InvalidRules`` if there are any problems."""
+        self.refuse_if_any()
+        if value is None:
+            raise InvalidRules("Something could not be read, and no problem was noted.")
+        return value
+
 
 class MappingReader:
     """Reads the keys of a mapping in ``board.yaml`` and collects their problems.
@@ -253,10 +260,10 @@ def read_loss(name: str, value: Any) -> Metric:
         return metric(loss_name, **params)
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom loss may raise anything
+    except (Exception, SystemExit) as error:  # a custom loss may raise anything
         raise InvalidSetting(
             f"{name}: {_settings.safe_repr(loss_name)} failed with {type(error).__name__}."
-        ) from None
+        ) from error
 
 
 def _suggest_in_yaml(sentence: str) -> str:

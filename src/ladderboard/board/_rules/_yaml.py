@@ -169,7 +169,8 @@ class _YamlBuilder:
             self.lines[path] = line
             return path
         key, top.key = top.key, None
-        assert key is not None  # noqa: S101 - a value follows its key
+        if key is None:
+            raise _YamlRefused("yaml", "has a value without a key.", line)
         if not top.dropped:
             top.content[key] = value
         return (*top.path, key)

@@ -33,6 +33,8 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ladderboard.board import Board, DisplayRules
     from ladderboard.ledger import ChainHead
     from ladderboard.server import Site
@@ -196,24 +198,25 @@ def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
 
 def check_site(board: "Board", site: Path, *, bundle: bool) -> None:
     """Raise if no site can be written; called before anything is closed."""
-    _import_server().check_site(board, site, bundle=bundle)
+    check, _ = _import_site_functions()
+    check(board, site, bundle=bundle)
 
 
-def _import_server() -> Any:
+def _import_site_functions() -> "tuple[Callable[..., None], Callable[..., Site]]":
     try:
-        from ladderboard import server  # noqa: PLC0415 - an extra
-        from ladderboard.server import write_site as _  # noqa: F401, PLC0415 - same
+        from ladderboard.server import check_site, write_site  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingDependency(
             f"--site needs {error.name}: pip install 'ladderboard[server]'. Nothing was changed."
         ) from None
-    return server
+    return check_site, write_site
 
 
 def write_site(board: "Board", site: Path, parts: dict[str, bool], *, bundle: bool) -> "Site":
     """Write the static site of a closed board."""
     try:
-        written: Site = _import_server().write_site(board, site, bundle=bundle, **parts)
+        _, write = _import_site_functions()
+        return write(board, site, bundle=bundle, **parts)
     except LadderboardError as error:
         options = "".join(f" --{part}" for part, included in parts.items() if included)
         options += "" if bundle else " --no-bundle"
@@ -221,7 +224,6 @@ def write_site(board: "Board", site: Path, parts: dict[str, bool], *, bundle: bo
             f"{error} {board.slug} is closed, but its site was not written. Fix the problem, "
             f"then write it with: ladderboard board close {board.slug} --site {site}{options}"
         ) from error
-    return written
 
 
 def echo_site(site: "Site", **parts: bool) -> None:

@@ -65,7 +65,7 @@ def submit(
             "left out.",
         ),
     ] = None,
-    format: Format = None,  # noqa: A002 - the option's name
+    file_format: Format = None,
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
@@ -86,7 +86,7 @@ def submit(
         raise InvalidSetting("Give the predictions once: after the board, or with -f.")
     file = file or predictions
     scores = read_scores(inspect, lm_eval, metric)
-    if scores is not None and (file or format):
+    if scores is not None and (file or file_format):
         raise InvalidSetting("A log has scores and a format of its own; leave out -f and --format.")
     with (
         open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug),
@@ -102,7 +102,7 @@ def submit(
                 message=message,
                 team=team,
                 key=key,
-                format=format,
+                format=file_format,
                 progress=progress,
             )
         receipts = client.receipts_file(slug)

@@ -1,6 +1,5 @@
 """``ladderboard guard ask``: ask about a model by its predictions; a summary in Markdown."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,7 +18,7 @@ from ladderboard.cli._options import (
     predictions_source,
     read_scores,
 )
-from ladderboard.cli._output import echo, echo_json
+from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def ask(
         float | None,
         typer.Option(help="The model's mean loss on its training data, for thresholdout."),
     ] = None,
-    format: Format = None,  # noqa: A002 - the option's name
+    file_format: Format = None,
     key_file: KeyFile = None,
     as_json: AsJson = False,
     fail_unless_improved: Annotated[
@@ -74,9 +73,9 @@ def ask(
         scores = read_scores(inspect, lm_eval, metric)
         if scores is None:
             source = _find_predictions(predictions, file)
-            reply = guard.ask(source, training=training, format=format, ladder=ladder)
+            reply = guard.ask(source, training=training, format=file_format, ladder=ladder)
         else:
-            _refuse_file_options(predictions, format)
+            _refuse_file_options(predictions, file_format)
             reply = scores.ask(guard, training=training, ladder=ladder)
         add_to_summary(reply)
     if as_json:
@@ -138,10 +137,7 @@ def append_summary(path: Path) -> Iterator[Callable[["Reply"], None]]:
             with file:
                 file.write("".join(f"{line}\n" for line in lines))
         except OSError as error:
-            print(  # noqa: T201
-                f"ladderboard: The summary {printable(path)} was not written: {error.strerror}.",
-                file=sys.stderr,
-            )
+            echo_err(f"ladderboard: The summary {path} was not written: {error.strerror}.")
 
 
 def _summarise_reply(reply: "Reply") -> list[str]:

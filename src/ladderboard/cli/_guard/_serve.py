@@ -79,8 +79,13 @@ def serve(
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
     try:
-        from ladderboard import server  # noqa: PLC0415 - an extra
-        from ladderboard.server import serve_guard as _  # noqa: F401, PLC0415 - same
+        from ladderboard.server import (  # noqa: PLC0415 - an extra
+            check_private_files,
+            listen_on_loopback,
+            listen_on_unix_socket,
+            read_or_create_token,
+            serve_guard,
+        )
     except ImportError as error:
         raise MissingDependency(
             f"guard serve needs {error.name}: pip install 'ladderboard[guard]'."
@@ -88,18 +93,16 @@ def serve(
     if socket is not None and (host is not None or port is not None):
         raise InvalidSetting("Give --socket, or --host and --port; not both.")
     require_guard_file(file)
-    server.check_private_files(file, key_file, token_file)
+    check_private_files(file, key_file, token_file)
     gc.set_threshold(700, 10, 10)  # undo main()'s setting, which is for short runs
     with closing(Holdout.open(file, key_file=key_file)) as holdout:
         if ladder:
             holdout.ladder(ladder).check_ladder()
-        token = None if token_file is None else server.read_or_create_token(token_file)
+        token = None if token_file is None else read_or_create_token(token_file)
         if socket is not None:
-            listener = server.listen_on_unix_socket(socket, socket_mode)
+            listener = listen_on_unix_socket(socket, socket_mode)
         else:
-            listener = server.listen_on_loopback(
-                host or "127.0.0.1", 8765 if port is None else port
-            )
+            listener = listen_on_loopback(host or "127.0.0.1", 8765 if port is None else port)
         _log_to_stderr()
         meter = holdout.meter
         if as_json:
@@ -108,7 +111,7 @@ def serve(
             )
         else:
             echo(*_format_welcome(file, meter, listener.url, token_file))
-        server.serve_guard(holdout, listener, token=token, max_bytes=limit * _MIB, ladder=ladder)
+        serve_guard(holdout, listener, token=token, max_bytes=limit * _MIB, ladder=ladder)
 
 
 def _log_to_stderr() -> None:

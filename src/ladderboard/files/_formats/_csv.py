@@ -375,11 +375,11 @@ class CsvSheet:
         ragged: list[int] = []
         broken = 0
         try:
-            for row in reader:
-                if not row or (self.width > 1 and len(row) == 1 and not row[0].strip()):
-                    if self.width > 1:
-                        continue
-                    row = [""]  # noqa: PLW2901 - an empty line of one column is an empty field
+            for fields in reader:
+                blank = not fields or (len(fields) == 1 and not fields[0].strip())
+                if blank and self.width > 1:
+                    continue
+                row = fields or [""]  # an empty line of one column is an empty field
                 if len(row) != self.width:
                     broken += 1
                     ragged += [self._skipped + reader.line_num] if broken <= SHOWN else []

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ladderboard.files._memory import array_sheet
-from ladderboard.files._problems import Refusal, refuse
+from ladderboard.files._problems import Refusal, refuse, single_refusal
 
 if TYPE_CHECKING:
     from ladderboard.files._columns import MemoryTable
@@ -25,8 +25,9 @@ def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Memory
     """Return the sheet of a .npy file: a vector, a matrix, or a structured array."""
     try:
         shape, fortran, kind, start = _header(data)
-    except Exception:  # noqa: BLE001 - a Python literal may fail in any way
-        refuse(refusal, "damaged", "The file could not be read as .npy: its header is damaged.")
+    except Exception as error:  # a Python literal may fail in any way
+        rule = "The file could not be read as .npy: its header is damaged."
+        raise single_refusal(refusal, "damaged", rule) from error
     if kind.hasobject:
         said = "The array holds Python objects, which are not loaded; save numbers or text."
         refuse(refusal, "wrong_type", said)
@@ -45,8 +46,8 @@ def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Memory
     try:
         array = np.frombuffer(data, kind, count, start) if left else np.empty(shape, kind)
         sheet = array_sheet(array.reshape(shape, order="F" if fortran else "C"))
-    except Exception:  # noqa: BLE001 - such as text that is none
-        sheet = None
+    except Exception as error:  # such as bytes that are not text
+        raise single_refusal(refusal, "damaged", "The array could not be read.") from error
     if sheet is None:
         refuse(refusal, "damaged", "The array could not be read.")
     return sheet

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def open_sheet(
     source: Any,
     *,
-    format: str | None,  # noqa: A002 - the word people use
+    file_format: str | None,
     limits: Limits,
     most: int,
     refusal: Refusal,
@@ -36,7 +36,7 @@ def open_sheet(
         return _checked(read_memory(source, refusal), limits, most, refusal)
     data, name = open_source(source, limits, refusal)
     data, name = unpacked(data, name, limits, refusal)
-    form = detect_format(data, name, format)
+    form = detect_format(data, name, file_format)
     if form in {"csv", "tsv"}:
         told = "\t" if form == "tsv" else None
         return _open_csv(data, told, limits, refusal, most=most, has_header=has_header)

@@ -12,6 +12,7 @@ from ladderboard.ledger._storage._base import WriteView as WriteView
 from ladderboard.ledger._storage._schema import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage._schema import SchemaModule as SchemaModule
 from ladderboard.ledger._storage._schema import latest_format as latest_format
+from ladderboard.ledger._storage._schema import select_from as select_from
 from ladderboard.ledger._storage._sql import SqlReadView as SqlReadView
 from ladderboard.ledger._storage._sql import SqlWriteView as SqlWriteView
 from ladderboard.ledger._storage._sqlite import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID

@@ -107,6 +107,22 @@ def _age(copy: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 1)) if found else (0, 0)
 
 
+_CREATE_FORMAT = (
+    "CREATE TABLE main.{name}_format (version {whole} NOT NULL)",
+    "INSERT INTO main.{name}_format (version) VALUES (0)",
+)
+_SET_FORMAT = "UPDATE main.{name}_format SET version = ?"
+
+
+def select_from(table: str, columns: str, rest: str = "") -> str:
+    """Return a statement that reads columns of a table; all three are constants of this package.
+
+    >>> select_from("team", "id, name", "WHERE book = ?")
+    'SELECT id, name FROM main.team WHERE book = ?'
+    """
+    return f"SELECT {columns} FROM main.{table} {rest}".rstrip()  # noqa: S608 - no values
+
+
 class SchemaModule(NamedTuple):
     """A room's tables: the statements that lead from each format to the next, the first from none.
 
@@ -128,7 +144,7 @@ def module_format(
     """
     if f"{part.name}_format" not in tables:
         return 0
-    rows = link.query(f"SELECT version FROM main.{part.name}_format")  # noqa: S608 - our own name
+    rows = link.query(select_from(f"{part.name}_format", "version"))
     version = rows[0][0] if len(rows) == 1 else None
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"The database is damaged: the tables of {part.name} are not whole.")
@@ -143,13 +159,9 @@ def migrate_module(
 ) -> None:
     """Take the steps from a format to the latest, in a transaction of the caller's."""
     if not version:
-        link.query(
-            "CREATE TABLE main.{name}_format (version {whole} NOT NULL)".format(
-                name=part.name, **words
-            )
-        )
-        link.query(f"INSERT INTO main.{part.name}_format (version) VALUES (0)")  # noqa: S608
+        for statement in _CREATE_FORMAT:
+            link.query(statement.format(name=part.name, **words))
     for step in part.migrations[version:]:
         for statement in step:
             link.query(statement.format(**words))
-    link.query(f"UPDATE main.{part.name}_format SET version = ?", (len(part.migrations),))  # noqa: S608
+    link.query(_SET_FORMAT.format(name=part.name), (len(part.migrations),))

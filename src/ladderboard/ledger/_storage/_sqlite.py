@@ -9,13 +9,12 @@ import sqlite3
 import stat
 from contextlib import closing, suppress
 from functools import partial
-from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnly, StorageFailed
-from ladderboard.ledger._atomic_file import atomic_create
+from ladderboard.ledger._atomic_file import absolute_path, atomic_create
 from ladderboard.ledger._storage._base import COPY
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
@@ -32,6 +31,9 @@ from ladderboard.ledger._storage._schema import (
     refuse_unknown_format,
 )
 from ladderboard.ledger._storage._transaction import SqlStorage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SQLITE_APPLICATION_ID = 0x4C424F41  # "LBOA", so that `file` and we know such a file
 
@@ -397,7 +399,7 @@ class SqliteStorage(SqlStorage):
     _words = _WORDS
 
     def __init__(self, path: Path | str, *, create: bool = False) -> None:
-        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+        self.path = absolute_path(path)
         if create:
             self._create()
         numbers: dict[str, int] = {}
@@ -485,7 +487,7 @@ class SqliteStorage(SqlStorage):
         The copy is one moment's view, made through SQLite's own backup, and readable by its owner
         only. Nothing is ever overwritten.
         """
-        target = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
+        target = absolute_path(to)
         link = self._pool.acquire()
         try:
             with atomic_create(target) as draft, closing(connect_sqlite(draft)) as database:

@@ -31,6 +31,7 @@ from ladderboard.ledger import (
     PostgresAddress,
     latest_format,
     load_psycopg,
+    select_from,
     translate_sqlite_error,
 )
 from ladderboard.server._doctor._finding import may_write, note, ok, other_readers, problem
@@ -139,7 +140,7 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
         raise InvalidState(f"{where} is damaged: it does not say its format.")
     part = 0
     if f"{BOARD_SCHEMA.name}_format" in tables:
-        part = int(run(f"SELECT version FROM main.{BOARD_SCHEMA.name}_format")[0][0])  # noqa: S608
+        part = int(run(select_from(f"{BOARD_SCHEMA.name}_format", "version"))[0][0])
     behind = version < latest_format() or part < len(BOARD_SCHEMA.migrations)
     if version > latest_format() or part > len(BOARD_SCHEMA.migrations):
         return DatabaseState(version, behind=False, ahead=True)

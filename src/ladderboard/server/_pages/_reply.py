@@ -60,25 +60,30 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
     >>> from ladderboard.board import DisplayRules
     >>> accuracy = DisplayRules("accuracy", 3, "complement")
-    >>> context = ReplyContext(accuracy, detectable_gain=0.02, previous_best=0.22, window_seconds=86400)
+    >>> context = ReplyContext(accuracy, detectable_gain=0.02, previous_best=0.22,
+    ...     window_seconds=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
     >>> answer = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> answer |= {"bound": None}
     >>> print(describe_reply(answer, context).sentence)
-    Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them
+    now (at most 8 in any 24 hours).
     >>> answer["improved"] = True
     >>> print(describe_reply(answer, context).sentence)
     A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
     >>> print(describe_reply({**answer, "again": True, "limits": [team]}, context).sentence)
-    The same predictions were answered before, as your submission 7; nothing was counted. Then your best became 0.786; 43 questions left.
+    The same predictions were answered before, as your submission 7; nothing was counted. Then
+    your best became 0.786; 43 questions left.
     >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
     >>> print(describe_reply(hidden, context._replace(restriction="hidden")).sentence)
-    The best of the whole board stays what it was, which is not shown while the standings are hidden; gains below about 0.02 may go unseen; 43 questions left.
+    The best of the whole board stays what it was, which is not shown while the standings are
+    hidden; gains below about 0.02 may go unseen; 43 questions left.
     >>> print(describe_reply({**answer, "loss": 1.0, "improved": False}, context).sentence)
-    Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
-    """  # noqa: E501 - sentences as they are read
+    Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go
+    unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    """
     sentences = _describe_best(answer, context)
     if answer["again"]:
         first = (
@@ -230,8 +235,9 @@ def bound_text(
     >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
     >>> bound |= {"vacuous": False, "theorem": "transcript", "span": [0.0, 1.0]}
     >>> bound_text(bound, DisplayRules("accuracy", 3, "complement"), 0.214, "team")
-    'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and 0.829.'
-    """  # noqa: E501 - a sentence as it is read
+    'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and
+    0.829.'
+    """
     low, high = bound["low"], bound["high"]
     if low is None or high is None or bound["vacuous"] or bound["nats"] is None:
         return None

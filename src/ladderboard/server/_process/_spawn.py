@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from typing import NoReturn
 
 _NAME = "_LADDERBOARD_WORKER"
@@ -49,7 +49,7 @@ def restart_command() -> list[str]:
     """
     script = sys.argv[0]
     if sys.orig_argv[1:2] == [script] and os.access(script, os.X_OK):
-        return [os.path.abspath(script), *sys.argv[1:]]  # noqa: PTH100 - links are followed then
+        return [os.path.normpath(Path(script).absolute()), *sys.argv[1:]]  # a link stays one
     return [sys.executable, *sys.orig_argv[1:]]
 
 
@@ -112,7 +112,7 @@ def reexec(command: Sequence[str], listening: socket.socket) -> NoReturn:
 
 def subprocess_command(file: str, told: str) -> list[str]:
     """Return the command that runs a file of ours by its path; it finds what we find."""
-    path = [os.path.abspath(each) for each in sys.path]  # noqa: PTH100 - "" is where we are
+    path = [os.path.normpath(Path(each).absolute()) for each in sys.path]  # "" is where we are
     return [sys.executable, "-I", "-B", "-c", _BEGIN, file, told, *path]
 
 

@@ -185,7 +185,7 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
                 slots[slot] = None
                 slots[slot] = _read_spec(line.read_exactly(spec_size))
             if by_file:
-                with open(files[0], "rb") as file:  # noqa: PTH123 - it has no path here
+                with os.fdopen(files[0], "rb") as file:
                     body = file.read()
             else:
                 body = line.read_exactly(size)
@@ -218,8 +218,8 @@ def _limit_memory(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
     with suppress(OSError, ValueError):  # macOS knows no such limit
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - not a file
-            base = int(file.read().split()[0]) * resource.getpagesize()
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+        base = int(pages) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (base + memory, base + memory))
 
 
