@@ -102,6 +102,6 @@ def _misses():
     return misses
 
 
-@pytest.fixture(name="Record")
-def _record():
+@pytest.fixture
+def record_type():
     return Record

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import http.server
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -156,5 +157,4 @@ def test_a_download_comes_whole(visit, sites):
     top, prefix = sites
     whole = (top / prefix / "beetles-2026/beetles-2026.bundle").read_bytes()
     assert coming.value.suggested_filename == "beetles-2026.bundle"
-    with open(coming.value.path(), "rb") as file:  # noqa: PTH123 - a path of Playwright's
-        assert file.read() == whole
+    assert Path(coming.value.path()).read_bytes() == whole

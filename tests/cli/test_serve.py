@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.credentials import ALL_INTERFACES
+
 
 @pytest.fixture
 def serve(program, monkeypatch):
@@ -189,10 +191,17 @@ def test_names_and_addresses_of_a_public_server(serve, program, monkeypatch, fol
     seen = []
     monkeypatch.setattr("ladderboard.server.serve", lambda how, **_: seen.append(how))
     monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
-    words = ["--url", "https://boards.example.org/", "--proxy", "10.0.0.1", "--host", "0.0.0.0"]  # noqa: S104
+    words = [
+        "--url",
+        "https://boards.example.org/",
+        "--proxy",
+        "10.0.0.1",
+        "--host",
+        ALL_INTERFACES,
+    ]
     assert program("serve", folder, *words).code == 0
     (how,) = seen
-    assert (how.host, how.proxies) == ("0.0.0.0", "10.0.0.1")  # noqa: S104 - asked for
+    assert (how.host, how.proxies) == (ALL_INTERFACES, "10.0.0.1")
     assert how.settings.hosts == {"boards.example.org"}
     assert how.settings.url == "https://boards.example.org"
     assert how.settings.secure is True

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from ladderboard.server._config import SETTINGS, VARIABLES
+from support.credentials import random_secret
 
-SECRET = "hunter2-hunter2"  # noqa: S105 - looked for in what is said
+SECRET = random_secret()
 
 
 @pytest.fixture(autouse=True)

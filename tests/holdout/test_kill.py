@@ -1,7 +1,6 @@
 """Processes killed while they ask: nothing that was said is lost, nothing is said twice."""
 
 import os
-import random
 import signal
 import time
 
@@ -9,6 +8,7 @@ import pytest
 
 import ladderboard as lb
 from support.holdout.asker_main import predictions as model_predictions
+from support.randomness import seeded_random
 
 RELEASE = ("value", "score", "improved", "question")
 # One question makes about 60 stops at system calls, from the mark's reading to the log's line.
@@ -85,7 +85,7 @@ def verify(known_guard, chain, writers, killed=1):
 
 def run(seed, asker_pool, make_guard, chain):
     """One run: two writers in half of them, at system calls in half, sealed in a quarter."""
-    rng = random.Random(seed)  # noqa: S311 - no secret
+    rng = seeded_random(seed)
     writers = [0, 1] if seed % 2 else [0]
     made = make_guard(sealed=seed % 8 in {2, 3})
     killed = rng.choice([1, 1, 2])  # it may go on after a kill, and be killed again

@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def model(*seed):
 class Unsure(SqliteStorage):
     """A storage that loses the answer to a commit, after it or in place of it, when told to."""
 
-    plan: list = []  # noqa: RUF012 - one for the whole test
+    plan: ClassVar[list] = []
     count = 0
 
     @contextlib.contextmanager

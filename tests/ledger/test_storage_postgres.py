@@ -9,7 +9,8 @@ import pytest
 from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
-from support.postgres import PostgresServer
+from support.credentials import random_secret
+from support.postgres import PASSWORD, PostgresServer
 
 
 @pytest.fixture
@@ -74,9 +75,10 @@ def test_an_address_that_falls_apart_is_not_quoted(postgres, middle):
 
 
 def test_no_message_holds_a_password(postgres, schema):
+    wrong = random_secret()
     with pytest.raises(StorageFailed, match="no way to") as caught:
-        PostgresStorage(postgres.url(password="hunter2"), schema=schema)  # noqa: S106
-    assert "hunter2" not in str(caught.value)
+        PostgresStorage(postgres.url(password=wrong), schema=schema)
+    assert wrong not in str(caught.value)
     assert caught.value.__suppress_context__
     with pytest.raises(StorageFailed) as caught:
         PostgresStorage("postgresql://u:hunter2@127.0.0.1:1/d")
@@ -84,7 +86,7 @@ def test_no_message_holds_a_password(postgres, schema):
     with pytest.raises(InvalidState) as nothing:
         PostgresStorage(postgres.url(), schema="empty")
     storage = PostgresStorage(postgres.url(), schema=schema)
-    assert "correct-horse" not in str(nothing.value) + repr(storage) + str(storage)
+    assert PASSWORD not in str(nothing.value) + repr(storage) + str(storage)
     storage.close()
 
 
@@ -302,9 +304,10 @@ def test_without_the_driver_a_sentence_says_what_to_install(monkeypatch):
 def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other():
     server = PostgresServer(max_connections="8", superuser_reserved_connections="3")
     try:
-        server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'")
+        password = random_secret()
+        server.run(f"CREATE ROLE plain LOGIN PASSWORD '{password}'")
         server.run("GRANT CREATE ON DATABASE postgres TO plain")
-        url = server.url(password="plain").replace("tester", "plain")  # noqa: S106 - a minute
+        url = server.url(password=password).replace("tester", "plain")
         storage = PostgresStorage(url, create=True)
         with storage.add_book("b") as book:
             book.set_value("x", b"y")

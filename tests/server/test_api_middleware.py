@@ -13,6 +13,7 @@ from contextlib import suppress
 import pytest
 
 from ladderboard.errors import StorageFailed
+from support.credentials import random_secret
 from support.server.live_server import make_predictions
 
 
@@ -140,21 +141,20 @@ def test_a_database_that_fails(live_server, monkeypatch, uncertain):
 
 
 def test_metrics_have_a_token_of_their_own(make_server):
-    live_server = make_server(metrics_token="scrape-me-please")  # noqa: S106 - for a minute
+    token = random_secret()
+    live_server = make_server(metrics_token=token)
     live_server.create_board()
     live_server.call("GET", "/boards/first")
-    said = live_server.call("GET", "/metrics", "scrape-me-please")
+    said = live_server.call("GET", "/metrics", token)
     assert said.headers["content-type"].startswith("text/plain; version=0.0.4")
     line = 'ladderboard_requests_total{method="GET",route="/api/v1/boards/{board}",status="200"} 1'
     assert line in said.text
     assert 'le="+Inf"} 1' in said.text
     assert "ladderboard_parsers_busy 0" in said.text
     problem(live_server.call("GET", "/metrics"), 401, "no_token")
-    problem(live_server.call("GET", "/metrics", "scrape-me"), 401, "no_token")
-    problem(live_server.call("GET", "/boards/first/teams", "scrape-me-please"), 401, "no_token")
-    other = live_server.call(
-        "GET", "/metrics", "scrape-me-please", headers={"Accept": "text/plain"}
-    )
+    problem(live_server.call("GET", "/metrics", token[:-1]), 401, "no_token")
+    problem(live_server.call("GET", "/boards/first/teams", token), 401, "no_token")
+    other = live_server.call("GET", "/metrics", token, headers={"Accept": "text/plain"})
     assert other.status_code == 200
 
 

@@ -21,13 +21,13 @@ positive_data_acceptance.expected-statuses = [
 """
 
 
-def run(live_server, tmp_path, token, *, examples, more=()):
+def run(live_server, tmp_path, caller, *, examples, more=()):
     """Let schemathesis loose, and return what it printed."""
     team, own = live_server.join("Alpha")
     submission = live_server.submit(own, make_predictions(30)).json()["id"]
     config = tmp_path / "schemathesis.toml"
     config.write_text(CONFIG.format(board=live_server.slug, team=team, submission=submission))
-    token = own if token == "team" else token  # noqa: S105 - a word for one
+    token = own if caller == "team" else caller
     command = [
         sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run",
         f"{live_server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),

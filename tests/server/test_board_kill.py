@@ -1,11 +1,11 @@
 """A server that is killed under load, over and over: nothing that was said is lost or changed."""
 
-import random
 import time
 
 import numpy as np
 import pytest
 
+from support.randomness import seeded_random
 from support.server.live_server import make_folder
 from support.server.stress_server import (
     StressClient,
@@ -100,7 +100,7 @@ def kill_repeatedly(database, request, tmp_path):
     """Return a function that kills a server so many times."""
 
     def run(kills, seed, *, in_folder=False):
-        rng = random.Random(seed)  # noqa: S311 - no secret
+        rng = seeded_random(seed)
         workers = 2 if database == "postgres" else 1
         with (
             empty_database(database, request, tmp_path) as address,

@@ -11,8 +11,8 @@ from ladderboard.board import open_boards, read_folder
 from ladderboard.ledger import PostgresStorage
 from ladderboard.server import check_installation
 from ladderboard.server._doctor._database import check_postgres
-
-PASSWORD = "correct-horse"  # noqa: S105 - of tests/support/postgres.py
+from support.credentials import random_secret
+from support.postgres import PASSWORD
 
 
 @pytest.fixture(autouse=True)
@@ -89,9 +89,10 @@ def test_a_server_that_is_not_there_or_does_not_let_us_in(postgres):
     assert (found["database"].state, "no way to" in found["database"].message) == ("problem", True)
     assert "PostgreSQL runs" in found["database"].remedy
     assert "PostgreSQL" not in found
-    found = seen(postgres.url(password="not-this-one"))  # noqa: S106 - on purpose
+    wrong = random_secret()
+    found = seen(postgres.url(password=wrong))
     assert found["database"].state == "problem"
-    assert "not-this-one" not in found["database"].message
+    assert wrong not in found["database"].message
     assert "PGPASSWORD" in found["database"].remedy
     found = seen("postgresql://me:a@b@there/boards")
     assert "Correct the address" in found["database"].remedy

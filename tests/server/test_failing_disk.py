@@ -21,9 +21,11 @@ from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
 from ladderboard.server._attack_jobs import AttackJobs
 from ladderboard.server._uploads._spool import Spool
+from support.credentials import random_secret
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
 
+METRICS_TOKEN = random_secret()
 NOTHING = "Nothing was recorded, and no question was used"
 LOOKS = ("/healthz", "/boards/first/leaderboard", "/boards/first/ledger", "/boards")
 
@@ -40,7 +42,7 @@ def serve_from_disk(disk):
 
         def make(**how):
             storage = ends.enter_context(SqliteStorage(disk.path / "boards.db", create=True))
-            live_server = LiveServer(storage, metrics_token="count", **how)  # noqa: S106
+            live_server = LiveServer(storage, metrics_token=METRICS_TOKEN, **how)
             live_server.start()
             ends.callback(live_server.stop)
             live_server.reset()
@@ -86,7 +88,7 @@ def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(serve_from_dis
     said = errors_in(live_server)
     assert len(said) == 3
     assert all("boards.db cannot be used: the disk is full." in each for each in said)
-    counted = live_server.call("GET", "/metrics", "count").text
+    counted = live_server.call("GET", "/metrics", METRICS_TOKEN).text
     assert 'route="/api/v1/boards/{board}/submissions",status="507"} 2' in counted
     browser = live_server.browser()
     live_server.sign_in(browser, token)

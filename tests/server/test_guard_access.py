@@ -10,8 +10,9 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, NotAllowed
 from ladderboard.server import listen_on_loopback, listen_on_unix_socket
+from support.credentials import ALL_INTERFACES, random_secret
 
-TOKEN = "a-token-that-is-long-enough"  # noqa: S105 - a test's own
+TOKEN = random_secret()
 
 
 def test_web_pages_are_refused(served):
@@ -112,7 +113,9 @@ def test_a_unix_socket_takes_any_host_but_no_page(serve, guard, labels, tmp_path
             assert answer.status == status
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.org", "", "127.1", "8"])  # noqa: S104
+@pytest.mark.parametrize(
+    "host", [ALL_INTERFACES, "::", "192.168.0.1", "example.org", "", "127.1", "8"]
+)
 def test_only_loopback_is_bound(host):
     with pytest.raises(InvalidSetting, match=r"loopback.*real server"):
         listen_on_loopback(host, 0)

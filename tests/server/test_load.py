@@ -1,9 +1,8 @@
 """Sixty-four clients at once, and a budget that is smaller than what they want."""
 
-import random
-
 import numpy as np
 
+from support.randomness import seeded_random
 from support.server.live_server import make_folder
 from support.server.stress_server import (
     StressServer,
@@ -26,7 +25,7 @@ def predictions(team, at):
 def work(client, number):
     """Send some for each board, some of them together with others of the team, some twice."""
     team = number % TEAMS
-    rng = random.Random(number)  # noqa: S311 - no secret
+    rng = seeded_random(number)
     for at in range(EACH):
         model = at if at % 4 == 3 else 100 * number + at  # every fourth is asked by all four
         body, key = predictions(team, model), f"{model}"

@@ -18,6 +18,7 @@ import pytest
 
 from ladderboard._version import __version__
 from ladderboard.server._sandbox._pool import ParserPool
+from support.postgres import PASSWORD
 
 HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}'
 TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'
@@ -142,7 +143,7 @@ def test_every_line_of_the_log_is_json(served):
     said = " ".join(each.get("said", "") for each in served.lines())
     assert "LADDERBOARD_SERVE_PROT is set and means nothing" in said
     assert "threads" in said
-    assert "correct-horse" not in served.errors.read_text()
+    assert PASSWORD not in served.errors.read_text()
 
 
 @pytest.mark.parametrize("database", ["sqlite"])

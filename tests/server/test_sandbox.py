@@ -30,8 +30,8 @@ class Body:
     format: str | None = None
 
 
-def spec(loss="zero_one", ids=N, kind="number", limits=Limits(), **how):  # noqa: B008 - frozen
-    return Spec(Roster.of(ids, kind=kind), lb.loss(loss, **how), limits)
+def spec(loss="zero_one", ids=N, kind="number", limits=None, **how):
+    return Spec(Roster.of(ids, kind=kind), lb.loss(loss, **how), limits or Limits())
 
 
 def csv(values, ids=range(N)):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +56,7 @@ def secrets_of(board, teams, live_server, request):
     found = {**keys, "organiser": live_server.organiser, "note": NOTE, "retry": "once\0"}
     found |= {f"{name} (its end)": token[-20:] for name, token in keys.items()}
     found["folder"] = os.fspath(request.getfixturevalue("tmp_path").parents[1])
-    found |= {"source": os.fspath(request.config.rootpath), "home": os.path.expanduser("~/")}  # noqa: PTH111
+    found |= {"source": os.fspath(request.config.rootpath), "home": f"{Path.home()}/"}
     found |= {"postgres": "postgresql", "sqlite": "boards-", "loopback": "127.0.0.1"}
     kept = {name: text.encode() for name, text in found.items()}
     marking = bytes(board.book.read_encrypted("marking"))

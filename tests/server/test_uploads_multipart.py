@@ -28,7 +28,7 @@ def spool(tmp_path_factory):
     assert not list(spool.path.iterdir())
 
 
-def take(spool, body, kind=KIND, step=None, limits=BodyLimits(), gone=False, **headers):  # noqa: B008 - frozen
+def take(spool, body, kind=KIND, step=None, limits=None, gone=False, **headers):
     """Take a body in, without a server; return content, format and message."""
     step = step or len(body) or 1
     parts = [body[at : at + step] for at in range(0, len(body), step)]
@@ -42,7 +42,7 @@ def take(spool, body, kind=KIND, step=None, limits=BodyLimits(), gone=False, **h
         return messages.pop(0)
 
     async def run():
-        async with await receive_body(Request(scope, come), limits, spool) as got:
+        async with await receive_body(Request(scope, come), limits or BodyLimits(), spool) as got:
             data = got.content if isinstance(got.content, bytes) else got.content.read_bytes()
             assert len(data) == got.size
             return data, got.format, got.message

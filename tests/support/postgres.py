@@ -14,7 +14,9 @@ from pathlib import Path
 
 import psycopg
 
-PASSWORD = "correct-horse"  # noqa: S105 - of a temporary server
+from support.credentials import random_secret
+
+PASSWORD = random_secret()
 _DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
 
 

@@ -11,6 +11,7 @@ import ladderboard as lb
 from ladderboard.analysts import Analyst, CoinFlipWorld, MajorityAttack, random_bits, unpack_bits
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_analyst
+from ladderboard.testing._assertions import numpy_global_state
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class LooksOnly(Guesser):
     name: ClassVar[str] = "looks_only"
 
     def play(self, game):
-        seed = int(np.random.get_state(legacy=False)["state"]["key"][0])  # noqa: NPY002
+        seed = int(numpy_global_state()["state"]["key"][0])
         game.ask(random_bits(np.random.default_rng(seed), game.n))
 
 
@@ -219,9 +220,9 @@ def test_one_that_cannot_be_pickled_is_caught():
 
 
 def test_one_of_ones_own_passes_and_leaves_the_global_states_alone():
-    before = random.getstate(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
+    before = random.getstate(), repr(numpy_global_state())
     check_analyst(Guesser())
-    assert (random.getstate(), repr(np.random.get_state(legacy=False))) == before  # noqa: NPY002
+    assert (random.getstate(), repr(numpy_global_state())) == before
 
 
 @dataclass(frozen=True)

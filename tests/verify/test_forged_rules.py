@@ -197,8 +197,9 @@ def test_one_model_has_one_answer(tmp_path, monkeypatch, check_refused):
     with small_board(tmp_path) as (board, (red, *_)):
         marks = itertools.count()
         with monkeypatch.context() as forgetting:
-            other = lambda *_: next(marks).to_bytes(32, "big")  # noqa: E731
-            forgetting.setattr(type(board.book), "dedupe_key", other)
+            forgetting.setattr(
+                type(board.book), "dedupe_key", lambda *_: next(marks).to_bytes(32, "big")
+            )
             for _ in range(3):
                 submit_predictions(board, red, 10)
         forge = BundleForge(

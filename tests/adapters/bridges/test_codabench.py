@@ -16,6 +16,7 @@ from ladderboard.adapters.codabench import BridgeSettings, score
 from ladderboard.client import Client
 from ladderboard.errors import InvalidSetting
 from support.adapters.codabench_worker import BUNDLE, CodabenchWorker, can_isolate, pack_zip
+from support.credentials import random_secret
 from support.server.live_server import make_predictions
 
 WORDS = {"quiet-otter-5b1e9c": "alpha", "green-piano-7d30aa": "beta"}
@@ -209,14 +210,15 @@ def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, se
 
 
 def test_a_token_is_sent_and_not_shown(serve, tmp_path, guard, pack, predict):
-    url = serve(guard, token="guards-own-token")  # noqa: S106
-    for token, status in [("guards-own-token", "Finished"), ("another-token", "Failed")]:
+    right = random_secret()
+    url = serve(guard, token=right)
+    for token, status in [(right, "Finished"), (random_secret(), "Failed")]:
         worker = CodabenchWorker(tmp_path / status, {"guard": url, "token": token})
         ran = worker.score(pack(predict(96)))
         assert ran.status == status
         assert token not in repr(ran)
         assert url not in repr(ran)
-    assert "guards-own-token" not in repr(BridgeSettings(guard=url, token="guards-own-token"))  # noqa: S106
+    assert right not in repr(BridgeSettings(guard=url, token=right))
 
 
 def test_a_socket_in_the_workers_data_folder_will_do(serve, tmp_path, guard, pack, predict):

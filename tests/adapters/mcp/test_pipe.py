@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from support.credentials import random_secret
 
-TOKEN = "a-word-that-nobody-knows"  # noqa: S105 - of this test
+TOKEN = random_secret()
 
 
 def lines_of(said):
@@ -220,7 +221,7 @@ def test_a_wrong_token_is_told_and_not_shown(open_pipe, serve, labels, tmp_path)
     guard = lb.Holdout.create(
         tmp_path / "guard.db", labels, questions=9, mechanism=lb.Ladder(step=0.1)
     )
-    agent = open_pipe(serve(guard, token=TOKEN).url, LADDERBOARD_TOKEN="another-word")  # noqa: S106
+    agent = open_pipe(serve(guard, token=TOKEN).url, LADDERBOARD_TOKEN=random_secret())
     agent.open()
     told = agent.call("budget")
     assert told["isError"]

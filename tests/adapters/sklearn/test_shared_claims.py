@@ -11,7 +11,8 @@ def test_of_many_that_write_at_once_one_has_written(tmp_path):
     notes = [SharedClaims(tmp_path / "notes") for _ in range(8)]
     for name in map(str, range(20)):
         with ThreadPoolExecutor(8) as pool:
-            won = list(pool.map(lambda at: notes[at].claim(name, f"text {at}"), range(8)))  # noqa: B023
+            texts = [f"text {at}" for at in range(8)]
+            won = list(pool.map(SharedClaims.claim, notes, [name] * 8, texts))
         assert sum(won) == 1
         assert notes[0].read(name) == f"text {won.index(True)}"
     assert len(list((tmp_path / "notes").iterdir())) == 20  # and no draft is left

@@ -16,6 +16,7 @@ from ladderboard.board import (
 )
 from ladderboard.errors import BrokenDump, InvalidSetting, InvalidState, WrongKey
 from ladderboard.ledger import SecretKey
+from support.credentials import random_secret
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def test_a_wrong_key_is_the_word_of_who_gave_it(saved):
     with pytest.raises(WrongKey):
         check_backup(saved, secret_key=SecretKey.make())
     with pytest.raises(WrongKey):
-        check_backup(saved, passphrase="four words nobody guesses")  # noqa: S106
+        check_backup(saved, passphrase=random_secret())
 
 
 def test_the_drill_leaves_nothing_here_and_on_a_server(

@@ -13,7 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-TOKEN = "host-token-5c1d"  # noqa: S105 - a made-up one
+from support.credentials import random_secret
+
+TOKEN = random_secret()
 SIGNED = "X-Amz-Signature=9b1f"
 CHALLENGE, PHASE, QUEUE, SPLIT = 12, 34, "flowers-12-production-abc", "test_split"
 FINAL_STATUSES = {"finished", "failed", "cancelled", "partially_evaluated"}

@@ -22,7 +22,7 @@ def main():
         try:
             xgb.train({"nthread": 1}, data, 3, evals=[(data, "a")], callbacks=[stopping])
         except InvalidSetting as error:
-            print(error)  # noqa: T201
+            sys.stdout.write(f"{error}\n")
 
 
 if __name__ == "__main__":

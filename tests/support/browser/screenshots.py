@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import html
 import io
+import sys
 import tempfile
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def main(arguments: list[str] | None = None) -> None:
             for variant, how in VARIANTS.items():
                 name = f"{state.name}-{variant}.png"
                 (options.folder / name).write_bytes(take_page(browser, boards, state, **how))
-                print(name, flush=True)  # noqa: T201
+                sys.stdout.write(f"{name}\n")
+                sys.stdout.flush()
         if options.docs is not None:
             options.docs.mkdir(parents=True, exist_ok=True)
             for name, (page, part) in README_PAGES.items():

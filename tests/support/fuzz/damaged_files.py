@@ -11,7 +11,6 @@ import gzip
 import io
 import json
 import pickle
-import random
 import re
 import resource
 import signal
@@ -25,6 +24,7 @@ import polars as pl
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
+from support.randomness import seeded_random
 
 ROWS = 120
 MEMORY = 3 * 2**30
@@ -137,7 +137,7 @@ FORMS = ["csv", "tsv", "parquet", "arrow", "jsonl", "npy"]
 
 def read_damaged(seed, rosters, limits):
     """Make a damaged file and read it; return "read" or the code of the refusal."""
-    rng = random.Random(seed)  # noqa: S311 - no secret
+    rng = seeded_random(seed)
     form = rng.choice(FORMS)
     data = write_table(rng, form, make_table(rng))
     data = (

@@ -11,7 +11,6 @@ import collections
 import contextlib
 import io
 import json
-import random
 import resource
 import signal
 import sqlite3
@@ -30,6 +29,7 @@ from support.fuzz.damaged_files import (
     make_table,
     write_table,
 )
+from support.randomness import seeded_random
 
 IDS = [f"id_{row}" for row in range(120)]
 GUARDS = [
@@ -82,7 +82,7 @@ class WatchedGuard:
 
 def ask_damaged(seed, guards, folder):
     """Ask a guard about a damaged file; return what ``ask`` returns."""
-    rng = random.Random(seed)  # noqa: S311 - no secret
+    rng = seeded_random(seed)
     form = rng.choice(FORMS)
     data = write_table(rng, form, make_table(rng))
     if rng.random() < 0.85:

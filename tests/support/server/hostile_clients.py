@@ -28,7 +28,8 @@ def main():
         return connection
 
     connections = [connect() for _ in range(count)]
-    print("started", flush=True)  # noqa: T201
+    sys.stdout.write("started\n")
+    sys.stdout.flush()
     while True:
         readable = connections if kind == "flood" else []
         ready, _, _ = select.select([sys.stdin, *readable], [], [])
