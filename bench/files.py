@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,11 @@ from sklearn.metrics import accuracy_score
 import ladderboard as lb
 from _timing import min_seconds, report_ratio
 from ladderboard.files import Roster, read_predictions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Ids = list[str] | np.ndarray
 
 MILLION = 10**6
 # what, the suffix, n, whether ids are 0..n-1, rounds, wanted
@@ -46,13 +52,13 @@ print((kilobytes("VmHWM") - before) / 1024)
 """
 
 
-def holdout(n: int, ordinal: bool) -> tuple[np.ndarray, list[str] | np.ndarray]:
+def holdout(n: int, ordinal: bool) -> tuple[np.ndarray, Ids]:
     """Return labels and ids."""
     labels = np.random.default_rng(1).integers(0, 2, n)
     return labels, np.arange(n) if ordinal else [f"img_{at:07d}" for at in range(n)]
 
 
-def write(path: Path, ids: list[str] | np.ndarray) -> None:
+def write(path: Path, ids: Ids) -> None:
     """Write predictions in another order than the holdout's."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"id": ids, "prediction": rng.integers(0, 2, len(ids))})
@@ -60,7 +66,7 @@ def write(path: Path, ids: list[str] | np.ndarray) -> None:
     frame.write_csv(path) if path.suffix == ".csv" else frame.write_parquet(path)
 
 
-def ours(labels, ids):  # noqa: ANN001, ANN201
+def ours(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, join and score with Ladderboard."""
     loss = lb.loss("zero_one")
     roster = Roster.of(pl.Series(ids), kind="number")
@@ -75,7 +81,7 @@ def ours(labels, ids):  # noqa: ANN001, ANN201
     return run
 
 
-def merged(labels, ids):  # noqa: ANN001, ANN201
+def merged(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, merge and score with pandas and scikit-learn."""
     truth = pd.DataFrame({"id": ids, "label": labels})
 
@@ -89,7 +95,7 @@ def merged(labels, ids):  # noqa: ANN001, ANN201
     return run
 
 
-def reindexed(labels, ids):  # noqa: ANN001, ANN201
+def reindexed(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, reindex and score with pandas and scikit-learn."""
     index = pd.Index(ids, name="id")
 

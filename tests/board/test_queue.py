@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -48,25 +49,19 @@ class _Uncertain:
 
 def all_at_once(queue, jobs):
     """Do jobs from threads of their own, all of which wait while the first holds the turn."""
-    results, started = {}, threading.Barrier(len(jobs) + 1)
+    started = threading.Barrier(len(jobs) + 1)
 
-    def run(name, work):
+    def run(work):
         started.wait()
-        try:
-            results[name] = queue.run(work)
-        except Exception as error:  # noqa: BLE001 - to be looked at
-            results[name] = error
+        return queue.run(work)
 
-    threads = [threading.Thread(target=run, args=item) for item in jobs.items()]
-    with queue._leader_lock:
-        for thread in threads:
-            thread.start()
-        started.wait()
-        while len(queue._waiting) < len(jobs):
-            pass
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        with queue._leader_lock:
+            futures = {name: pool.submit(run, work) for name, work in jobs.items()}
+            started.wait()
+            while len(queue._waiting) < len(jobs):
+                pass
+        return {name: future.exception() or future.result() for name, future in futures.items()}
 
 
 def note(kind):
