@@ -190,7 +190,7 @@ def test_settings_that_cannot_be_understood(doctor, program, place, tmp_path):
     config.write_text("[serve]\nprot = 80\n")
     found = doctor("--config", config)
     assert problems(found) == {"settings"}
-    assert "is serve.port meant?" in found["settings"][0][1]
+    assert "Did you mean serve.port?" in found["settings"][0][1]
     assert "database" not in found  # nobody knows which
     assert doctor("--config", config, *place)["database"][0][0] == "ok"
     config.write_text("[serve]\nmetrics_token_file = 'none'\nhost = 'here'\nport = 8000\n")
@@ -240,7 +240,7 @@ def test_a_variable_that_means_nothing_is_noted(doctor, monkeypatch):
     found = doctor()["settings"]
     assert found[1][:2] == (
         "note",
-        "LADDERBOARD_DATABSE is set and means nothing; is LADDERBOARD_DATABASE meant?",
+        "LADDERBOARD_DATABSE is not a known variable. Did you mean LADDERBOARD_DATABASE?",
     )
 
 

@@ -34,9 +34,9 @@ def served(program, monkeypatch):
     """Run serve, but instead of a server only what is told when one listens; return how."""
     seen = []
 
-    def stand_in(how, *, boards, told, command):
-        seen.append(how)
-        told(f"http://{how.host}:{how.port}", boards.create_first_token())
+    def stand_in(config, *, boards, announce, command):
+        seen.append(config)
+        announce(f"http://{config.host}:{config.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
     monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
@@ -62,7 +62,7 @@ def test_every_setting_is_listed_for_machines(program, config, monkeypatch):
     assert told["serve.threads"] == (7, "environment")
     assert told["serve.failures"] == ([30, 10.0], "default")
     assert found["unknown"] == [
-        "LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?"
+        "LADDERBOARD_SERVE_PROT is not a known variable. Did you mean LADDERBOARD_SERVE_PORT?"
     ]
     for each in found["settings"]:
         setting = SETTINGS[each["name"]]
@@ -110,7 +110,7 @@ def test_what_cannot_be_understood_is_one_line(program, config):
     done = program("settings", "--config", config)
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.splitlines()
-    assert line.endswith("is no setting; is serve.port meant?")
+    assert line.endswith("is not a setting. Did you mean serve.port?")
     done = program("settings", "--config", config, "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "invalid_setting")
 
@@ -144,7 +144,7 @@ def test_serve_names_a_variable_that_means_nothing(served, monkeypatch):
     line = json.loads(done.err)
     assert line["event"] == "warning"
     assert line["said"] == (
-        "LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?"
+        "LADDERBOARD_SERVE_PROT is not a known variable. Did you mean LADDERBOARD_SERVE_PORT?"
     )
 
 

@@ -126,5 +126,5 @@ def test_joining_is_limited_by_address_as_registering_is(make_server):
         )
         said = join(live_server, browser, name="B")
         assert said.status_code == 429
-        assert "Too many teams come from here" in said.text
+        assert "Too many registrations from your address" in said.text
         assert int(said.headers["retry-after"]) > 0

@@ -152,11 +152,11 @@ def test_paths_in_a_file_start_from_its_folder(written, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[serve]\nprot = 80", "serve.prot in .* is no setting; is serve.port meant?"),
-        ("port = 80", "port in .* is no setting; port stands below [serve]"),
-        ("[serve]\ndatabase = 'a.db'", "database stands above all tables"),
-        ("databse = 'a.db'", "is database meant?"),
-        ("[server]\nport = 80", "server in .* is no setting"),
+        ("[serve]\nprot = 80", "serve.prot in .* is not a setting. Did you mean serve.port?"),
+        ("port = 80", "port in .* is not a setting. Put port under [serve]"),
+        ("[serve]\ndatabase = 'a.db'", "Put database above the first table"),
+        ("databse = 'a.db'", "Did you mean database?"),
+        ("[server]\nport = 80", "server in .* is not a setting"),
         ("[serve]\nzzz = 80", "ladderboard settings lists all"),
         ("serve = 80", "serve in .* must be a table"),
         ("[serve]\nport = 'eighty'", "serve.port in .* must be a whole number .* got 'eighty'"),
@@ -173,10 +173,10 @@ def test_paths_in_a_file_start_from_its_folder(written, tmp_path, monkeypatch):
         (f"database = ['{SECRET}']", "database in .* must be text"),
         (f"[serve]\nmetrics_token = '{SECRET} x'", "serve.metrics_token in .* not shown"),
         (f"[serve]\nmetrics_token = {SECRET}", "is not TOML at line 2, column 1"),
-        (f"metrics_token = '{SECRET}'", "metrics_token stands below [serve]"),
+        (f"metrics_token = '{SECRET}'", "Put metrics_token under [serve]"),
         ("[serve\nport = 80", "is not TOML at line 1"),
         (b"\xff\xfe", "is not text in UTF-8"),
-        (b"#" * (2**20 + 1), "too large"),
+        (b"#" * (2**20 + 1), "larger than"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_name(written, text, said):
@@ -241,7 +241,7 @@ def test_the_token_comes_from_a_file_of_its_own(written, tmp_path):
     other = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
     assert find_settings(path, environment=other).metrics_token() == "other"
     both = {**other, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
-    assert "leave one out" in refused(None, **both)
+    assert "remove one" in refused(None, **both)
     (tmp_path / "token").write_text("")
     with pytest.raises(InvalidSetting, match="token"):
         found.metrics_token()
@@ -255,9 +255,9 @@ def test_variables_that_mean_nothing_are_named():
     known |= {"LADDERBOARD_URL": "x", "LADDERBOARD_TOKEN": "x", "LADDERBOARD_CONFIG": "x"}
     assert unknown_variables(known) == []
     (said,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": SECRET})
-    assert said == "LADDERBOARD_KEYFILE is set and means nothing; is LADDERBOARD_KEY_FILE meant?"
+    assert said == "LADDERBOARD_KEYFILE is not a known variable. Did you mean LADDERBOARD_KEY_FILE?"
     (said,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": SECRET})
-    assert said.endswith("ladderboard settings lists all.")
+    assert said.endswith("ladderboard settings lists all variables.")
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def doctor(
         sum(check.state == state for check in checks) for state in ("problem", "note")
     )
     if as_json:
-        echo_json({"ok": not problems, "checks": [check._asdict() for check in checks]})
+        echo_json({"ok": not problems, "checks": [check.describe() for check in checks]})
     else:
         echo("", f"{_count(problems, 'problem')}, {_count(notes, 'note').lower()}.")
     if problems:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from ladderboard.board import Boards
     from ladderboard.server._sandbox import ParserPool
 
-_EVERY = 1.0  # seconds
-_DATABASE = 5.0  # seconds that a page or a reading request waits for a silent database
+_TICK_SECONDS = 1.0
+_DATABASE = 5.0  # seconds that a page or a read waits for a database that does not answer
 
 
 def make_app(
@@ -56,7 +56,7 @@ def make_app(
     settings = Settings() if settings is None else settings
     boards.storage.limit_read_wait(_DATABASE)
     log = ServerLog(settings.log, boards.world.clock)
-    alone = metrics is None
+    single_process = metrics is None
     metrics = Metrics() if metrics is None else metrics
     clock = ClockWatch(log, partial(metrics.add, CLOCK_JUMPS))
     context = ServerContext(boards, parsers, settings=settings, log=log, metrics=metrics)
@@ -83,11 +83,11 @@ def make_app(
             )
             try:
                 await parsers.start()
-                looks = [
+                callbacks = [
                     metrics.publish,
-                    *([clock.check] if alone and boards.world.uses_system_clock else []),
+                    *([clock.check] if single_process and boards.world.uses_system_clock else []),
                 ]
-                watch = asyncio.create_task(_run_every_second(looks))
+                watch = asyncio.create_task(_run_every_second(callbacks))
                 try:
                     yield
                 finally:
@@ -125,8 +125,8 @@ def make_app(
         },
     )
     app.state.context = context
-    for each in (_api, _pages):
-        app.router.routes.extend(each.router.routes)  # flat: they are looked through as they are
+    for part in (_api, _pages):
+        app.router.routes.extend(part.router.routes)  # flat, so that matching is one loop
     app.openapi = lambda: _api.describe_api(app, settings.url)  # type: ignore[method-assign]
 
     app.add_middleware(
@@ -135,63 +135,65 @@ def make_app(
     return app
 
 
-async def _run_every_second(looks: Sequence[Callable[[], None]]) -> None:
-    """Look around once a second, as long as the server runs."""
+async def _run_every_second(callbacks: Sequence[Callable[[], None]]) -> None:
+    """Call the callbacks once a second for as long as the server runs."""
     while True:
-        for look in looks:
-            look()
-        await asyncio.sleep(_EVERY)
+        for callback in callbacks:
+            callback()
+        await asyncio.sleep(_TICK_SECONDS)
 
 
-def _render_refusal(request: Request, said: Response) -> Response:
-    """Return a refusal as it is told: to people as a page."""
+def _render_refusal(request: Request, response: Response) -> Response:
+    """Return a refusal, to browsers as a page."""
     if _pages.is_page(request):
-        return _pages.refusal_page(request, said)
-    said.headers["Cache-Control"] = "private, no-store"
-    return said
+        return _pages.refusal_page(request, response)
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
 
 
 async def _on_refused(request: Request, error: Exception) -> Response:
-    said, ours = problem_from_exception(error)
-    if ours:
+    response, server_fault = problem_from_exception(error)
+    if server_fault:
         get_context(request).log.write_error(error, request.scope["ladderboard.request"])
-    return _render_refusal(request, said)
+    return _render_refusal(request, response)
 
 
 async def _on_invalid(request: Request, error: RequestValidationError) -> Response:
-    """Say which parameters are not as they must be. What was sent is not repeated."""
+    """Return which parameters are invalid, without repeating their values."""
     errors = []
-    for each in error.errors()[:100]:
-        where = ".".join(str(part) for part in each["loc"])[:200]
-        errors.append(Problem(str(each["type"]), where, 1, (), f"{where}: {each['msg']}."))
-    listed = " ".join(each.message for each in errors[:3])
-    return _render_refusal(request, problem(422, "invalid", listed, errors=errors))
+    for detail in error.errors()[:100]:
+        location = ".".join(str(part) for part in detail["loc"])[:200]
+        errors.append(
+            Problem(str(detail["type"]), location, 1, (), f"{location}: {detail['msg']}.")
+        )
+    message = " ".join(detail.message for detail in errors[:3])
+    return _render_refusal(request, problem(422, "invalid", message, errors=errors))
 
 
 _CODES = {404: "not_found", 405: "method"}
-_SENTENCES = {404: "There is nothing here.", 405: "Not with this method."}
+_DETAILS = {404: "There is nothing here.", 405: "Not with this method."}
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
-    """Say that there is no such place, that it does not take the method, or what else there is."""
+    """Return a problem document for an unknown path, a wrong method or an unreadable request."""
     refused = request.scope.get(BODY_REFUSAL)
     if refused is not None:
         return await _on_refused(request, refused)
     status, headers = error.status_code, dict(error.headers or {})
     if status == 405:
         headers["Allow"] = ", ".join(_allowed_methods(request))
-    detail = _SENTENCES.get(status, "This cannot be read.")
+    detail = _DETAILS.get(status, "This cannot be read.")
     return _render_refusal(
         request, problem(status, _CODES.get(status, "bad_request"), detail, headers=headers)
     )
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes at this place."""
-    found: set[str] = set()
+    """Return the methods of all routes that match the path."""
+    allowed: set[str] = set()
     for route in request.app.routes:
         match, _ = route.matches(request.scope)
         if match.value:
             methods: set[str] = getattr(route, "methods", None) or set()
-            found |= methods | ({"HEAD"} if "GET" in methods else set())
-    return sorted(found)
+            allowed |= methods | ({"HEAD"} if "GET" in methods else set())
+    return sorted(allowed)

@@ -1,8 +1,8 @@
-"""Trials: attacks on a board's mechanism, played in one process of lowest priority.
+"""Attack jobs (trials): attacks on a board's mechanism, run in one process of lowest priority.
 
-There is one at a time on a server, however many processes serve: they share a folder. The process
-that plays holds a lock in it from before its first breath to its last, whatever ends it; so who
-finds the lock free knows that nothing is under way. What it says goes to a file there.
+A server runs one job at a time: all its processes share a folder. The job's process holds a lock
+there from its start to its end, however it ends, so a free lock means that no job is running. The
+job writes its output to a file in the folder.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-_LOCK, _NOW = "lock", "now.json"
-_LOOK = 0.1  # seconds between two looks at a process
-_WAIT = 0.2  # seconds for the lock, which somebody may hold only to look whether it is free
-_ENDING = 10.0  # seconds until a process is gone that has no more to do
-_PAUSE = 0.01  # seconds between two tries
-_SENTENCES = {
+_LOCK, _CURRENT = "lock", "now.json"
+_POLL_SECONDS = 0.1  # between two checks of a process
+_LOCK_SECONDS = 0.2  # for the lock, which another process may hold just to test it
+_EXIT_SECONDS = 10.0  # for a process to exit that has finished or was told to stop
+_RETRY_SECONDS = 0.01  # between two attempts to lock
+_REASONS = {
     "cancelled": "The games were cancelled.",
     "late": "The games took too long, and were ended.",
     "failed": "The games broke off before their end.",
@@ -44,7 +44,7 @@ State = Literal["none", "running", "done", "cancelled", "late", "failed"]
 
 
 class AttackRunning(Exception):
-    """Another trial is under way: on this board, or on None where nobody knows yet."""
+    """Another trial is running: on this board, or on None if that is not recorded yet."""
 
     def __init__(self, board: str | None) -> None:
         super().__init__("A trial is under way.")
@@ -52,10 +52,10 @@ class AttackRunning(Exception):
 
 
 class JobStatus(NamedTuple):
-    """How the last trial of a board stands, and what the last whole one found.
+    """The state of a board's last trial, and the result of its last complete one.
 
-    ``why`` says in words why there is no result; ``kept`` is what was asked, when, and the points;
-    ``other`` is the board on which one is under way, if it is another.
+    ``reason`` says why there is no result; ``last_result`` holds the request, its time and the
+    points; ``other_board`` is the board of a running trial, if it is another board's.
     """
 
     state: State = "none"
@@ -66,7 +66,7 @@ class JobStatus(NamedTuple):
     other_board: str | None = None
 
     def describe(self) -> dict[str, Any]:
-        """Return how far it is, JSON-able."""
+        """Return the progress, JSON-able."""
         return {"state": self.state, "done": self.done, "total": self.total}
 
 
@@ -76,9 +76,9 @@ class AttackJobs:
     Parameters
     ----------
     folder
-        Where all processes of this server, and nobody else, look; it is made if it is not there.
+        Shared by the processes of this server and no others; created if missing.
     seconds
-        How long one may take.
+        The time limit of a trial.
     """
 
     def __init__(self, folder: Path, *, seconds: float) -> None:
@@ -88,43 +88,43 @@ class AttackJobs:
         self._watch: threading.Thread | None = None
 
     def close(self) -> None:
-        """End what was started from here."""
+        """Stop the trial that this process started."""
         self._closing.set()
         if self._watch is not None:
             self._watch.join()
 
     def start(self, board: str, target: dict[str, Any], when: str) -> None:
-        """Begin to play against a board; the next time with other luck.
+        """Start a trial of a board, with another seed than its last one.
 
         Raises
         ------
-        Busy
-            One is under way.
+        AttackRunning
+            A trial is running already.
         """
         lock = self._acquire_lock()
         try:
             self._archive_last()
-            before = self._read_json(_archive_name(board))
-            seed = 0 if before is None else before["seed"] + 1
+            last_result = self._read_json(_archive_name(board))
+            seed = 0 if last_result is None else last_result["seed"] + 1
             request, job_id = {"target": target, "seed": seed}, secrets.token_hex(8)
-            self._write_json(_NOW, {"board": board, "id": job_id, "time": when, **request})
+            self._write_json(_CURRENT, {"board": board, "id": job_id, "time": when, **request})
             process = self._spawn_worker(job_id, {**request, "parent": os.getpid()}, lock)
         except OSError as error:
             with suppress(OSError):
-                self._remove(_NOW)
+                self._remove(_CURRENT)
             failed = storage_error(error, "No trial could be started")
-            if type(failed) is StorageFailed:  # no disk is to blame
+            if type(failed) is StorageFailed:  # not because of the disk
                 raise WorkerError(str(failed)) from None
             raise failed from None
         finally:
-            os.close(lock)  # which the process holds now
+            os.close(lock)  # the process has inherited it
         self._watch = threading.Thread(target=self._supervise, args=(process, job_id), name="trial")
         self._watch.start()
 
     def _spawn_worker(
         self, job_id: str, request: dict[str, Any], lock: int
     ) -> subprocess.Popen[bytes]:
-        # Not in a session of its own: Linux would weigh priorities among its processes only.
+        # Not in its own session: Linux would compare priorities within that session only.
         with (self._folder / f"{job_id}.jsonl").open("wb") as output:
             return subprocess.Popen(  # noqa: S603 - our own program
                 subprocess_command(worker.__file__, json.dumps(request)),
@@ -134,38 +134,38 @@ class AttackJobs:
                 cwd="/",
                 env=subprocess_env(),
                 pass_fds=(lock,),
-                process_group=0,  # Ctrl-C is for the server, which ends this
+                process_group=0,  # Ctrl-C is for the server, which stops this process
             )
 
     def _supervise(self, process: subprocess.Popen[bytes], job_id: str) -> None:
-        """Wait for the end, and bring it about if it must be."""
+        """Wait for the process to exit; kill it when it is late, cancelled or the server closes."""
         deadline = time.monotonic() + self._seconds
         while True:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_LOOK)
+                process.wait(_POLL_SECONDS)
                 return
             timed_out = time.monotonic() > deadline
             if timed_out:
-                with suppress(OSError):  # on a full disk nobody can say why, but it ends
+                with suppress(OSError):  # on a full disk the reason is lost, but the process ends
                     self._record_end(job_id, "late")
             if timed_out or self._closing.is_set() or self._end_reason(job_id):
                 process.kill()
 
     def cancel(self, board: str) -> bool:
-        """End the trial of a board, if there is one, and wait until it is gone."""
-        job = self._read_json(_NOW)
+        """Stop the trial of a board, if one is running, and wait for it to exit."""
+        job = self._read_json(_CURRENT)
         if job is None or job["board"] != board or not self._is_lock_held():
             return False
-        self._record_end(job["id"], "cancelled")  # who started it sees that
-        deadline = time.monotonic() + _ENDING
+        self._record_end(job["id"], "cancelled")  # the process that started it watches for this
+        deadline = time.monotonic() + _EXIT_SECONDS
         while self._is_lock_held() and time.monotonic() < deadline:
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
         return True
 
     def status(self, board: str) -> JobStatus:
-        """Return how the trial of a board stands."""
-        running = self._is_lock_held()  # first: what has ended has said everything
-        job, last_result = self._read_json(_NOW), self._read_json(_archive_name(board))
+        """Return the state of a board's trial."""
+        running = self._is_lock_held()  # first: after the end the output is complete
+        job, last_result = self._read_json(_CURRENT), self._read_json(_archive_name(board))
         if job is None:
             return _status_from_archive(last_result)
         if job["board"] != board:
@@ -180,38 +180,38 @@ class AttackJobs:
             return JobStatus("running", message.get("done", 0), last_result=last_result)
         state: Any = self._end_reason(job["id"]) or "failed"
         return JobStatus(
-            state, reason=message.get("failed", _SENTENCES[state]), last_result=last_result
+            state, reason=message.get("failed", _REASONS[state]), last_result=last_result
         )
 
     def _archive_last(self) -> None:
-        """Keep what the last trial found for its board; whoever does holds the lock."""
-        job = self._read_json(_NOW)
+        """Store the result of the last trial for its board; the caller holds the lock."""
+        job = self._read_json(_CURRENT)
         if job is None:
             return
         message = self._last_message(job["id"])
         if "points" in message:
             self._write_json(_archive_name(job["board"]), {**job, "points": message["points"]})
-        for name in (_NOW, f"{job['id']}.jsonl", f"{job['id']}.why"):
+        for name in (_CURRENT, f"{job['id']}.jsonl", f"{job['id']}.why"):
             self._remove(name)
 
     def _acquire_lock(self) -> int:
-        """Return the lock, which is ours now."""
+        """Lock the folder; return the descriptor that holds the lock."""
         if fcntl is None:
             raise WorkerError("Trials need a system that can lock files.")
-        lock, deadline = self._open_lock_file(), time.monotonic() + _WAIT
+        lock, deadline = self._open_lock_file(), time.monotonic() + _LOCK_SECONDS
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return lock
-            job = self._read_json(_NOW)
+            job = self._read_json(_CURRENT)
             is_over = job is not None and self._is_over(job["id"])
-            if time.monotonic() > deadline + _ENDING * is_over:
+            if time.monotonic() > deadline + _EXIT_SECONDS * is_over:
                 os.close(lock)
                 raise AttackRunning(None if job is None else job["board"])
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
 
     def _is_over(self, job_id: str) -> bool:
-        """Tell whether a process has no more to do than to end."""
+        """Tell whether a job has finished or was stopped, so that its process exits soon."""
         return (
             bool({"points", "failed"} & self._last_message(job_id).keys())
             or self._end_reason(job_id) is not None
@@ -237,11 +237,11 @@ class AttackJobs:
             self._write_json(f"{job_id}.why", reason)
 
     def _end_reason(self, job_id: str) -> str | None:
-        """Return why a process was ended; None if nobody did."""
+        """Return why a job was stopped; None if it was not."""
         return self._read_json(f"{job_id}.why")
 
     def _last_message(self, job_id: str) -> dict[str, Any]:
-        """Return the last line that was said as a whole."""
+        """Return the last complete line of a job's output."""
         with suppress(OSError):
             lines = (self._folder / f"{job_id}.jsonl").read_bytes().split(b"\n")[:-1]
             if lines:
@@ -254,7 +254,7 @@ class AttackJobs:
         return None
 
     def _write_json(self, name: str, content: Any) -> None:
-        """Write a file that others see as a whole or not at all."""
+        """Write a file atomically."""
         temporary = self._folder / f"{secrets.token_hex(8)}.part"
         temporary.write_text(json.dumps(content))
         temporary.replace(self._folder / name)
@@ -270,7 +270,7 @@ def _archive_name(board: str) -> str:
 def _status_from_archive(
     last_result: dict[str, Any] | None, other_board: str | None = None
 ) -> JobStatus:
-    """Return how it stands where nothing is under way but what was kept."""
+    """Return the status of a board without a running trial."""
     if last_result is None:
         return JobStatus(other_board=other_board)
     return JobStatus("done", worker.TOTAL, last_result=last_result, other_board=other_board)

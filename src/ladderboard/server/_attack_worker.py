@@ -1,9 +1,8 @@
-"""A trial: a process of its own that plays attacks against a board, and gives way to all others.
+"""The process of a trial: plays attacks against a board at the lowest priority.
 
-It is told what anybody may know of the board, and nothing else; it has no database, no label and no
-key. It is started by its path, so that nothing of the server is loaded here. What it says goes to
-standard output, one JSON object a line: how far it is, and at the end the points of the curve, or
-why there are none.
+It gets only public facts about the board: no database, no label and no key. It is started by its
+path, so that the server's package is not imported. It writes JSON lines to standard output: its
+progress, and at the end the points of the curve or the reason why there are none.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import sys
 from typing import Any
 
 TOTAL = 1000
-"""How many parts the work has, in what is said about its progress."""
+"""The value of ``done`` in a progress message when all work is done."""
 
 _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
-_LOWEST = 19  # of all priorities
+_LOWEST_PRIORITY = 19  # the largest nice value
 
 
 def _die_with_parent(parent: int) -> None:
-    """Die when the server does, and never have more rights than it."""
+    """Exit when the server does, and never gain more privileges than it."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -32,37 +31,37 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _check_parent(parent: int) -> None:
-    """End if the server is no more: not every system tells."""
+    """Exit if the server has: not every system sends a signal."""
     if os.getppid() != parent:
         raise SystemExit
 
 
-def _send_message(said: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(said, allow_nan=False) + "\n")
+def _send_message(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Play what the command line asks for."""
-    asked = json.loads(sys.argv[1])
-    os.nice(_LOWEST)
-    _die_with_parent(asked["parent"])
-    # What takes long to load comes after giving way.
+    """Play the attacks that the command line asks for."""
+    request = json.loads(sys.argv[1])
+    os.nice(_LOWEST_PRIORITY)
+    _die_with_parent(request["parent"])
+    # Slow imports come after lowering the priority.
     from ladderboard.board import (  # noqa: PLC0415
         Target,
         play_attacks_on_target,
     )
 
-    def told(part: float) -> None:
-        _check_parent(asked["parent"])
-        _send_message({"done": int(part * TOTAL)})
+    def report(done: float) -> None:
+        _check_parent(request["parent"])
+        _send_message({"done": int(done * TOTAL)})
 
-    told(0)
+    report(0)
     try:
         points = play_attacks_on_target(
-            Target(**asked["target"]), seed=asked["seed"], on_progress=told
+            Target(**request["target"]), seed=request["seed"], on_progress=report
         )
-    except Exception as error:  # noqa: BLE001 - it is told, and there are no secrets here
+    except Exception as error:  # noqa: BLE001 - it is reported, and there are no secrets here
         _send_message({"failed": f"{type(error).__name__}: {error}"})
     else:
         _send_message({"points": points})

@@ -1,7 +1,7 @@
-"""Who asks: tokens, and the signed cookies of the pages.
+"""Authentication: tokens, and the signed session cookies of the pages.
 
-A cookie holds the token's hash, never the token. Whether that is still good is looked up with every
-request, so a session ends with its token.
+A cookie holds the token's hash, never the token. Each request checks that the token is still valid,
+so a session ends with its token.
 """
 
 from __future__ import annotations
@@ -28,34 +28,36 @@ if TYPE_CHECKING:
 
 SESSION_COOKIE = "ladderboard_session"
 VISITOR_COOKIE = "ladderboard_visit"
-_LONGEST = 512  # characters of a cookie of ours
+_MAX_COOKIE_LENGTH = 512  # characters
 CSRF_HEADER = "x-csrf-token"
-_SAFE = {"GET", "HEAD"}
-_OWN = {"same-origin", "none"}
-_CSRF = "This did not come from a page of this server. Load the page again, and try once more."
+_SAFE_METHODS = {"GET", "HEAD"}
+_OWN_SITES = {"same-origin", "none"}
+_CSRF_MESSAGE = (
+    "This did not come from a page of this server. Load the page again, and try once more."
+)
 
 
 class CookieSession(NamedTuple):
-    """A session: the hash of its token, and the cookie that says so."""
+    """A session: the hash of its token, and its signed cookie."""
 
     token_hash: bytes
     cookie: str
 
 
 def _cookie(request: Request, name: str) -> str:
-    """Return a cookie. Of several the first is ours: browsers begin with the longest path.
+    """Return a cookie; of several the first, since browsers send the longest path first.
 
-    Another server like this one may be above our prefix, under the same name.
+    Another Ladderboard above our URL prefix may have set one with the same name.
     """
-    for each in "; ".join(request.headers.getlist("cookie")).split(";"):
-        key, _, value = each.strip().partition("=")
+    for pair in "; ".join(request.headers.getlist("cookie")).split(";"):
+        key, _, value = pair.strip().partition("=")
         if key == name:
             return value.strip('"')
     return ""
 
 
 class CookieSessions:
-    """Makes and reads the cookies of one server."""
+    """Creates and reads the cookies of one server."""
 
     def __init__(self, boards: Boards, settings: Settings) -> None:
         key = boards.signing_key()
@@ -71,42 +73,44 @@ class CookieSessions:
     def _text(self, size: int = 18) -> str:
         return base64.urlsafe_b64encode(self._world.salt()[-size:]).decode()
 
-    def start(self, hashed: bytes) -> CookieSession:
+    def start(self, token_hash: bytes) -> CookieSession:
         """Return a new session."""
-        told = base64.b64encode(hashed).decode()
-        cookie = self._signer.dumps([told, self._world.clock(), self._text()])
-        return CookieSession(hashed, str(cookie))
+        encoded = base64.b64encode(token_hash).decode()
+        cookie = self._signer.dumps([encoded, self._world.clock(), self._text()])
+        return CookieSession(token_hash, str(cookie))
 
     def read(self, request: Request) -> CookieSession | None:
-        """Return the session of a request, if it has one of ours; too old, it is for no token."""
+        """Return the session of a request, None without one; an expired one has an empty hash."""
         cookie = _cookie(request, SESSION_COOKIE)
-        if not cookie or len(cookie) > _LONGEST:
+        if not cookie or len(cookie) > _MAX_COOKIE_LENGTH:
             return None
         try:
-            told, time, _ = self._signer.loads(cookie)
-            hashed = base64.b64decode(told)
+            encoded, time, _ = self._signer.loads(cookie)
+            token_hash = base64.b64decode(encoded)
         except (BadData, TypeError, ValueError):
             return None
         age = self._world.clock() - time
-        late = not 0 <= age < self._settings.session_seconds
-        return CookieSession(b"" if late else hashed, cookie)
+        expired = not 0 <= age < self._settings.session_seconds
+        return CookieSession(b"" if expired else token_hash, cookie)
 
     def csrf_token(self, request: Request, session: CookieSession | None) -> str | None:
-        """Return the word that a form of this browser must say; None before it has a cookie."""
-        bound = session.cookie if session else _cookie(request, VISITOR_COOKIE)[:_LONGEST]
-        return self._csrf_token_for(bound) if bound else None
+        """Return the CSRF token for this browser's forms; None before it has a cookie."""
+        cookie = (
+            session.cookie if session else _cookie(request, VISITOR_COOKIE)[:_MAX_COOKIE_LENGTH]
+        )
+        return self._csrf_token_for(cookie) if cookie else None
 
-    def _csrf_token_for(self, bound: str) -> str:
-        made = hmac.digest(self._csrf_key, bound.encode("utf-8", "replace"), "sha256")
-        return base64.urlsafe_b64encode(made[:24]).decode()
+    def _csrf_token_for(self, cookie: str) -> str:
+        digest = hmac.digest(self._csrf_key, cookie.encode("utf-8", "replace"), "sha256")
+        return base64.urlsafe_b64encode(digest[:24]).decode()
 
-    def is_valid_csrf(self, request: Request, session: CookieSession | None, said: str) -> bool:
-        """Tell whether a form, or a header, says what it must."""
-        word = self.csrf_token(request, session)
-        return word is not None and hmac.compare_digest(word.encode(), said.encode())
+    def is_valid_csrf(self, request: Request, session: CookieSession | None, token: str) -> bool:
+        """Tell whether a CSRF token from a form or a header is right."""
+        expected = self.csrf_token(request, session)
+        return expected is not None and hmac.compare_digest(expected.encode(), token.encode())
 
     def new_visitor(self) -> tuple[str, str]:
-        """Return the cookie for somebody who has none, and the word for their first form."""
+        """Return a cookie for a new visitor, and the CSRF token for their first form."""
         cookie = self._text(32)
         return cookie, self._csrf_token_for(cookie)
 
@@ -125,20 +129,20 @@ class CookieSessions:
     def set_session_cookie(
         self, request: Request, response: Response, session: CookieSession
     ) -> None:
-        """Give the browser a session."""
+        """Set the session cookie."""
         self._set(request, response, SESSION_COOKIE, session.cookie)
 
     def clear_session_cookie(self, request: Request, response: Response) -> None:
-        """Take it back."""
+        """Delete the session cookie."""
         self._set(request, response, SESSION_COOKIE, "")
 
     def set_visitor_cookie(self, request: Request, response: Response, cookie: str) -> None:
-        """Give the browser something that its first form is bound to."""
+        """Set the cookie that a visitor's first form is bound to."""
         self._set(request, response, VISITOR_COOKIE, cookie)
 
 
 def unauthorised() -> RequestRefused:
-    """Return the one answer to every token that is not good here, whatever is wrong with it."""
+    """Return the refusal of an invalid token, the same whatever is wrong with it."""
     return RequestRefused(
         401,
         "no_token",
@@ -148,86 +152,92 @@ def unauthorised() -> RequestRefused:
 
 
 class InvalidToken(Exception):
-    """A token that is not good here."""
+    """A token is not valid here."""
 
 
 class Credentials(NamedTuple):
-    """What somebody shows to say who they are: a token's hash, and a session if it came by one."""
+    """A token's hash, and the session that it came with, if it came with one."""
 
     token_hash: bytes
     session: CookieSession | None = None
 
 
 class Authenticator:
-    """Tells callers apart."""
+    """Finds out who sends a request."""
 
     def __init__(self, boards: Boards, sessions: CookieSessions, settings: Settings) -> None:
         self.boards, self.sessions = boards, sessions
-        # Not every proxy hands on the port of a name; what people type has it.
+        # Not every proxy forwards the port; the public URL has it.
         self._public = None if settings.url is None else urlsplit(settings.url).netloc
         self._failures = RateLimiter(
             settings.failures, "Too many tokens from here were wrong; wait.", settings.timer
         )
 
     def read_credentials(self, request: Request) -> Credentials | None:
-        """Return what a request shows; a header counts before a cookie. None: the public."""
-        given = request.headers.getlist("authorization")
-        if given:
-            scheme, _, token = given[0].partition(" ")
-            right = len(given) == 1 and scheme.lower() == "bearer"
-            return Credentials(hash_token(token.strip() if right else ""))
+        """Return the credentials of a request, None without any; a header wins over a cookie."""
+        headers = request.headers.getlist("authorization")
+        if headers:
+            scheme, _, token = headers[0].partition(" ")
+            well_formed = len(headers) == 1 and scheme.lower() == "bearer"
+            return Credentials(hash_token(token.strip() if well_formed else ""))
         session = self.sessions.read(request)
         if session is not None:
             return Credentials(session.token_hash, session)
         return Credentials(hash_token("")) if SESSION_COOKIE in request.cookies else None
 
-    def check(self, request: Request, shown: Credentials | None, *, form: bool = False) -> None:
-        """Refuse what another site's page made a browser send."""
-        if shown is None:
+    def check(
+        self, request: Request, credentials: Credentials | None, *, form: bool = False
+    ) -> None:
+        """Refuse a cross-site request (CSRF)."""
+        if credentials is None:
             return
-        if request.method not in _SAFE and shown.session is not None and not form:
-            self.check_form(request, shown.session, request.headers.get(CSRF_HEADER, ""))
+        if request.method not in _SAFE_METHODS and credentials.session is not None and not form:
+            self.check_form(request, credentials.session, request.headers.get(CSRF_HEADER, ""))
 
-    def check_form(self, request: Request, session: CookieSession | None, said: str) -> None:
-        """Refuse a form that is not from a page of ours, in this very browser."""
+    def check_form(self, request: Request, session: CookieSession | None, csrf_token: str) -> None:
+        """Refuse a form that does not come from a page of ours in the same browser."""
         check_origin(request, self._public)
-        if not self.sessions.is_valid_csrf(request, session, said):
-            raise RequestRefused(403, "csrf", _CSRF)
+        if not self.sessions.is_valid_csrf(request, session, csrf_token):
+            raise RequestRefused(403, "csrf", _CSRF_MESSAGE)
 
-    def resolve(self, shown: Credentials | None, slug: str | None) -> Caller:
-        """Return who that is, on a board or on none; for a thread, as it asks the database."""
-        if shown is None:
+    def resolve(self, credentials: Credentials | None, slug: str | None) -> Caller:
+        """Return the caller, on a board or on none. Reads the database: call it in a thread."""
+        if credentials is None:
             return PUBLIC
         try:
-            return self.boards.caller_by_token_hash(shown.token_hash, slug)
+            return self.boards.caller_by_token_hash(credentials.token_hash, slug)
         except NotAllowed:
             raise InvalidToken from None
 
     def resolve_or_public(
-        self, request: Request, shown: Credentials | None, slug: str | None
+        self, request: Request, credentials: Credentials | None, slug: str | None
     ) -> Caller:
-        """Return the same for a page, which everybody may see."""
+        """Return the caller of a page; an invalid session counts as the public."""
         try:
-            return self.default_board(shown)[0] if slug is None else self.resolve(shown, slug)
+            return (
+                self.default_board(credentials)[0]
+                if slug is None
+                else self.resolve(credentials, slug)
+            )
         except InvalidToken:
             if "authorization" in request.headers:
                 raise
             return PUBLIC
 
-    def default_board(self, shown: Credentials | None) -> tuple[Caller, str | None]:
-        """Return who that is, and the slug of the one board that the token is for; a thread's."""
-        if shown is None:
+    def default_board(self, credentials: Credentials | None) -> tuple[Caller, str | None]:
+        """Return the caller, and the slug of the token's board. Call it in a thread."""
+        if credentials is None:
             return PUBLIC, None
-        slug = self.boards.slug_of_token(shown.token_hash)
-        return self.resolve(shown, slug), slug
+        slug = self.boards.slug_of_token(credentials.token_hash)
+        return self.resolve(credentials, slug), slug
 
-    def reject_token(self, request: Request, shown: Credentials | None) -> RequestRefused:
-        """Count a token that is not good, and return the answer: to wait, if there were too many.
+    def reject_token(self, request: Request, credentials: Credentials | None) -> RequestRefused:
+        """Count an invalid token and return the refusal: 429 if there were too many.
 
-        Good ones are never made to wait: many people may come from one address, and 256 bits need
-        no guard against guessing.
+        Valid tokens are never limited: many people may share an address, and 256 bits cannot be
+        guessed.
         """
-        if shown is None or shown.session is None:  # a session of ours has only ended
+        if credentials is None or credentials.session is None:
             try:
                 self._failures.check(client_address(request))
             except RequestRefused as wait:
@@ -236,28 +246,28 @@ class Authenticator:
         return unauthorised()
 
 
-def check_origin(request: Request, public: str | None) -> None:
-    """Refuse what another site's page has made a browser send; ``public`` is our own, if known."""
+def check_origin(request: Request, public_host: str | None) -> None:
+    """Refuse a cross-site request; ``public_host`` is our own host name, if known."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    strange = site is not None and site not in _OWN
-    # Our own policy on referrers makes browsers send "null" from our own forms, too.
-    if origin not in {None, "null"} and not strange:
-        # Behind a proxy that speaks TLS the scheme is another; the name is not.
-        ours = {public, request.headers.get("host", "").lower()}
-        strange = urlsplit(str(origin)).netloc.lower() not in ours
-    if strange:
-        raise RequestRefused(403, "csrf", _CSRF)
+    foreign = site is not None and site not in _OWN_SITES
+    # Our Referrer-Policy makes browsers send "null" from our own forms, too.
+    if origin not in {None, "null"} and not foreign:
+        # Behind a TLS proxy the scheme differs; the host name does not.
+        own_hosts = {public_host, request.headers.get("host", "").lower()}
+        foreign = urlsplit(str(origin)).netloc.lower() not in own_hosts
+    if foreign:
+        raise RequestRefused(403, "csrf", _CSRF_MESSAGE)
 
 
-def has_bearer_token(given: str, token: str | None) -> bool:
-    """Tell whether a header bears a token of the server's own."""
-    scheme, _, said = given.partition(" ")
+def has_bearer_token(header: str, token: str | None) -> bool:
+    """Tell whether an Authorization header holds this token."""
+    scheme, _, sent = header.partition(" ")
     if token is None or scheme.lower() != "bearer":
         return False
-    return hmac.compare_digest(said.strip().encode("utf-8", "replace"), token.encode())
+    return hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
 
 
 def is_organiser(caller: Caller) -> bool:
-    """Tell whether somebody runs all boards."""
+    """Tell whether the caller is an organiser."""
     return caller.role >= Role.ORGANISER

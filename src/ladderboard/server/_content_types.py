@@ -21,25 +21,25 @@ _TYPES = {
     "application/octet-stream": None,
     "": None,
 }
-CONTENT_TYPES = tuple(each for each in _TYPES if each)
+CONTENT_TYPES = tuple(content_type for content_type in _TYPES if content_type)
 _LISTED = ", ".join(CONTENT_TYPES)
 
 
 def declared_format(request: Request) -> str | None:
-    """Return the format that the headers tell, None where it has to be found out.
+    """Return the format that the headers declare; None if it must be detected.
 
-    What a web form may send without asking is not in the list.
+    Types that a web form can send without a CORS preflight are not in the list.
     """
-    kind, _, more = request.headers.get("content-type", "").partition(";")
-    kind = kind.strip().lower()
-    charset = more.partition("charset=")[2].split(";")[0].strip(' "').lower()
-    packed = request.headers.get("content-encoding", "identity").strip().lower()
-    if kind not in _TYPES:
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    media_type = media_type.strip().lower()
+    charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if media_type not in _TYPES:
         raise RequestRefused(
             415, "content_type", f"Send predictions with a Content-Type of {_LISTED}."
         )
     if charset not in {"", "utf-8", "utf8", "us-ascii"}:
         raise RequestRefused(415, "content_type", "Send text as UTF-8.")
-    if packed not in {"", "identity", "gzip"}:  # what is packed with gzip is known by its bytes
+    if encoding not in {"", "identity", "gzip"}:  # gzip is detected by its bytes
         raise RequestRefused(415, "content_type", "Send the body plain, or packed with gzip.")
-    return _TYPES[kind]
+    return _TYPES[media_type]

@@ -1,4 +1,4 @@
-"""What a handler needs: the boards in their threads, settings, limits, and pages that are kept."""
+"""What request handlers share: boards, thread pools, settings, rate limits, the page cache."""
 
 from __future__ import annotations
 
@@ -36,39 +36,39 @@ if TYPE_CHECKING:
     from ladderboard.server._server_config import Settings
     from ladderboard.server._uploads import Spool
 
-_MOST = 64
+_MAX_PAGES = 64
 PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
-"""In a route's ``openapi_extra``: nobody comes here without a token."""
-_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+"""In a route's ``openapi_extra``: the route needs a token."""
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class CachedPage(NamedTuple):
-    """A page as it is, and packed."""
+    """A page, plain and gzipped."""
 
     content: bytes
     packed: bytes
 
 
 class PageCache:
-    """The pages of one server that were asked for last; for any thread."""
+    """The most recently requested pages of one server. Thread-safe."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[Hashable, CachedPage] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], CachedPage]) -> CachedPage:
-        """Return the page of a key, made now if it is not kept."""
+        """Return the page of a key, rendered now if it is not cached."""
         with self._lock:
-            found = self._pages.get(key)
-            if found is not None:
+            page = self._pages.get(key)
+            if page is not None:
                 self._pages.move_to_end(key)
-                return found
-        made = make()
+                return page
+        page = make()
         with self._lock:
-            self._pages[key] = made
-            while len(self._pages) > _MOST:
+            self._pages[key] = page
+            while len(self._pages) > _MAX_PAGES:
                 self._pages.popitem(last=False)
-        return made
+        return page
 
 
 Result = TypeVar("Result")
@@ -78,9 +78,9 @@ class ServerContext:
     """Everything that is shared by the handlers of one server."""
 
     spool: Spool
-    """Where large bodies wait; from the lifespan's beginning on."""
+    """Holds large bodies; set when the lifespan starts."""
     attack_jobs: AttackJobs
-    """Attacks that are played; from then on, too."""
+    """The trials; set when the lifespan starts."""
 
     def __init__(
         self,
@@ -96,34 +96,36 @@ class ServerContext:
         self.sessions = CookieSessions(boards, settings)
         self.authenticator = Authenticator(boards, self.sessions, settings)
         self.registration_limiter = RateLimiter(
-            settings.registrations, "Too many teams come from here; wait.", settings.timer
+            settings.registrations,
+            "Too many registrations from your address; wait.",
+            settings.timer,
         )
         self.invalid_limiter = RateLimiter(
-            settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
+            settings.invalid, "Too many of your files were invalid; wait.", settings.timer
         )
         self.uploads = UploadQueue()
         self.parser_specs: dict[str, tuple[Hashable, Spec]] = {}
-        """What parsers are told of each board, with what that depends on."""
+        """By slug: the parser specification of a board, and the key that it depends on."""
         self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board")
         self._writers = ThreadPoolExecutor(settings.threads, "desk")
 
     def close(self) -> None:
-        """Wait for what is being done, and end."""
+        """Wait for running work, and stop the threads."""
         self._threads.shutdown()
         self._writers.shutdown()
 
     async def run_in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
-        """Do something that may wait for a database or a disk.
+        """Run a function that may wait for a database or a disk in a thread.
 
-        With ``write`` it may wait for others who write, and keeps nobody from looking meanwhile.
+        ``write`` uses other threads, so that waiting for the database's writer blocks no reader.
         """
         threads = self._writers if write else self._threads
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, work)
         except OSError as error:
-            what = error.filename or "The disk"
-            raise storage_error(error, f"{what} cannot be used") from error
+            culprit = error.filename or "The disk"
+            raise storage_error(error, f"{culprit} cannot be used") from error
 
     async def with_board(
         self,
@@ -133,40 +135,40 @@ class ServerContext:
         *,
         form: bool = False,
     ) -> Result:
-        """Do something on a board, in the name of whoever asks."""
+        """Call a function with a board and the authenticated caller."""
 
-        def look(shown: Credentials | None) -> Result:
-            board = self.boards.open(slug)  # which boards there are is no secret
-            return work(board, self.authenticator.resolve(shown, slug))
+        def run(credentials: Credentials | None) -> Result:
+            board = self.boards.open(slug)  # before the token: the list of boards is public
+            return work(board, self.authenticator.resolve(credentials, slug))
 
-        return await self.run_authenticated(request, look, form=form)
+        return await self.run_authenticated(request, run, form=form)
 
     async def for_page(
         self, request: Request, slug: str, work: Callable[[Board, Caller], Result]
     ) -> Result:
-        """Do something for a page; a session that is not good here is nobody's."""
+        """Call a function for a page; an invalid session counts as the public."""
 
-        def look(shown: Credentials | None) -> Result:
+        def run(credentials: Credentials | None) -> Result:
             board = self.boards.open(slug)
-            return work(board, self.authenticator.resolve_or_public(request, shown, slug))
+            return work(board, self.authenticator.resolve_or_public(request, credentials, slug))
 
-        return await self.run_authenticated(request, look, form=True)
+        return await self.run_authenticated(request, run, form=True)
 
     async def run_authenticated(
         self, request: Request, work: Callable[[Credentials | None], Result], *, form: bool = False
     ) -> Result:
-        """Do something, in a thread, that begins with finding out who asks.
+        """Run a function in a thread with the request's credentials.
 
-        A ``form`` was checked by whoever read it.
+        With ``form`` the CSRF token has been checked already.
         """
-        shown = self.authenticator.read_credentials(request)
-        self.authenticator.check(request, shown, form=form)
+        credentials = self.authenticator.read_credentials(request)
+        self.authenticator.check(request, credentials, form=form)
         try:
-            return await self.run_in_thread(lambda: work(shown))
+            return await self.run_in_thread(lambda: work(credentials))
         except InvalidToken:
-            raise self.authenticator.reject_token(request, shown) from None
+            raise self.authenticator.reject_token(request, credentials) from None
         except NotAllowed:
-            if shown is None and _is_private(request):
+            if credentials is None and _is_private(request):
                 raise unauthorised() from None
             raise
 
@@ -177,34 +179,34 @@ def _is_private(request: Request) -> bool:
 
 
 def get_context(request: Request) -> ServerContext:
-    """Return what the application of a request works with."""
+    """Return the context of a request's application."""
     context: ServerContext = request.app.state.context
     return context
 
 
 def is_public(request: Request) -> bool:
-    """Tell whether a request shows nothing, so that everybody gets the same reply."""
+    """Tell whether a request has no credentials, so that its response may be shared."""
     return "authorization" not in request.headers and SESSION_COOKIE not in request.cookies
 
 
 def make_response(
     request: Request,
-    said: Any,
+    content: Any,
     status: int = 200,
     *,
     media_type: str = "application/json",
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a reply; one that everybody gets has a tag made from its bytes and nothing else."""
-    body = said if isinstance(said, bytes) else _WRITER.encode(said).encode("ascii")
-    more = dict(headers or {})
+    """Return a response; a public one has an ETag, the hash of its body."""
+    body = content if isinstance(content, bytes) else _JSON.encode(content).encode("ascii")
+    all_headers = dict(headers or {})
     if request.method != "GET" or status != 200 or not is_public(request):
-        more["Cache-Control"] = "private, no-store"
-        return Response(body, status, more, media_type)
+        all_headers["Cache-Control"] = "private, no-store"
+        return Response(body, status, all_headers, media_type)
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    more |= {"Cache-Control": "public, no-cache", "ETag": tag}
-    wanted = request.headers.get("if-none-match", "")
-    held = {each.strip().removeprefix("W/") for each in wanted.split(",")}
-    if held & {tag, "*"}:
-        return Response(b"", 304, more)
-    return Response(body, 200, more, media_type)
+    all_headers |= {"Cache-Control": "public, no-cache", "ETag": tag}
+    if_none_match = request.headers.get("if-none-match", "")
+    known_tags = {tag_text.strip().removeprefix("W/") for tag_text in if_none_match.split(",")}
+    if known_tags & {tag, "*"}:
+        return Response(b"", 304, all_headers)
+    return Response(body, 200, all_headers, media_type)

@@ -1,6 +1,6 @@
-"""What a server is set to: one table, and what the environment and a file say of it.
+"""The settings of a server: one table, and their values from the environment and a file.
 
-Nothing here needs an extra: settings can be looked at where the server itself is not installed.
+Needs no extra: settings can be shown where the server itself is not installed.
 """
 
 from ladderboard.server._config._definitions import (

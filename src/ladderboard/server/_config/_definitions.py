@@ -33,27 +33,27 @@ _ADDRESS = re.compile(
 )
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 CONFIG = "LADDERBOARD_CONFIG"
-_OURS = "LADDERBOARD_"
+_PREFIX = "LADDERBOARD_"
 
 
-def check_database(place: str, address: str) -> None:
-    """Refuse words of libpq's, which would be a file with a password in its name."""
+def check_database(name: str, address: str) -> None:
+    """Refuse a libpq connection string, which would become a file with a password in its name."""
     if has_libpq_password(address):
         raise InvalidSetting(
-            f"{place} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; what "
+            f"{name} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; what "
             "it is now is not shown."
         )
 
 
 def sqlite_path(address: str) -> str | None:
-    """Return the file that a database is; None where it is elsewhere."""
+    """Return the path of an SQLite database; None for another database."""
     if address.startswith(_SQLITE):
         return address.removeprefix(_SQLITE)
     return None if "://" in address else address
 
 
 def has_password(address: str) -> bool:
-    """Tell whether an address holds a password, or may hold one.
+    """Tell whether a database address holds, or may hold, a password.
 
     >>> has_password("boards.db"), has_password("postgresql://me@there/boards")
     (False, False)
@@ -64,7 +64,7 @@ def has_password(address: str) -> bool:
 
 
 def without_password(address: str) -> str:
-    """Return an address as anybody may see it.
+    """Return a database address with its password replaced by ``***``.
 
     >>> without_password("postgresql+psycopg://me:secret@there/boards")
     'postgresql+psycopg://me:***@there/boards'
@@ -75,23 +75,23 @@ def without_password(address: str) -> str:
         return "***"
     if sqlite_path(address) is not None:
         return address
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
         return f"{address.partition('://')[0]}://***"
-    user, query = found["user"], found["query"]
-    who = "" if user is None else f"{user}{':***' if found['password'] else ''}@"
-    asked = "" if query is None else f"?{'&'.join(map(_safe, query.split('&')))}"
-    return f"{found['scheme']}://{who}{found['place']}{asked}"
+    user, query = match["user"], match["query"]
+    login = "" if user is None else f"{user}{':***' if match['password'] else ''}@"
+    shown_query = "" if query is None else f"?{'&'.join(map(_safe, query.split('&')))}"
+    return f"{match['scheme']}://{login}{match['place']}{shown_query}"
 
 
-def _safe(part: str) -> str:
-    name, equals, value = part.partition("=")
+def _safe(parameter: str) -> str:
+    name, equals, value = parameter.partition("=")
     secret = "password" in name.lower() or "%" in name  # %70assword is password, too
-    return f"{name}=***" if equals and value and secret else part
+    return f"{name}=***" if equals and value and secret else parameter
 
 
 class SettingType(NamedTuple):
-    """What a setting may be: in a word, as a file has it, and as text."""
+    """The type of a setting: its label, how a TOML value is checked, and how text is parsed."""
 
     label: str
     read: Callable[[str, Any], Any]
@@ -129,7 +129,7 @@ def _path(name: str, given: Any) -> Path:
         raise _invalid(name, "a path", given)
     try:
         return Path(given).expanduser()
-    except RuntimeError:  # nobody knows whose home is meant
+    except RuntimeError:  # the user of ~user is unknown
         return Path(given)
 
 
@@ -145,10 +145,10 @@ def _typed_flag(text: str) -> bool | str:
 
 
 def _list(name: str, given: Any) -> tuple[str, ...]:
-    each = [given] if isinstance(given, str) else given
-    if not isinstance(each, list) or not all(isinstance(one, str) and one for one in each):
+    items = [given] if isinstance(given, str) else given
+    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
         raise _invalid(name, 'a list such as ["10.0.0.1", "10.0.0.2"]', given)
-    return tuple(_text(name, one.strip()) for one in ",".join(each).split(",") if one.strip())
+    return tuple(_text(name, item.strip()) for item in ",".join(items).split(",") if item.strip())
 
 
 def _rate(name: str, given: Any) -> tuple[int, float]:
@@ -163,16 +163,16 @@ def _rate(name: str, given: Any) -> tuple[int, float]:
 
 
 def _typed_number(text: str) -> int | float | str:
-    for read in (int, float):
+    for convert in (int, float):
         try:
-            return read(text)
+            return convert(text)
         except ValueError:
             pass
     return text
 
 
 def integer_type(at_least: int, at_most: int | None = None) -> SettingType:
-    """Return the kind of whole numbers within limits."""
+    """Return the type of whole numbers within limits."""
 
     def read(name: str, given: Any) -> int:
         return _settings.integer(name, given, at_least=at_least, at_most=at_most)
@@ -181,7 +181,7 @@ def integer_type(at_least: int, at_most: int | None = None) -> SettingType:
 
 
 def number_type(above: float) -> SettingType:
-    """Return the kind of numbers above a limit."""
+    """Return the type of numbers above a limit."""
     return SettingType(
         "number", lambda name, given: _settings.number(name, given, above=above), _typed_number
     )
@@ -200,22 +200,22 @@ RATE = SettingType(
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One row of the table.
+    """One setting.
 
     Parameters
     ----------
     name
-        Its key in a file, after the name of its table: ``serve.port``.
+        Its key in the settings file, after the name of its table: ``serve.port``.
     kind
-        What it may be.
+        Its type.
     default
-        What it is if nobody says; None where that depends, which ``meaning`` tells.
+        The default; None if it depends on something, as ``meaning`` explains.
     meaning
-        One sentence.
+        What it means, in one sentence.
     option
-        What to type for it on the command line; None where there is none.
+        The command-line option; None if it has none.
     secret
-        Whether it is shown to nobody.
+        Whether the value is never shown.
     """
 
     name: str
@@ -230,21 +230,21 @@ class Setting:
         """The environment variable."""
         return f"LADDERBOARD_{self.name.replace('.', '_').upper()}"
 
-    def parse(self, place: str, given: Any, *, base: Path | None = None) -> Any:
-        """Return the value that was given at some place, or refuse it by that place.
+    def parse(self, name: str, given: Any, *, base: Path | None = None) -> Any:
+        """Return the checked value; ``name`` stands for it in the error message.
 
-        Paths that are not whole start from ``base``.
+        Relative paths start from ``base``.
         """
         try:
-            value = self.kind.read(place, given)
+            value = self.kind.read(name, given)
         except InvalidSetting:
             if not self.contains_secret(given):
                 raise
             raise InvalidSetting(
-                f"{place} must be {self.kind.label} on one line; what it is now is not shown."
+                f"{name} must be {self.kind.label} on one line; what it is now is not shown."
             ) from None
         if self.name == "database":
-            check_database(place, value)
+            check_database(name, value)
         if base is not None and self.kind is PATH:
             return base / value
         if base is not None and self.name == "database" and sqlite_path(value) is not None:
@@ -252,9 +252,9 @@ class Setting:
             return f"sqlite:///{absolute}" if value.startswith("sqlite:///") else absolute
         return value
 
-    def parse_text(self, place: str, text: str) -> Any:
-        """Return the value that some text is, from the environment or the command line."""
-        return self.parse(place, self.kind.parse_text(text))
+    def parse_text(self, name: str, text: str) -> Any:
+        """Return the value of a text from the environment or the command line."""
+        return self.parse(name, self.kind.parse_text(text))
 
     def contains_secret(self, value: Any) -> bool:
         """Tell whether a value, or a part of it, must not be shown."""
@@ -263,7 +263,7 @@ class Setting:
         return self.secret
 
     def redacted(self, value: Any) -> Any:
-        """Return a value as JSON may have it and anybody may see it; None where it is hidden."""
+        """Return a JSON-able value without secrets; None if the whole value is secret."""
         if self.name == "database":
             return without_password(value)
         if self.secret or value is None:
@@ -286,143 +286,141 @@ _ROWS = (
         kind=PATH,
         default=None,
         option="--key-file",
-        meaning="Encrypts labels and everything else that is secret; made with a new database.",
+        meaning="The key file that encrypts labels and other secrets; created with a new database.",
     ),
     Setting(
         name="serve.host",
         kind=TEXT,
         default="127.0.0.1",
         option="--host",
-        meaning="The address to listen at; 0.0.0.0 for all of the machine's.",
+        meaning="The address to listen on; 0.0.0.0 for all addresses of the machine.",
     ),
     Setting(
         name="serve.port",
         kind=integer_type(0, 65535),
         default=8000,
         option="--port",
-        meaning="The port to listen on; 0 for any that is free.",
+        meaning="The port to listen on; 0 for any free port.",
     ),
     Setting(
         name="serve.workers",
         kind=integer_type(1, 256),
         default=1,
         option="--workers",
-        meaning="How many processes answer; several need PostgreSQL.",
+        meaning="How many processes serve; more than one needs PostgreSQL.",
     ),
     Setting(
         name="serve.url",
         kind=URL,
         default=None,
         option="--url",
-        meaning="What people type to come here, where a name leads to the server.",
+        meaning="The public URL of the server, if it has one.",
     ),
     Setting(
         name="serve.proxy",
         kind=LIST,
         default=(),
         option="--proxy",
-        meaning="Addresses of reverse proxies that are believed who asks, and whether by TLS.",
+        meaning="Reverse proxies whose X-Forwarded-* headers are trusted.",
     ),
     Setting(
         name="serve.hosts",
         kind=LIST,
         default=(),
-        meaning="Further names by which the server is known, besides that in url.",
+        meaning="Further host names of the server, besides the one in url.",
     ),
     Setting(
         name="serve.secure",
         kind=FLAG,
         default=None,
-        meaning="Whether cookies go over TLS only; where nobody says, if url or the request is "
-        "https.",
+        meaning="Whether cookies are sent over TLS only; by default for https.",
     ),
     Setting(
         name="serve.parsers",
         kind=integer_type(1, 256),
         default=2,
-        meaning="How many processes read submissions, for each that answers.",
+        meaning="How many processes parse submissions, per serving process.",
     ),
     Setting(
         name="serve.threads",
         kind=integer_type(1, 1000),
         default=32,
-        meaning="How many requests each process works on at once.",
+        meaning="How many requests each process handles at once.",
     ),
     Setting(
         name="serve.spool",
         kind=PATH,
         default=None,
-        meaning="A folder for submissions too large for memory, while they come in; where nobody "
-        "says, beside an SQLite file, else in the system's temporary folder.",
+        meaning="A folder for large uploads; by default beside an SQLite file, "
+        "otherwise in the system's temporary folder.",
     ),
     Setting(
         name="serve.trials",
         kind=PATH,
         default=None,
-        meaning="A folder for what attackers that an organiser let play have found; where nobody "
-        "says, a temporary one.",
+        meaning="A folder for the results of trials; by default a temporary one.",
     ),
     Setting(
         name="serve.body_seconds",
         kind=number_type(0),
         default=300.0,
-        meaning="How long a submission may take to come in, in seconds.",
+        meaning="The time limit of an upload, in seconds.",
     ),
     Setting(
         name="serve.session_seconds",
         kind=integer_type(1),
         default=12 * 3600,
-        meaning="How long somebody stays signed in on the pages, in seconds.",
+        meaning="The lifetime of a sign-in on the pages, in seconds.",
     ),
     Setting(
         name="serve.trial_seconds",
         kind=number_type(0),
         default=900.0,
-        meaning="How long attackers that an organiser lets play may take, in seconds.",
+        meaning="The time limit of a trial, in seconds.",
     ),
     Setting(
         name="serve.address_connections",
         kind=integer_type(1),
         default=100,
-        meaning="How many connections one client address may have at each process; behind a "
-        "trusted proxy, how many requests under way.",
+        meaning="Connections per client address and process; behind a trusted proxy, concurrent "
+        "requests.",
     ),
     Setting(
         name="serve.failures",
         kind=RATE,
         default=(30, 10.0),
-        meaning="Wrong tokens from one address: how many at once, and the seconds until one more.",
+        meaning="Wrong tokens per address: how many at once, and the seconds until one more.",
     ),
     Setting(
         name="serve.registrations",
         kind=RATE,
         default=(10, 60.0),
-        meaning="Registrations from one address: how many at once, and the seconds until one more.",
+        meaning="Registrations per address: how many at once, and the seconds until one more.",
     ),
     Setting(
         name="serve.invalid",
         kind=RATE,
         default=(30, 20.0),
-        meaning="Invalid files of one team: how many at once, and the seconds until one more.",
+        meaning="Invalid files per team: how many at once, and the seconds until one more.",
     ),
     Setting(
         name="serve.metrics_token",
         kind=TOKEN,
         default=None,
         secret=True,
-        meaning="Opens /metrics, besides the organiser's token; better kept in a file of its own.",
+        meaning="A token for /metrics, besides the organiser's; better kept in a file.",
     ),
     Setting(
         name="serve.metrics_token_file",
         kind=PATH,
         default=None,
-        meaning="A file whose first line is that token.",
+        meaning="A file whose first line is the token for /metrics.",
     ),
     Setting(
         name="serve.log_client",
         kind=FLAG,
         default=False,
-        meaning="Whether the log names the addresses that requests come from.",
+        meaning="Whether the log contains client addresses.",
     ),
 )
 
@@ -431,7 +429,7 @@ SETTINGS: dict[str, Setting] = {each.name: each for each in _ROWS}
 
 
 class Variable(NamedTuple):
-    """A variable: what it means, whether it is secret, and which library reads it if not we."""
+    """An environment variable; ``library`` is the one that reads it, if not Ladderboard."""
 
     name: str
     meaning: str
@@ -440,48 +438,54 @@ class Variable(NamedTuple):
 
 
 VARIABLES: tuple[Variable, ...] = (
-    Variable(CONFIG, "The settings file, where --config names none."),
-    Variable("LADDERBOARD_URL", "The server, or the guard, that is asked where none is named."),
-    Variable("LADDERBOARD_TOKEN", "The token to ask it with.", secret=True),
+    Variable(CONFIG, "The settings file, unless --config names one."),
+    Variable("LADDERBOARD_URL", "The default server or guard of client commands."),
+    Variable("LADDERBOARD_TOKEN", "The token for that server or guard.", secret=True),
     Variable("LADDERBOARD_PASSPHRASE", "The passphrase of a dump.", secret=True),
-    Variable("XDG_CONFIG_HOME", "The folder for tokens that login keeps; ~/.config if not set."),
+    Variable("XDG_CONFIG_HOME", "The folder where login stores tokens; ~/.config if not set."),
     Variable("XDG_STATE_HOME", "The folder for receipts; ~/.local/state if not set."),
-    Variable("LISTEN_FDS", "How many sockets systemd gives the server: one, or none."),
-    Variable("LISTEN_PID", "Which process it gives them to."),
-    Variable("LISTEN_FDNAMES", "How it calls them; not looked at."),
-    Variable("TERM", "What a terminal can do: on one that is dumb nothing is drawn."),
+    Variable("LISTEN_FDS", "How many sockets systemd passes to the server: one or none."),
+    Variable("LISTEN_PID", "The process that they are passed to."),
+    Variable("LISTEN_FDNAMES", "The names of the sockets; ignored."),
+    Variable("TERM", "The kind of terminal; on a dumb one nothing is drawn."),
     Variable("NO_COLOR", "If set, no colours on a terminal.", library="rich"),
-    Variable("COLUMNS", "How wide a terminal is, where it does not say.", library="rich"),
+    Variable("COLUMNS", "The width of the terminal, if it does not report one.", library="rich"),
     Variable("TMPDIR", "The folder for temporary files.", library="Python"),
     Variable("PGPASSWORD", "The password for PostgreSQL.", secret=True, library="libpq"),
     Variable("PGPASSFILE", "A file with passwords; ~/.pgpass if not set.", library="libpq"),
     Variable(
         "HTTPS_PROXY",
-        "A proxy that those who take part ask an https server by.",
+        "The client's proxy for https servers.",
         secret=True,
         library="httpx",
     ),
-    Variable("SSL_CERT_FILE", "Certificates that they trust.", library="httpx"),
-    Variable("TZ", "The time zone; what is told is in UTC all the same.", library="Python"),
-    Variable("LANG", "The language, for processes that help the server.", library="Python"),
+    Variable("SSL_CERT_FILE", "The certificates that the client trusts.", library="httpx"),
+    Variable("TZ", "The time zone; all output is in UTC nevertheless.", library="Python"),
+    Variable("LANG", "The language, for the server's helper processes.", library="Python"),
     Variable("LC_ALL", "The same.", library="Python"),
     Variable("LC_CTYPE", "The same.", library="Python"),
-    Variable("LD_LIBRARY_PATH", "Where libraries are, for the same.", library="the system"),
+    Variable(
+        "LD_LIBRARY_PATH",
+        "Library folders, for the server's helper processes.",
+        library="the system",
+    ),
 )
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return a sentence for every variable that looks like one of ours and is none.
+    """Return a message for every unknown variable that starts with LADDERBOARD_.
 
     >>> unknown_variables({"LADDERBOARD_SERVE_PROT": "80", "PATH": "/bin"})
-    ['LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?']
+    ['LADDERBOARD_SERVE_PROT is not a known variable. Did you mean LADDERBOARD_SERVE_PORT?']
     """
-    known = [each.variable for each in SETTINGS.values()]
-    known += [each.name for each in VARIABLES if each.name.startswith(_OURS)]
-    said = []
+    known = [entry.variable for entry in SETTINGS.values()]
+    known += [entry.name for entry in VARIABLES if entry.name.startswith(_PREFIX)]
+    messages = []
     for name in sorted(environment):
-        if name.startswith(_OURS) and name not in known:
+        if name.startswith(_PREFIX) and name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-            meant = f"is {near[0]} meant?" if near else "ladderboard settings lists all."
-            said.append(f"{name} is set and means nothing; {meant}")
-    return said
+            hint = (
+                f"Did you mean {near[0]}?" if near else "ladderboard settings lists all variables."
+            )
+            messages.append(f"{name} is not a known variable. {hint}")
+    return messages

@@ -1,6 +1,6 @@
-"""What a server is set to, by who said so first: the command line, the environment, a file.
+"""The values of the settings: from the command line, the environment, a file or the defaults.
 
-The command line counts before the environment, that before a file, and that before the default.
+The command line overrides the environment, which overrides the file, which overrides the default.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ _LONGEST_TOKEN = 4096
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """Return what a file sets, by the settings' names, or refuse it.
+    """Return the values in a settings file by name, or refuse the file.
 
-    A file that anybody may write is refused: it says where labels are kept, and under which key. So
-    is one with a secret in it that anybody may read. A group may do both, as with a service's files
-    that belong to root.
+    A world-writable file is refused, since it names the database and the key file. So is a
+    world-readable file with a secret. Its group may read and write it, as is usual for the files of
+    a service that belong to root.
     """
     try:
         with path.open("rb") as opened:
             mode = os.fstat(opened.fileno()).st_mode
-            held = opened.read(_LONGEST_FILE + 1)
+            content = opened.read(_LONGEST_FILE + 1)
     except OSError as error:
         raise InvalidSetting(
             f"The settings file {path} cannot be read: {error.strerror}."
         ) from None
-    if len(held) > _LONGEST_FILE:
-        raise InvalidSetting(f"The settings file {path} is too large to be one.")
-    others = os.name == "posix" and stat.S_ISREG(mode)
-    if others and mode & 0o002:
+    if len(content) > _LONGEST_FILE:
+        raise InvalidSetting(f"The settings file {path} is larger than 1 MiB.")
+    is_posix_file = os.name == "posix" and stat.S_ISREG(mode)
+    if is_posix_file and mode & 0o002:
         raise InvalidSetting(
             f"Anybody on this machine may write the settings file {path}. Type: chmod o-w {path}"
         )
-    found = _flatten(path, _parse_toml(path, held))
-    secrets = [name for name, value in found.items() if SETTINGS[name].contains_secret(value)]
-    if others and secrets and mode & 0o004:
+    values = _flatten(path, _parse_toml(path, content))
+    secrets = [name for name, value in values.items() if SETTINGS[name].contains_secret(value)]
+    if is_posix_file and secrets and mode & 0o004:
         raise InvalidSetting(
             f"{secrets[0]} in {path} is secret, and anybody on this machine may read it. "
             f"Type: chmod o-r {path}"
@@ -60,55 +60,55 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     base = path.parent.absolute()
     return {
         name: SETTINGS[name].parse(f"{name} in {path}", value, base=base)
-        for name, value in found.items()
+        for name, value in values.items()
     }
 
 
-def _parse_toml(path: Path, held: bytes) -> dict[str, Any]:
+def _parse_toml(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(held.decode("utf-8-sig"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InvalidSetting(f"The settings file {path} is not text in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        # Where, but not what: the line may hold a secret.
+        # The position only: the line may hold a secret.
         where = re.search(r"at line \d+, column \d+|at end of document", str(error))
         raise InvalidSetting(
             f"The settings file {path} is not TOML{f' {where[0]}' if where else ''}; text stands "
             'in quotes, as in host = "127.0.0.1".'
         ) from None
     except RecursionError:
-        raise InvalidSetting(f"The settings file {path} is too deep to be one.") from None
+        raise InvalidSetting(f"The settings file {path} is nested too deeply.") from None
 
 
-def _flatten(path: Path, said: dict[str, Any]) -> dict[str, Any]:
-    """Return values by the settings' names; refuse what is none."""
-    found: dict[str, Any] = {}
-    for key, value in said.items():
+def _flatten(path: Path, tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the values by setting name; refuse unknown names."""
+    values: dict[str, Any] = {}
+    for key, value in tables.items():
         if key in _TABLES:
             if not isinstance(value, dict):
                 raise InvalidSetting(
-                    f"{key} in {path} must be a table: a line [{key}], and its settings below."
+                    f"{key} in {path} must be a table: a line [{key}] with its settings below."
                 )
-            found |= {f"{key}.{each}": inner for each, inner in value.items()}
+            values |= {f"{key}.{key_in_table}": inner for key_in_table, inner in value.items()}
         else:
-            found[key] = value
-    for name in found:
+            values[key] = value
+    for name in values:
         if name not in SETTINGS:
             raise InvalidSetting(
-                f"{_printable_name(name)} in {path} is no setting; {_suggest_setting(name)}"
+                f"{_printable_name(name)} in {path} is not a setting. {_suggest_setting(name)}"
             )
-    return found
+    return values
 
 
 def _suggest_setting(name: str) -> str:
-    """Return what somebody may have meant who wrote this name."""
-    keys = {each.rpartition(".")[2]: each for each in SETTINGS}
-    alone = name.rpartition(".")[2]
-    if alone in keys:
-        table = keys[alone].rpartition(".")[0]
-        return f"{alone} stands {f'below [{table}]' if table else 'above all tables'}."
-    near = difflib.get_close_matches(alone, keys, n=1)
-    return f"is {keys[near[0]]} meant?" if near else "ladderboard settings lists all."
+    """Return a hint for an unknown setting."""
+    keys = {setting.rpartition(".")[2]: setting for setting in SETTINGS}
+    key = name.rpartition(".")[2]
+    if key in keys:
+        table = keys[key].rpartition(".")[0]
+        return f"Put {key} {f'under [{table}]' if table else 'above the first table'}."
+    near = difflib.get_close_matches(key, keys, n=1)
+    return f"Did you mean {keys[near[0]]}?" if near else "ladderboard settings lists all."
 
 
 def _printable_name(name: str) -> str:
@@ -117,7 +117,7 @@ def _printable_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """What one setting is set to, and who said so.
+    """The value of one setting and its source.
 
     ``source`` is ``command line``, ``environment``, ``file`` or ``default``.
     """
@@ -128,18 +128,18 @@ class Value:
 
     @property
     def redacted(self) -> Any:
-        """The value as JSON may have it and anybody may see it; None where it is hidden."""
+        """The value, JSON-able and without secrets; None if all of it is secret."""
         return self.setting.redacted(self.value)
 
     @property
     def hidden(self) -> bool:
-        """Whether the value, or a part of it, is not shown."""
+        """Whether the value, or a part of it, is secret."""
         return self.value is not None and self.setting.contains_secret(self.value)
 
 
 @dataclass(frozen=True)
 class ResolvedSettings:
-    """What was found: all settings, and the file that was read, if one was."""
+    """All settings with their values, and the file that was read, if any."""
 
     file: Path | None
     values: dict[str, Value]
@@ -148,21 +148,21 @@ class ResolvedSettings:
         return self.values[name].value
 
     def metrics_token(self) -> str | None:
-        """Return the token for ``/metrics``, if there is one, from its file if it has one."""
+        """Return the token for ``/metrics``, if any, from its file if one is set."""
         path: Path | None = self[_TOKEN_FILE]
         if path is None:
             token: str | None = self[_TOKEN]
             return token
-        place = f"The token in {path}"
+        name = f"The token in {path}"
         try:
             with path.open("rb") as opened:
-                held = opened.read(_LONGEST_TOKEN)
+                content = opened.read(_LONGEST_TOKEN)
         except OSError as error:
             raise InvalidSetting(
                 f"{_TOKEN_FILE} is {path}, which cannot be read: {error.strerror}."
             ) from None
         return str(
-            SETTINGS[_TOKEN].parse(place, held.partition(b"\n")[0].decode("latin-1").strip())
+            SETTINGS[_TOKEN].parse(name, content.partition(b"\n")[0].decode("latin-1").strip())
         )
 
 
@@ -173,19 +173,18 @@ def find_settings(
     only: Collection[str] = SETTINGS,
     environment: Mapping[str, str] | None = None,
 ) -> ResolvedSettings:
-    """Return what a server is set to, or refuse what cannot be understood.
+    """Return the settings of a server; refuse invalid ones.
 
     Parameters
     ----------
     config
-        The settings file; that which ``LADDERBOARD_CONFIG`` names if None, and none if it is not
-        set.
+        The settings file; if None, the one that ``LADDERBOARD_CONFIG`` names, if it is set.
     given
-        What the command line says, by the settings' names; None is nothing.
+        Values from the command line by setting name; None counts as not given.
     only
-        The settings that are wanted; what the environment says of others is not looked at.
+        The settings that are returned; variables of other settings are not read.
     environment
-        Variables; those of this process if None. An empty one is as if it were not set.
+        The environment; that of this process if None. An empty variable counts as not set.
     """
     variables = os.environ if environment is None else environment
     given = {} if given is None else given
@@ -210,20 +209,18 @@ def find_settings(
 
 
 def _parse_option(setting: Setting, given: Any) -> Any:
-    place = setting.option or setting.name
-    return (
-        setting.parse_text(place, given) if isinstance(given, str) else setting.parse(place, given)
-    )
+    name = setting.option or setting.name
+    return setting.parse_text(name, given) if isinstance(given, str) else setting.parse(name, given)
 
 
 def _choose_token(values: dict[str, Value]) -> None:
-    """Let the token or its file count, by who was named first; not both."""
+    """Drop the token or its file, whichever has the weaker source; refuse both from one source."""
     pair = [values[_TOKEN], values[_TOKEN_FILE]]
-    if any(each.value is None for each in pair):
+    if any(value.value is None for value in pair):
         return
     if pair[0].source == pair[1].source:
         raise InvalidSetting(
-            f"{_TOKEN} and {_TOKEN_FILE} are both set in the {pair[0].source}; leave one out."
+            f"{_TOKEN} and {_TOKEN_FILE} are both set in the {pair[0].source}; remove one."
         )
-    weaker = next(each for each in pair if each.source == "file")
+    weaker = next(value for value in pair if value.source == "file")
     values[weaker.setting.name] = Value(weaker.setting, None, "default")

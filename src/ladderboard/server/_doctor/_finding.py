@@ -11,12 +11,21 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """What was looked at, how it is, what was seen, and what to do where it is not well."""
+    """The result of one check: its subject, state and message, and a remedy if one is needed."""
 
     subject: str
     state: Literal["ok", "note", "problem"]
     message: str
     remedy: str | None = None
+
+    def describe(self) -> dict[str, str | None]:
+        """Return the finding as ``ladderboard doctor --json`` prints it."""
+        return {
+            "about": self.subject,
+            "state": self.state,
+            "said": self.message,
+            "do": self.remedy,
+        }
 
 
 def ok(subject: str, message: str) -> Finding:
