@@ -1,4 +1,4 @@
-"""Guards and boards behind HTTP, in a thread of the test's own process."""
+"""Fixtures that serve guards and boards over HTTP in a thread of the test process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from support.server.recording_server import RecordingServer
 from support.two_worlds.board_session import run_session
 from support.two_worlds.mechanisms import NOISE, BlindLadder
 
-# The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
-# files do not depend on it; script/test --all tries everything on both.
+# The fast lane runs these on PostgreSQL too, since they depend on the database. Pages, roles and
+# files do not; script/test --all runs everything on both.
 ON_BOTH_DATABASES = {
     "test_api_submissions", "test_api_teams", "test_backup", "test_load",
     "test_lost_database", "test_many_boards", "test_run",
@@ -59,60 +59,60 @@ def guard(tmp_path):
 
 
 @pytest.fixture
-def serve():
-    """Give a function that serves a guard until the test ends."""
-    with contextlib.ExitStack() as ends:
+def serve_guard():
+    """Return a function that serves a guard until the test ends."""
+    with contextlib.ExitStack() as exit_stack:
 
         def start(guard, listener=None, **options):
-            return ends.enter_context(GuardServer(guard, listener, **options))
+            return exit_stack.enter_context(GuardServer(guard, listener, **options))
 
         yield start
 
 
 @pytest.fixture
-def served(serve, guard):
-    """The guard, served."""
-    return serve(guard)
+def guard_server(serve_guard, guard):
+    """The guard behind HTTP."""
+    return serve_guard(guard)
 
 
 @pytest.fixture
 def kill_parsers(monkeypatch):
-    """Give a function that has the next parsers killed from outside as soon as they have a body."""
-    ask = ParserProcess.send_body
+    """Return a function that kills the next parsers as soon as they have received a body."""
+    send_body = ParserProcess.send_body
 
     def kill(count, number=signal.SIGKILL):
-        left = [number] * count
+        signals = [number] * count
 
-        def ask_and_kill(parser, *words, **more):
-            if not left:
-                ask(parser, *words, **more)
+        def send_body_and_kill(parser, *args, **kwargs):
+            if not signals:
+                send_body(parser, *args, **kwargs)
                 return
             os.kill(parser.pid, signal.SIGSTOP)
-            ask(parser, *words, **more)
-            os.kill(parser.pid, left.pop())
+            send_body(parser, *args, **kwargs)
+            os.kill(parser.pid, signals.pop())
             os.kill(parser.pid, signal.SIGCONT)
 
-        monkeypatch.setattr(ParserProcess, "send_body", ask_and_kill)
+        monkeypatch.setattr(ParserProcess, "send_body", send_body_and_kill)
 
     return kill
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def database(request):
-    """Name each kind of database."""
+    """The kind of database: each test runs once per kind."""
     return request.param
 
 
 @pytest.fixture
 def make_server(request, database, tmp_path):
-    """Give a function that serves boards from an empty database."""
-    with contextlib.ExitStack() as ends:
+    """Return a function that serves boards from an empty database."""
+    with contextlib.ExitStack() as exit_stack:
 
-        def make(**how):
-            storage = ends.enter_context(empty_storage(database, request, tmp_path))
-            live_server = LiveServer(storage, **how)
+        def make(**options):
+            storage = exit_stack.enter_context(empty_storage(database, request, tmp_path))
+            live_server = LiveServer(storage, **options)
             live_server.start()
-            ends.callback(live_server.stop)
+            exit_stack.callback(live_server.stop)
             return live_server
 
         yield make
@@ -120,14 +120,14 @@ def make_server(request, database, tmp_path):
 
 @pytest.fixture
 def run_world(request, tmp_path, monkeypatch, caplog):
-    """Give a function that runs a session in a world, and returns the recording server."""
+    """Return a function that runs a session in a world and returns the recording server."""
     paths = (tmp_path / f"run {number}" for number in itertools.count())
 
     def run(world, kind="sqlite", *, mechanism=BlindLadder, hide=True, seed=b"", script="run_full"):
         path, salt_uses = next(paths), record_salt_uses(monkeypatch, hide=hide)
         path.mkdir()
         with empty_storage(kind, request, path) as storage:
-            parsers = None if script == "run_full" else InlineParsers()  # which start much faster
+            parsers = None if script == "run_full" else InlineParsers()  # they start much faster
             salts = SaltSource(seed)
             server = RecordingServer(storage, path, mechanism(**NOISE), salts, parsers)
             server.salt_uses = salt_uses
@@ -138,12 +138,12 @@ def run_world(request, tmp_path, monkeypatch, caplog):
 
 @pytest.fixture
 def open_organiser_page(empty_server):
-    """Give a function that opens the organiser's page as the holder of a token."""
-    with contextlib.ExitStack() as ends:
+    """Return a function that opens the organiser's page with a token."""
+    with contextlib.ExitStack() as exit_stack:
 
         def make(token):
             browser = OrganiserBrowser(empty_server, token)
-            ends.callback(browser.client.close)
+            exit_stack.callback(browser.client.close)
             return browser
 
         yield make

@@ -1,4 +1,4 @@
-"""What the API says is in the board's metric; ``loss`` is the loss behind it."""
+"""API values are in the board's metric; the field ``loss`` is the loss behind them."""
 
 import csv
 import io
@@ -13,52 +13,57 @@ from support.server.live_server import make_predictions
 
 
 @pytest.mark.parametrize(
-    ("loss", "shown"),
+    ("loss", "to_metric"),
     [("accuracy", lambda loss: 1 - loss), ("{name: mse, range: [0, 2]}", lambda loss: 4 * loss)],
 )
-def test_a_board_speaks_of_its_metric_everywhere(empty_server, loss, shown, tmp_path):
+def test_all_replies_show_the_metric_and_the_loss(empty_server, loss, to_metric, tmp_path):
     live_server = empty_server
     rules = {"loss": loss, "mechanism": "{name: ladder, step: 0.01}"}
     baselines = "[{name: Elsewhere, value: 0.25}]"
     live_server.create_board(**rules, questions=50, teams=2, baselines=baselines)
     _, token = live_server.join("Ada")
-    told = live_server.submit(token, make_predictions(10, 30)).json()
-    inside = told["loss"]
-    assert 0 < inside < 0.5
-    assert told["released"] == pytest.approx(shown(inside), abs=1e-12)
-    assert told["display"]["released"] == pytest.approx(told["released"], abs=1e-4)
-    assert (told["score"], told["score_loss"]) == (told["released"], inside)
-    bound = told["bound"]
-    ends = sorted((shown(bound["loss"]["low"]), shown(bound["loss"]["high"])))
-    assert [bound["low"], bound["high"]] == pytest.approx(ends)
-    assert bound["low"] <= told["released"] <= bound["high"]
-    assert f"{told['display']['released']:.4f}" in told["reason"]
+    submission = live_server.submit(token, make_predictions(10, 30)).json()
+    loss_value = submission["loss"]
+    assert 0 < loss_value < 0.5
+    assert submission["released"] == pytest.approx(to_metric(loss_value), abs=1e-12)
+    assert submission["display"]["released"] == pytest.approx(submission["released"], abs=1e-4)
+    assert (submission["score"], submission["score_loss"]) == (submission["released"], loss_value)
+    bound = submission["bound"]
+    expected = sorted((to_metric(bound["loss"]["low"]), to_metric(bound["loss"]["high"])))
+    assert [bound["low"], bound["high"]] == pytest.approx(expected)
+    assert bound["low"] <= submission["released"] <= bound["high"]
+    assert f"{submission['display']['released']:.4f}" in submission["reason"]
 
-    # The ledger has losses: a kept answer is compared with them.
-    (tmp_path / "answer.json").write_text(json.dumps(told))
+    # The ledger records losses; a receipt is checked against them.
+    (tmp_path / "answer.json").write_text(json.dumps(submission))
     (receipt,) = read_receipts(tmp_path / "answer.json")
     lines = live_server.call("GET", "/boards/first/ledger").content.splitlines()
-    entry = json.loads(lines[told["entry"]])
-    receipt.check_entry(told["entry"], entry)
+    entry = json.loads(lines[submission["entry"]])
+    receipt.check_entry(submission["entry"], entry)
     with pytest.raises(BrokenLedger):
-        replace(receipt, answer={**told, "loss": inside / 2}).check_entry(told["entry"], entry)
+        replace(receipt, answer={**submission, "loss": loss_value / 2}).check_entry(
+            submission["entry"], entry
+        )
 
     board = live_server.call("GET", "/boards/first").json()
-    assert (board["best"]["released"], board["best"]["loss"]) == (told["released"], inside)
-    assert board["bound"]["low"] <= told["released"] <= board["bound"]["high"]
+    assert (board["best"]["released"], board["best"]["loss"]) == (
+        submission["released"],
+        loss_value,
+    )
+    assert board["bound"]["low"] <= submission["released"] <= board["bound"]["high"]
     page = live_server.call("GET", "/boards/first/leaderboard").json()
     (row,), (declared,) = page["rows"], page["declared"]
-    assert (row["released"], row["loss"]) == (told["released"], inside)
-    assert (declared["value"], declared["loss"]) == (pytest.approx(shown(0.25)), 0.25)
+    assert (row["released"], row["loss"]) == (submission["released"], loss_value)
+    assert (declared["value"], declared["loss"]) == (pytest.approx(to_metric(0.25)), 0.25)
     (record,) = live_server.call("GET", "/boards/first/records").json()["records"]
-    assert (record["released"], record["loss"]) == (told["released"], inside)
+    assert (record["released"], record["loss"]) == (submission["released"], loss_value)
     (listed,) = live_server.call("GET", "/boards/first/submissions", token).json()["submissions"]
-    assert (listed["released"], listed["loss"]) == (told["released"], inside)
+    assert (listed["released"], listed["loss"]) == (submission["released"], loss_value)
 
     final = live_server.call("POST", "/boards/first/close", live_server.organiser).json()
     assert final == live_server.call("GET", "/boards/first/finals").json()
     (row,) = final["rows"]
-    assert row["score"] == pytest.approx(shown(row["loss"]), abs=1e-12)
+    assert row["score"] == pytest.approx(to_metric(row["loss"]), abs=1e-12)
     assert row["low"] < row["score"] < row["high"]
 
 
@@ -68,8 +73,8 @@ def test_a_csv_has_metric_and_loss(empty_server):
         loss="accuracy", questions=50, teams=2, mechanism="{name: ladder, step: 0.01}"
     )
     _, token = live_server.join("Ada")
-    told = live_server.submit(token, make_predictions(10)).json()
+    submission = live_server.submit(token, make_predictions(10)).json()
     with live_server.browser() as browser:
-        said = browser.get(f"/boards/{live_server.slug}/standings.csv")
-    (row,) = csv.DictReader(io.StringIO(said.text))
-    assert float(row["released"]) == told["released"] == pytest.approx(1 - float(row["loss"]))
+        response = browser.get(f"/boards/{live_server.slug}/standings.csv")
+    (row,) = csv.DictReader(io.StringIO(response.text))
+    assert float(row["released"]) == submission["released"] == pytest.approx(1 - float(row["loss"]))

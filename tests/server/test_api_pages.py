@@ -1,4 +1,4 @@
-"""The pages: sessions, forms that only our own pages can send, and text that stays text."""
+"""The pages: sessions, CSRF tokens in forms, and escaped text."""
 
 import re
 
@@ -11,8 +11,8 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 @pytest.fixture
 def browser(live_server):
-    with live_server.browser() as made:
-        yield made
+    with live_server.browser() as client:
+        yield client
 
 
 @pytest.fixture
@@ -20,14 +20,13 @@ def team(live_server):
     return live_server.join("Alpha")
 
 
-def forms_word(page):
-    return csrf_token(page)
-
-
 def test_signing_in_and_out(live_server, browser, team):
-    said = live_server.sign_in(browser, team[1])
-    assert (said.status_code, said.headers["location"]) == (303, f"/boards/{live_server.slug}")
-    cookie = said.headers["set-cookie"]
+    response = live_server.sign_in(browser, team[1])
+    assert (response.status_code, response.headers["location"]) == (
+        303,
+        f"/boards/{live_server.slug}",
+    )
+    cookie = response.headers["set-cookie"]
     assert re.search(r"HttpOnly; Max-Age=43200; Path=/; SameSite=lax", cookie)
     assert "Secure" not in cookie
     assert team[1] not in cookie
@@ -35,7 +34,7 @@ def test_signing_in_and_out(live_server, browser, team):
     assert "Alpha" in page.text
     assert page.headers["cache-control"] == "private, no-store"
     assert browser.get(f"/api/v1/boards/{live_server.slug}/team").json()["name"] == "Alpha"
-    ended = browser.post("/session/end", data={"csrf": forms_word(page.text)})
+    ended = browser.post("/session/end", data={"csrf": csrf_token(page.text)})
     assert ended.status_code == 303
     assert browser.get(f"/api/v1/boards/{live_server.slug}/team").status_code == 401
 
@@ -55,13 +54,13 @@ def test_a_session_ends_with_its_token(live_server, browser, team, how):
         new = live_server.call("POST", "/boards/first/team/token", team[1]).json()["token"]
         assert live_server.call("GET", "/boards/first/team", new).status_code == 200
     else:
-        said = live_server.call(
+        response = live_server.call(
             "DELETE", f"/boards/first/teams/{team[0]}/token", live_server.organiser
         )
-        assert said.status_code == 204
+        assert response.status_code == 204
     assert browser.get(path).status_code == 401
     assert live_server.call("GET", "/boards/first/team", team[1]).status_code == 401
-    page = browser.get(f"/boards/{live_server.slug}/submit")  # which everybody may see
+    page = browser.get(f"/boards/{live_server.slug}/submit")  # it is public
     assert (page.status_code, "Alpha" in page.text) == (200, False)
 
 
@@ -75,53 +74,58 @@ def test_a_session_ends_after_twelve_hours(live_server, browser, team):
     assert browser.get(path, headers={"Cookie": f"ladderboard_session={cookie}"}).status_code == 401
 
 
-def test_a_cookie_that_was_changed_is_nobodys(live_server, browser, team):
+def test_a_changed_cookie_is_refused(live_server, browser, team):
     live_server.sign_in(browser, team[1])
     cookie = browser.cookies["ladderboard_session"]
     browser.cookies.clear()
     for wrong in (cookie[:-1], cookie[1:], cookie + "A", "x", "." * 600):
-        said = browser.get(
+        response = browser.get(
             f"/api/v1/boards/{live_server.slug}/team",
             headers={"Cookie": f"ladderboard_session={wrong}"},
         )
-        assert said.status_code == 401
+        assert response.status_code == 401
 
 
-def test_a_header_counts_before_a_cookie(live_server, browser, team):
+def test_a_token_in_the_header_precedes_the_cookie(live_server, browser, team):
     live_server.sign_in(browser, team[1])
-    other = live_server.join("Beta")[1]
+    other_token = live_server.join("Beta")[1]
     path = f"/api/v1/boards/{live_server.slug}/team"
-    assert browser.get(path, headers={"Authorization": f"Bearer {other}"}).json()["name"] == "Beta"
+    assert (
+        browser.get(path, headers={"Authorization": f"Bearer {other_token}"}).json()["name"]
+        == "Beta"
+    )
     assert browser.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
 def test_a_wrong_token_is_not_signed_in(live_server, browser):
-    said = live_server.sign_in(browser, "lb_team_wrong")
-    assert said.status_code == 401
+    response = live_server.sign_in(browser, "lb_team_wrong")
+    assert response.status_code == 401
     assert "ladderboard_session" not in browser.cookies
-    assert "not good here" in said.text
+    assert "not good here" in response.text
 
 
 @pytest.mark.parametrize(
-    ("wanted", "home"),
+    ("target", "home"),
     [
         ("/boards/first/submit", False),
         ("//evil.example/boards/", True),
         ("https://evil.example", True),
         ("/boards/..//evil", True),
         ("/\\evil", True),
-        ("/boards/%2e%2e/%2E./elsewhere", True),  # which browsers take for dots
+        ("/boards/%2e%2e/%2E./elsewhere", True),  # browsers read these as dots
         ("/boards/x\r\nX: y", True),
     ],
 )
-def test_one_is_sent_on_to_our_own_pages_only(live_server, browser, team, wanted, home):
-    said = live_server.sign_in(browser, team[1], next=wanted)
-    assert said.headers["location"] == (f"/boards/{live_server.slug}" if home else wanted)
+def test_signing_in_redirects_only_to_pages_of_this_server(
+    live_server, browser, team, target, home
+):
+    response = live_server.sign_in(browser, team[1], next=target)
+    assert response.headers["location"] == (f"/boards/{live_server.slug}" if home else target)
 
 
-def test_forms_need_a_word_from_our_own_page(live_server, browser, team):
-    word = csrf_token(browser.get("/login").text)
-    data = {"token": team[1], "csrf": word}
+def test_forms_need_a_csrf_token(live_server, browser, team):
+    token = csrf_token(browser.get("/login").text)
+    data = {"token": team[1], "csrf": token}
     refused = [
         browser.post("/session", data={**data, "csrf": "guess"}),
         browser.post("/session", data={"token": team[1]}),
@@ -129,20 +133,23 @@ def test_forms_need_a_word_from_our_own_page(live_server, browser, team):
         browser.post("/session", data=data, headers={"Sec-Fetch-Site": "cross-site"}),
         browser.post("/session", data=data, headers={"Sec-Fetch-Site": "same-site"}),
     ]
-    with live_server.browser() as another:  # to whom the word was not given
-        another.get("/login")
-        refused.append(another.post("/session", data=data))
-        another.cookies.clear()
-        refused.append(another.post("/session", data=data))
-    assert [each.status_code for each in refused] == [403] * 7
-    own = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # as our policy on referrers has it
-    assert browser.post("/session", data={**data, "token": "x"}, headers=own).status_code == 401
-    own = {"Origin": live_server.url, "Sec-Fetch-Site": "same-origin"}
-    assert browser.post("/session", data=data, headers=own).status_code == 303
-    # The word of before is not that of the session.
+    with live_server.browser() as other_browser:  # the CSRF token belongs to the other session
+        other_browser.get("/login")
+        refused.append(other_browser.post("/session", data=data))
+        other_browser.cookies.clear()
+        refused.append(other_browser.post("/session", data=data))
+    assert [response.status_code for response in refused] == [403] * 7
+    headers = {
+        "Origin": "null",
+        "Sec-Fetch-Site": "same-origin",
+    }  # what browsers send under our referrer policy
+    assert browser.post("/session", data={**data, "token": "x"}, headers=headers).status_code == 401
+    headers = {"Origin": live_server.url, "Sec-Fetch-Site": "same-origin"}
+    assert browser.post("/session", data=data, headers=headers).status_code == 303
+    # The CSRF token from before signing in is not valid for the session.
     path = f"/boards/{live_server.slug}/submit"
     files = {"file": ("p.csv", make_predictions(9))}
-    assert browser.post(f"{path}?csrf={word}", files=files).status_code == 403
+    assert browser.post(f"{path}?csrf={token}", files=files).status_code == 403
     assert browser.post(path, files=files).status_code == 403
     assert live_server.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 0
     wrong_type = browser.post("/session", json=data)
@@ -153,30 +160,30 @@ def test_submitting_with_the_form(live_server, browser, team):
     live_server.sign_in(browser, team[1])
     page = browser.get(f"/boards/{live_server.slug}/submit").text
     action = re.search(r'action="(/boards/[^"]+)"', page).group(1)
-    said = browser.post(
+    response = browser.post(
         action, files={"file": ("p.csv", make_predictions(30))}, data={"message": EVIL}
     )
-    assert said.status_code == 200
-    assert 'role="status"' in said.text
-    assert EVIL not in said.text
-    assert "&lt;script&gt;" in said.text
-    wrong = browser.post(action, files={"file": ("p.csv", b"id,prediction\n<b>x</b>,1\n")})
-    assert wrong.status_code == 422
-    assert 'role="alert"' in wrong.text
-    assert "<b>" not in wrong.text
-    again = browser.post(action, files={"file": ("p.csv", make_predictions(30))})
-    assert again.status_code == 200
+    assert response.status_code == 200
+    assert 'role="status"' in response.text
+    assert EVIL not in response.text
+    assert "&lt;script&gt;" in response.text
+    invalid = browser.post(action, files={"file": ("p.csv", b"id,prediction\n<b>x</b>,1\n")})
+    assert invalid.status_code == 422
+    assert 'role="alert"' in invalid.text
+    assert "<b>" not in invalid.text
+    duplicate = browser.post(action, files={"file": ("p.csv", make_predictions(30))})
+    assert duplicate.status_code == 200
     assert live_server.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 1
 
 
-def test_the_api_with_a_cookie_needs_the_word_to_change_anything(live_server, browser, team):
+def test_the_api_with_a_cookie_needs_a_csrf_token_for_changes(live_server, browser, team):
     live_server.sign_in(browser, team[1])
     path = f"/api/v1/boards/{live_server.slug}/submissions"
     csv = {"Content-Type": "text/csv"}
     refused = browser.post(path, content=make_predictions(3), headers=csv)
     assert (refused.status_code, refused.json()["code"]) == (403, "csrf")
-    word = csrf_token(browser.get("/").text)
-    right = {**csv, "X-CSRF-Token": word}
+    csrf = csrf_token(browser.get("/").text)
+    right = {**csv, "X-CSRF-Token": csrf}
     strange = browser.post(
         path, content=make_predictions(3), headers={**right, "Origin": "http://evil"}
     )
@@ -201,7 +208,7 @@ def test_names_and_descriptions_stay_text_on_pages(empty_server):
     assert f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions" in page
 
 
-def test_pages_ask_for_nothing_from_elsewhere(live_server, browser, team):
+def test_pages_load_nothing_from_other_hosts(live_server, browser, team):
     live_server.sign_in(browser, team[1])
     for path in (
         "/",
@@ -210,31 +217,31 @@ def test_pages_ask_for_nothing_from_elsewhere(live_server, browser, team):
         "/login",
         "/nothing",
     ):
-        said = browser.get(path)
-        assert said.headers["content-type"] == "text/html; charset=utf-8"
-        places = re.findall(r'(?:src|href|action)="([^"]*)"', said.text)
-        assert places
-        assert all(re.match(r"/(?!/)|\?|#", each) for each in places), places
-        assert "style=" not in said.text
-        assert all("src=" in each for each in re.findall("<script[^>]*>", said.text))
-        policy = said.headers["content-security-policy"]
-        for each in (
+        response = browser.get(path)
+        assert response.headers["content-type"] == "text/html; charset=utf-8"
+        targets = re.findall(r'(?:src|href|action)="([^"]*)"', response.text)
+        assert targets
+        assert all(re.match(r"/(?!/)|\?|#", target) for target in targets), targets
+        assert "style=" not in response.text
+        assert all("src=" in script for script in re.findall("<script[^>]*>", response.text))
+        policy = response.headers["content-security-policy"]
+        for directive in (
             "default-src 'none'", "style-src 'self'", "img-src 'self' data:", "script-src 'self'",
             "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
         ):  # fmt: skip
-            assert each in policy
-        assert said.headers["referrer-policy"] == "no-referrer"
-        assert said.headers["cross-origin-opener-policy"] == "same-origin"
-        assert said.headers["cross-origin-resource-policy"] == "same-origin"
+            assert directive in policy
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["cross-origin-opener-policy"] == "same-origin"
+        assert response.headers["cross-origin-resource-policy"] == "same-origin"
     style = browser.get("/static/style.css")
     assert style.headers["content-type"].startswith("text/css")
-    held = {"If-None-Match": style.headers["etag"]}
-    assert browser.get("/static/style.css", headers=held).status_code == 304
+    headers = {"If-None-Match": style.headers["etag"]}
+    assert browser.get("/static/style.css", headers=headers).status_code == 304
 
 
-def test_refusals_are_pages_for_people(live_server, browser):
-    said = browser.get("/boards/nothing-here")
-    assert (said.status_code, "There is no such board" in said.text) == (404, True)
-    assert said.headers["content-type"].startswith("text/html")
+def test_refusals_are_html_pages(live_server, browser):
+    response = browser.get("/boards/nothing-here")
+    assert (response.status_code, "There is no such board" in response.text) == (404, True)
+    assert response.headers["content-type"].startswith("text/html")
     assert browser.get("/boards/Not%20A%20Name").status_code == 422
     assert browser.delete("/login").headers["allow"] == "GET, HEAD"

@@ -1,4 +1,4 @@
-"""Who may do what when: every route of the application, every role, every state of a board."""
+"""Permissions: every route of the application, for every role, in every state of a board."""
 
 import re
 
@@ -13,18 +13,18 @@ STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")
 B = "/api/v1/boards/{board}"
 STRANGE = (401, 401)  # a token that has ended, and one of another board
 
-# For each route: what public, team, other team, evaluator and organiser get; and in which states
-# something else. A refusal by role comes before one by state, but not before what is wrong anyway.
+# For each route: the status for public, team, other team, evaluator and organiser, and states in
+# which it differs. A refusal by role comes before one by state, but after errors in the request.
 LOOK = {"": (200,) * 5}
 STANDINGS = {"": (200,) * 5, "hidden": (403, 403, 403, 200, 200)}
 OWN = {"": (401, 200, 200, 403, 403)}
 ALL = {"": (401, 403, 403, 200, 200)}
 
 
-def run(done, closed=None):
-    """What only organisers do, and perhaps not after the close."""
-    said = {"": (401, 403, 403, 403, done)}
-    return said if closed is None else {**said, "closed": (401, 403, 403, 403, closed)}
+def organisers_only(success, closed=None):
+    """Return the statuses of a route for organisers only, perhaps refused after the close."""
+    statuses = {"": (401, 403, 403, 403, success)}
+    return statuses if closed is None else {**statuses, "closed": (401, 403, 403, 403, closed)}
 
 
 EXPECTED = {
@@ -51,20 +51,20 @@ EXPECTED = {
     f"POST {B}/teams": {"": (201,) * 5, "closed": (409,) * 5},
     f"GET {B}/teams": ALL,
     f"POST {B}/teams/{{team}}/token": {"": (401, 200, 403, 403, 200)},
-    f"DELETE {B}/teams/{{team}}/token": run(204),
-    f"PUT {B}/teams/{{team}}/disqualification": run(204),
-    f"DELETE {B}/teams/{{team}}/disqualification": run(204),
-    f"POST {B}/invitations": run(201),
-    f"POST {B}/tokens": run(201),
-    f"GET {B}/tokens": run(200),
-    f"DELETE {B}/tokens/{{token}}": run(404),  # there is none of this id
-    f"POST {B}/pause": run(200, 409),
-    f"POST {B}/resume": run(200, 409),
-    f"PATCH {B}/rules": run(200, 409),
-    f"POST {B}/close": run(200, 409),
+    f"DELETE {B}/teams/{{team}}/token": organisers_only(204),
+    f"PUT {B}/teams/{{team}}/disqualification": organisers_only(204),
+    f"DELETE {B}/teams/{{team}}/disqualification": organisers_only(204),
+    f"POST {B}/invitations": organisers_only(201),
+    f"POST {B}/tokens": organisers_only(201),
+    f"GET {B}/tokens": organisers_only(200),
+    f"DELETE {B}/tokens/{{token}}": organisers_only(404),  # no token has this id
+    f"POST {B}/pause": organisers_only(200, 409),
+    f"POST {B}/resume": organisers_only(200, 409),
+    f"PATCH {B}/rules": organisers_only(200, 409),
+    f"POST {B}/close": organisers_only(200, 409),
     "GET /healthz": {"": (200,) * 5, "strange": (200, 200)},
     "GET /openapi.json": {"": (200,) * 5, "strange": (200, 200)},
-    # For whoever runs all boards: the organiser of one is a stranger there.
+    # For the operator: the organiser of a single board may not read them.
     "GET /metrics": {"": (401, 401, 401, 401, 200)},
     "GET /": {"": (200,) * 5, "strange": (401, 200)},
     "GET /boards/{board}": {"": (200,) * 5},
@@ -72,15 +72,15 @@ EXPECTED = {
     "GET /boards/{board}/standings.json": STANDINGS,
     "GET /boards/{board}/ledger.jsonl": LOOK,
     "GET /boards/{board}/submit": {"": (200,) * 5},
-    # A form needs a word from a page of ours, whatever token comes along.
+    # A form needs a CSRF token, whatever token is sent.
     "POST /boards/{board}/submit": {"": (403,) * 5, "strange": (403, 403)},
-    "GET /boards/{board}/organise": run(200),
+    "GET /boards/{board}/organise": organisers_only(200),
     "POST /boards/{board}/organise": {"": (403,) * 5, "strange": (403, 403)},
-    "GET /boards/{board}/organise/teams/{team}": run(200),
+    "GET /boards/{board}/organise/teams/{team}": organisers_only(200),
     "POST /boards/{board}/organise/teams/{team}": {"": (403,) * 5, "strange": (403, 403)},
-    "GET /boards/{board}/play": {"": (404,) * 5},  # this board does not play
-    "GET /boards/{board}/attack": run(200),
-    "GET /boards/{board}/attack/progress": run(200),
+    "GET /boards/{board}/play": {"": (404,) * 5},  # this board has no play page
+    "GET /boards/{board}/attack": organisers_only(200),
+    "GET /boards/{board}/attack/progress": organisers_only(200),
     "POST /boards/{board}/attack": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/attack/cancel": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/selections": {"": (403,) * 5, "strange": (403, 403)},
@@ -101,10 +101,15 @@ BODIES = {
 }
 
 
-# After one of these a board is not what it was for the others.
+# These change a board, so each of them gets its own.
 LASTING = {f"DELETE {B}/teams/{{team}}/token"} | {
-    f"{each} {B}/{what}"
-    for each, what in (("POST", "pause"), ("POST", "resume"), ("PATCH", "rules"), ("POST", "close"))
+    f"{method} {B}/{action}"
+    for method, action in (
+        ("POST", "pause"),
+        ("POST", "resume"),
+        ("PATCH", "rules"),
+        ("POST", "close"),
+    )
 }
 
 
@@ -116,8 +121,8 @@ def routes_of(app):
     }
 
 
-class Stage:
-    """A board in a state, with somebody in every role."""
+class BoardWithRoles:
+    """A board in a given state, with a token for every role."""
 
     def __init__(self, live_server, state):
         live_server.reset()
@@ -133,12 +138,12 @@ class Stage:
             "evaluator": live_server.issue_token("evaluator"),
             "organiser": live_server.organiser,
             "ended": ended,
-            "foreign": live_server.elsewhere,
+            "foreign": live_server.foreign_token,
         }
         self.submission = live_server.submit(team, make_predictions(40)).json()["id"]
         live_server.submit(other, make_predictions(50))
-        gone = live_server.call("POST", "/boards/first/team/token", ended)
-        assert gone.status_code == 200
+        response = live_server.call("POST", "/boards/first/team/token", ended)
+        assert response.status_code == 200
         if state == "paused":
             live_server.call("POST", "/boards/first/pause", live_server.organiser)
         elif state == "closed":
@@ -149,7 +154,7 @@ class Stage:
         elif state != "open":
             live_server.amend(visibility=state)
 
-    def ask(self, route, role):
+    def request(self, route, role):
         method, path = route.split()
         path = path.format(
             board=self.slug,
@@ -158,101 +163,101 @@ class Stage:
             token="0" * 16,
             name=wheel_url().rpartition("/")[2] if "/install/" in path else "style.css",
         )
-        more = {}
+        options = {}
         if route == f"POST {B}/submissions":
-            more = {"content": make_predictions(30 + ROLES.index(role)), "headers": {}}
-            more["headers"]["Content-Type"] = "text/csv"
+            options = {"content": make_predictions(30 + ROLES.index(role)), "headers": {}}
+            options["headers"]["Content-Type"] = "text/csv"
         if route in {f"POST {B}/submissions", f"GET {B}/submissions"} and role in ROLES[3:5]:
             path += f"?team={self.team}"
         if route in BODIES:
             text = {"{submission}": self.submission, "New {role}": f"New {role}"}
-            more["json"] = {
-                key: [text[each] for each in value] if isinstance(value, list)
+            options["json"] = {
+                key: [text[word] for word in value] if isinstance(value, list)
                 else text.get(value, value)
                 for key, value in BODIES[route].items()
             }  # fmt: skip
         if method == "POST" and not path.startswith("/api"):
-            more["data"] = {"csrf": "guess"}
-        headers = more.pop("headers", {})
+            options["data"] = {"csrf": "guess"}
+        headers = options.pop("headers", {})
         if self.tokens[role] is not None:
             headers["Authorization"] = f"Bearer {self.tokens[role]}"
         client = self.live_server.client
         client.cookies.clear()
-        return client.request(method, path, headers=headers, **more)
+        return client.request(method, path, headers=headers, **options)
 
 
-def elsewhere(live_server):
+def join_another_board(live_server):
     """Return the token of a team on another board."""
     live_server.create_board("elsewhere")
     return live_server.join("Stranger", "elsewhere")[1]
 
 
-def test_the_table_has_every_route_and_no_other(live_server):
+def test_the_table_lists_exactly_the_routes(live_server):
     assert routes_of(live_server.app) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_route_answers_every_role_as_it_must(make_server, state):
-    """Most share one board, first those that read; what has lasting effects has its own."""
-    many = Rate(10**6, 1.0)
-    live_server = make_server(failures=many, registrations=many)
-    live_server.elsewhere = elsewhere(live_server)
-    shared, wrong = Stage(live_server, state), []
-    for route, table in sorted(EXPECTED.items(), key=lambda each: not each[0].startswith("GET")):
-        stage = Stage(live_server, state) if route in LASTING else shared
-        wanted = (*table.get(state, table[""]), *table.get("strange", STRANGE))
-        for role, status in zip(ROLES, wanted, strict=True):
-            # A team that gives itself another token is known by that one afterwards.
-            said = stage.ask(route, role)
-            if said.status_code != status:
-                wrong.append(f"{route} as {role}: {said.status_code}, not {status}")
-            if said.status_code == 200 and route.endswith("/token"):
-                stage.tokens["team" if "{team}" in route else role] = said.json()["token"]
-            assert_shape(route, said)
+def test_every_route_gives_every_role_its_status(make_server, state):
+    """Most routes share one board, reading ones first; those that change it get their own."""
+    unlimited = Rate(10**6, 1.0)
+    live_server = make_server(failures=unlimited, registrations=unlimited)
+    live_server.foreign_token = join_another_board(live_server)
+    shared, wrong = BoardWithRoles(live_server, state), []
+    for route, table in sorted(EXPECTED.items(), key=lambda item: not item[0].startswith("GET")):
+        board = BoardWithRoles(live_server, state) if route in LASTING else shared
+        expected = (*table.get(state, table[""]), *table.get("strange", STRANGE))
+        for role, status in zip(ROLES, expected, strict=True):
+            # A team that rotates its token uses the new one from then on.
+            response = board.request(route, role)
+            if response.status_code != status:
+                wrong.append(f"{route} as {role}: {response.status_code}, not {status}")
+            if response.status_code == 200 and route.endswith("/token"):
+                board.tokens["team" if "{team}" in route else role] = response.json()["token"]
+            assert_shape(route, response)
     assert not wrong
 
 
-def assert_shape(route, said):
-    """Every reply: headers of ours, and refusals as problem documents or pages."""
-    assert said.headers["x-content-type-options"] == "nosniff"
-    assert "default-src 'none'" in said.headers["content-security-policy"]
-    assert "Authorization, Cookie" in said.headers["vary"]
-    if said.status_code == 401 and "/api/" in route:
-        assert said.headers["www-authenticate"] == "Bearer"
-    if said.status_code >= 400 and re.search("/api/|/metrics|/healthz", route):
-        assert said.headers["content-type"] == "application/problem+json"
-        assert said.json()["status"] == said.status_code
-    if said.request.headers.get("authorization") and "/api/" in route:
-        assert said.headers["cache-control"] == "private, no-store"
+def assert_shape(route, response):
+    """Check the security headers, and that refusals are problem documents or pages."""
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "Authorization, Cookie" in response.headers["vary"]
+    if response.status_code == 401 and "/api/" in route:
+        assert response.headers["www-authenticate"] == "Bearer"
+    if response.status_code >= 400 and re.search("/api/|/metrics|/healthz", route):
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json()["status"] == response.status_code
+    if response.request.headers.get("authorization") and "/api/" in route:
+        assert response.headers["cache-control"] == "private, no-store"
 
 
-def test_every_token_that_is_not_good_gets_the_same_answer(live_server):
+def test_all_invalid_tokens_get_the_same_response(live_server):
     ended = live_server.join("Ended")[1]
     live_server.call("POST", "/boards/first/team/token", ended)
-    made = live_server.call("POST", "/boards/first/invitations", live_server.organiser).json()
-    invitation = made["invitation"]
+    body = live_server.call("POST", "/boards/first/invitations", live_server.organiser).json()
+    invitation = body["invitation"]
     tokens = [
-        "wrong", "lb_team_" + "A" * 43, ended, elsewhere(live_server), invitation, "x" * 5000,
-        "a b c",
+        "wrong", "lb_team_" + "A" * 43, ended, join_another_board(live_server), invitation,
+        "x" * 5000, "a b c",
     ]  # fmt: skip
-    said = [live_server.call("GET", "/boards/first/team", each) for each in tokens]
-    said += [
-        live_server.call("GET", "/boards/first/team", headers={"Authorization": given})
-        for given in ("Basic YTpi", "Bearer", "bearer lb_team_x", "lb_team_x")
+    responses = [live_server.call("GET", "/boards/first/team", token) for token in tokens]
+    responses += [
+        live_server.call("GET", "/boards/first/team", headers={"Authorization": header})
+        for header in ("Basic YTpi", "Bearer", "bearer lb_team_x", "lb_team_x")
     ]
-    first = said[0]
-    for each in said:
-        assert each.status_code == 401
-        assert each.content == first.content
-        assert {*each.headers} == {*first.headers}
+    first = responses[0]
+    for response in responses:
+        assert response.status_code == 401
+        assert response.content == first.content
+        assert {*response.headers} == {*first.headers}
 
 
-@pytest.mark.parametrize("place", ["", "/team", "/leaderboard", "/tokens"])
-def test_a_board_that_is_not_there_is_the_same_for_everybody(live_server, place):
-    """So that a mistyped name is not blamed on a token, and no token is told to be good."""
-    known = [live_server.join("Ada")[1], live_server.organiser]
-    path = f"/boards/no-such-board{place}"
-    said = [live_server.call("GET", path, each) for each in (*known, "lb_team_wrong", None)]
-    assert {each.status_code for each in said} == {404}
-    assert len({each.content for each in said}) == 1
-    assert said[0].json()["detail"] == "There is no such board."
+@pytest.mark.parametrize("path_end", ["", "/team", "/leaderboard", "/tokens"])
+def test_an_unknown_board_is_404_whatever_the_token(live_server, path_end):
+    """A mistyped name is not blamed on the token, and the response reveals no token as valid."""
+    tokens = [live_server.join("Ada")[1], live_server.organiser]
+    path = f"/boards/no-such-board{path_end}"
+    responses = [live_server.call("GET", path, token) for token in (*tokens, "lb_team_wrong", None)]
+    assert {response.status_code for response in responses} == {404}
+    assert len({response.content for response in responses}) == 1
+    assert responses[0].json()["detail"] == "There is no such board."

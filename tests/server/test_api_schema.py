@@ -1,4 +1,4 @@
-"""/openapi.json is what the server does: schemathesis with all its checks, as every role."""
+"""The server behaves as /openapi.json describes: schemathesis with all checks, as every role."""
 
 import json
 import subprocess
@@ -21,32 +21,34 @@ positive_data_acceptance.expected-statuses = [
 """
 
 
-def run(live_server, tmp_path, caller, *, examples, more=()):
-    """Let schemathesis loose, and return what it printed."""
-    team, own = live_server.join("Alpha")
-    submission = live_server.submit(own, make_predictions(30)).json()["id"]
+def run_schemathesis(live_server, tmp_path, caller, *, examples, options=()):
+    """Run schemathesis and return its output."""
+    team, team_token = live_server.join("Alpha")
+    submission = live_server.submit(team_token, make_predictions(30)).json()["id"]
     config = tmp_path / "schemathesis.toml"
     config.write_text(CONFIG.format(board=live_server.slug, team=team, submission=submission))
-    token = own if caller == "team" else caller
+    token = team_token if caller == "team" else caller
     command = [
         sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run",
         f"{live_server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),
-        "--generation-deterministic", "--no-color", *more,
+        "--generation-deterministic", "--no-color", *options,
     ]  # fmt: skip
     if token is not None:
         command += ["--header", f"Authorization: Bearer {token}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    return done.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
+    return result.stdout
 
 
 def test_every_reply_is_as_described(empty_server, database, tmp_path):
     live_server = empty_server
     live_server.create_board(teams=100, questions=10_000)
     token = "team" if database == "postgres" else live_server.organiser
-    said = run(live_server, tmp_path, token, examples=2, more=["--phases", "coverage"])
-    every = live_server.call("GET", "/openapi.json").json()["paths"].values()
-    assert f"Tested: {sum(len(each) for each in every)}" in said
+    output = run_schemathesis(
+        live_server, tmp_path, token, examples=2, options=["--phases", "coverage"]
+    )
+    paths = live_server.call("GET", "/openapi.json").json()["paths"].values()
+    assert f"Tested: {sum(len(methods) for methods in paths)}" in output
     assert '"status": 500' not in live_server.log.getvalue()
 
 
@@ -65,36 +67,38 @@ def test_every_reply_is_as_described_at_length(empty_server, tmp_path, role, vis
         else tokens[role]
     )
     live_server.amend(visibility=visibility)
-    run(live_server, tmp_path, token, examples=60, more=["--exclude-path-regex", "close"])
+    run_schemathesis(
+        live_server, tmp_path, token, examples=60, options=["--exclude-path-regex", "close"]
+    )
     assert '"status": 500' not in live_server.log.getvalue()
 
 
 def test_every_route_is_described_with_its_refusals(live_server):
-    said = live_server.call("GET", "/openapi.json").json()
+    body = live_server.call("GET", "/openapi.json").json()
     routes = {
         (method.lower(), route.path)
         for route in live_server.app.routes
         if getattr(route, "include_in_schema", False)
         for method in route.methods
     }
-    described = {(method, path) for path, methods in said["paths"].items() for method in methods}
+    described = {(method, path) for path, methods in body["paths"].items() for method in methods}
     assert routes == described
     for method, path in described:
-        operation = said["paths"][path][method]
+        operation = body["paths"][path][method]
         assert "security" in operation, path
         for status, response in operation["responses"].items():
             if int(status) >= 400:
                 assert list(response["content"]) == ["application/problem+json"], (path, status)
-    assert "HTTPValidationError" not in json.dumps(said)
+    assert "HTTPValidationError" not in json.dumps(body)
 
 
-def test_operations_have_names_and_tags_for_people(live_server):
+def test_operations_have_short_names_and_one_tag(live_server):
     paths = live_server.call("GET", "/openapi.json").json()["paths"].values()
-    operations = [each for methods in paths for each in methods.values()]
-    names = [each["operationId"] for each in operations]
+    operations = [method for methods in paths for method in methods.values()]
+    names = [operation["operationId"] for operation in operations]
     assert len(set(names)) == len(names)
     assert {"submit", "leaderboard", "list_boards", "get_team", "list_submissions"} < set(names)
     assert not [name for name in names if len(name) > 20 or "api_v1" in name]
-    tags = {each["operationId"]: each["tags"] for each in operations}
+    tags = {operation["operationId"]: operation["tags"] for operation in operations}
     assert (tags["submit"], tags["leaderboard"]) == (["submissions"], ["boards"])
-    assert all(len(each) == 1 for each in tags.values())
+    assert all(len(tag_list) == 1 for tag_list in tags.values())

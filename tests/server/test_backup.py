@@ -1,4 +1,4 @@
-"""Backups while submissions pour in: no request fails, and what was saved is whole."""
+"""Backups during submissions: no request fails, and each backup is complete."""
 
 import itertools
 import secrets
@@ -27,25 +27,25 @@ TEAMS = 3
 ORGANISER = Caller(Role.ORGANISER)
 
 
-def predictions(number, at):
+def predictions(number, index):
     """Return a model's file; one of each client is too large for the database."""
-    bits = np.random.default_rng([number, at]).integers(2, size=400)
-    pad = " " * 3000 if at == 5 else ""
+    bits = np.random.default_rng([number, index]).integers(2, size=400)
+    pad = " " * 3000 if index == 5 else ""
     return ("id,prediction\n" + "".join(f"{i},{v}{pad}\n" for i, v in enumerate(bits))).encode()
 
 
-def work_until(enough, pause):
-    """Return what a client does: submit and look at the standings, once more after the end."""
+def work_until(stop, pause):
+    """Return a client's work: submit and read the leaderboard, once more after the stop."""
 
     def work(client, number):
-        for at in itertools.count():
-            over = enough.is_set()
-            slug = ("left", "right")[(at + number) % 2]
-            reply = client.submit(slug, f"team {number % TEAMS}", predictions(number, at))
+        for index in itertools.count():
+            last_round = stop.is_set()
+            slug = ("left", "right")[(index + number) % 2]
+            reply = client.submit(slug, f"team {number % TEAMS}", predictions(number, index))
             assert reply.status == 201, reply
             reply, _ = client.call("GET", f"/api/v1/boards/{slug}/leaderboard")
             assert reply.status == 200
-            if over:
+            if last_round:
                 return
             time.sleep(pause)
 
@@ -53,7 +53,7 @@ def work_until(enough, pause):
 
 
 def other_database(kind, request, folder):
-    """Give the address of an empty database of the other kind."""
+    """Return the address of an empty database of the other kind."""
     if kind == "postgres":
         return str(folder / "other.db")
     server, name = request.getfixturevalue("postgres"), f"d_{secrets.token_hex(6)}"
@@ -64,67 +64,67 @@ def other_database(kind, request, folder):
 @pytest.mark.parametrize(
     ("callers", "pause", "backups"), [(3, 0.1, 1), pytest.param(8, 0, 3, marks=pytest.mark.slow)]
 )
-def test_backups_under_load_the_drill_and_the_other_database(
+def test_backups_under_load_restore_into_the_other_database(
     database, request, tmp_path, callers, pause, backups
 ):
     key = make_secret_key(tmp_path / "restore.key")
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
+    folder = tmp_path / "shelf"
+    folder.mkdir()
     workers = 2 if database == "postgres" and not pause else 1
     with (
         empty_database(database, request, tmp_path) as address,
         StressServer(address, tmp_path, workers=workers) as server,
     ):
-        names = [f"team {at}" for at in range(TEAMS)]
+        names = [f"team {index}" for index in range(TEAMS)]
         for slug in ("left", "right"):
             server.create_board(
                 make_folder(slug, questions=20_000, teams=TEAMS, ladder="board"), names
             )
         server.start()
         server.wait_until_ready()
-        words = [sys.executable, "-m", "ladderboard", "backup", "create", shelf]
-        words += ["--database", address, "--to", write_public_key(key.public), "--json"]
-        enough = threading.Event()
-        clients, threads, errors = start_clients(server, callers, work_until(enough, pause))
+        command = [sys.executable, "-m", "ladderboard", "backup", "create", folder]
+        command += ["--database", address, "--to", write_public_key(key.public), "--json"]
+        stop = threading.Event()
+        clients, threads, errors = start_clients(server, callers, work_until(stop, pause))
         try:
             for _ in range(backups):
-                done = subprocess.run(words, capture_output=True, text=True, check=False)
-                assert done.returncode == 0, done.stderr
+                result = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert result.returncode == 0, result.stderr
         finally:
-            enough.set()
-            for each in threads:
-                each.join()
+            stop.set()
+            for thread in threads:
+                thread.join()
         if errors:
             raise errors[0]
         assert not any(client.connections_lost for client in clients)
-        assert [each for each in server.log() if each.get("status", 0) >= 500] == []
-        paths = list_backups(shelf)
+        assert [entry for entry in server.log() if entry.get("status", 0) >= 500] == []
+        paths = list_backups(folder)
         assert len(paths) == backups
 
-        # Each is of a moment of its own, and can be restored.
+        # Each is a snapshot of another moment and can be restored.
         boards = server.open_boards()
         missing = []
         for path in paths:
             backup = find_backup(path)
-            found = check_backup(backup, secret_key=key)
-            assert not any(each.wrong for each in found)
-            lacks = compare_with_database(backup, boards.storage, found)
-            assert not lacks.strange
-            missing.append(sum(lacks.questions.values()))
+            checks = check_backup(backup, secret_key=key)
+            assert not any(check.wrong for check in checks)
+            difference = compare_with_database(backup, boards.storage, checks)
+            assert not difference.strange
+            missing.append(sum(difference.questions.values()))
         assert missing == sorted(missing, reverse=True)
         assert missing[-1] >= callers  # all were made under load
         boards.close()
         assert server.stop() == 0
 
-    there = open_boards(other_database(database, request, tmp_path), create=True)
-    last = find_backup(shelf)
-    restore_backup(there, last, secret_key=key)
-    board = there.open("left")
+    restored = open_boards(other_database(database, request, tmp_path), create=True)
+    last = find_backup(folder)
+    restore_backup(restored, last, secret_key=key)
+    board = restored.open("left")
     check_board(board, [])
     board.amendments.resume(ORGANISER, charge=1)
     board.closer.close(ORGANISER)
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     verify_bundle(
-        tmp_path / "bundle", heads=[each.head for each in last.boards if each.board == "left"]
+        tmp_path / "bundle", heads=[saved.head for saved in last.boards if saved.board == "left"]
     )
-    there.close()
+    restored.close()

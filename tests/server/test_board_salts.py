@@ -1,9 +1,9 @@
-"""What two worlds with the same salts cannot show: salts that are told, and hashes that tell.
+"""What two worlds with the same salts cannot show: disclosed salts, and hashes that leak.
 
-A commitment hides what it binds from whoever does not know its salt. So nobody is told one before
-the close, but that of their own submission. And with salts that are fresh in every play, hashes
-show neither what they are of nor which of it is equal: all that is left of them is which hashes are
-the same, and that is the same in two worlds that differ in labels and splits.
+A commitment hides its content only as long as its salt is secret. So no salt is disclosed before
+the close, except that of a submission to its own team. With fresh salts in every run, hashes show
+neither their content nor which contents are equal: all that remains is which hashes are the same,
+and that must be the same in two worlds that differ in labels and splits.
 """
 
 import hashlib
@@ -26,114 +26,117 @@ from support.two_worlds.disclosures import (
     find_disclosures,
 )
 
-RUN = re.compile(rb"[\w-]{16,}")  # every hash, id, token and signature, and long words
+WORD = re.compile(rb"[\w-]{16,}")  # every hash, id, token and signature
 HEX = re.compile(rb"(?:[0-9a-f]{16}){1,4}")
-KEY = hashlib.sha256(b"the noise key of all plays").digest()
+KEY = hashlib.sha256(b"the noise key of all runs").digest()
 
 
 @pytest.fixture
 def run_fresh(run_world, monkeypatch):
-    """Play one world twice and the other once; all is fresh in each but the noise and the clock."""
+    """Run one world twice and the other once, with the same noise and clock, the rest fresh."""
 
     def run(script):
-        make = Book.create
-        keyed = staticmethod(lambda *args, **how: make(*args, **{**how, "key": KEY}))
+        create = Book.create
+        keyed = staticmethod(lambda *args, **options: create(*args, **{**options, "key": KEY}))
         monkeypatch.setattr(Book, "create", keyed)
-        fresh = ((0, b"a"), (0, b"b"), (1, b"c"))
-        return [run_world(world, hide=False, seed=seed, script=script) for world, seed in fresh]
+        worlds_and_seeds = ((0, b"a"), (0, b"b"), (1, b"c"))
+        return [
+            run_world(world, hide=False, seed=seed, script=script)
+            for world, seed in worlds_and_seeds
+        ]
 
     return run
 
 
-class Ear:
-    """Hears what is secret, for leaks to tell."""
+class SecretSpy:
+    """Records secrets, for the leaks below to disclose."""
 
     def __init__(self, monkeypatch):
         self.kept, self.side, self.rows = {}, None, None
-        kept, written, score = Book._kept, SecretSide.commit_and_pack, Scorer.score
+        keep_secret, commit, score = Book._kept, SecretSide.commit_and_pack, Scorer.score
 
-        def hear_kept(own, view, what):
-            self.kept[what] = kept(own, view, what)
-            return self.kept[what]
+        def spy_on_book(book, view, name):
+            self.kept[name] = keep_secret(book, view, name)
+            return self.kept[name]
 
-        def hear_side(own):
-            self.side = own
-            return written(own)
+        def spy_on_side(side):
+            self.side = side
+            return commit(side)
 
-        def hear_rows(own, submission):
-            self.rows = own._scored(submission.values)
-            return score(own, submission)
+        def spy_on_scorer(scorer, submission):
+            self.rows = scorer._scored(submission.values)
+            return score(scorer, submission)
 
-        monkeypatch.setattr(Book, "_kept", hear_kept)
-        monkeypatch.setattr(SecretSide, "commit_and_pack", hear_side)
-        monkeypatch.setattr(Scorer, "score", hear_rows)
+        monkeypatch.setattr(Book, "_kept", spy_on_book)
+        monkeypatch.setattr(SecretSide, "commit_and_pack", spy_on_side)
+        monkeypatch.setattr(Scorer, "score", spy_on_scorer)
 
 
-def tell_in_receipt(monkeypatch, ear):
+def leak_in_receipt(monkeypatch, spy):
     describe = Receipt.describe
     monkeypatch.setattr(
-        Receipt, "describe", lambda own: {**describe(own), "opens": ear.side.salt.hex()}
+        Receipt, "describe", lambda receipt: {**describe(receipt), "opens": spy.side.salt.hex()}
     )
 
 
-def tell_by_one_salt(monkeypatch, ear):
-    """One salt for both sides of an entry: that of the receipt opens the other, too."""
-    commitment = property(lambda own: Commitment("secret", own.content, own.submission_salt))
-    written = SecretSide.commit_and_pack
+def leak_by_one_salt(monkeypatch, spy):
+    """Use one salt for both sides of an entry: the receipt's salt opens the other, too."""
+    commitment = property(lambda side: Commitment("secret", side.content, side.submission_salt))
+    commit = SecretSide.commit_and_pack
     monkeypatch.setattr(SecretSide, "commitment", commitment)
     monkeypatch.setattr(
-        SecretSide, "commit_and_pack", lambda own: written(own._replace(salt=own[-1]))
+        SecretSide, "commit_and_pack", lambda side: commit(side._replace(salt=side[-1]))
     )
 
 
-def tell_on_board(monkeypatch, ear):
+def leak_on_board(monkeypatch, spy):
     summary = View.summary
 
-    def told(own):
-        return {**summary(own), "salt": [*own._board.book.read_encrypted("salt of the holdout")]}
+    def leaking(view):
+        return {**summary(view), "salt": [*view._board.book.read_encrypted("salt of the holdout")]}
 
-    monkeypatch.setattr(View, "summary", told)
+    monkeypatch.setattr(View, "summary", leaking)
 
 
-def tell_in_log(monkeypatch, ear):
-    note = _middleware.RequestMiddleware._log_request
+def leak_in_log(monkeypatch, spy):
+    log_request = _middleware.RequestMiddleware._log_request
 
-    def write(own, reply, seconds):
-        note(own, reply, seconds)
-        own._log.write("drawn", key=ear.kept["key"][:16].hex())
+    def write(middleware, reply, seconds):
+        log_request(middleware, reply, seconds)
+        middleware._log.write("drawn", key=spy.kept["key"][:16].hex())
 
     monkeypatch.setattr(_middleware.RequestMiddleware, "_log_request", write)
 
 
-def tell_everybody(monkeypatch, ear):
-    """Show any submission to anybody."""
-    one = View.submission
+def leak_submissions(monkeypatch, spy):
+    """Show every submission to everyone."""
+    submission_of = View.submission
 
-    def told(own, submission):
-        return one(View(own._board, Caller(Role.ORGANISER)), submission)
+    def leaking(view, submission):
+        return submission_of(View(view._board, Caller(Role.ORGANISER)), submission)
 
-    monkeypatch.setattr(View, "submission", told)
+    monkeypatch.setattr(View, "submission", leaking)
 
 
-TOLD = {
-    "receipt": (tell_in_receipt, "secret"),
-    "one salt": (tell_by_one_salt, "secret, submission"),
-    "board": (tell_on_board, "salt of the holdout"),
-    "log": (tell_in_log, "key"),
-    "everybody": (tell_everybody, "submission"),
+DISCLOSURES = {
+    "receipt": (leak_in_receipt, "secret"),
+    "one salt": (leak_by_one_salt, "secret, submission"),
+    "board": (leak_on_board, "salt of the holdout"),
+    "log": (leak_in_log, "key"),
+    "everybody": (leak_submissions, "submission"),
 }
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(run_world, monkeypatch, name):
-    leak, what = TOLD[name]
-    leak(monkeypatch, Ear(monkeypatch))
+@pytest.mark.parametrize("name", DISCLOSURES)
+def test_disclosed_salts_are_found(run_world, monkeypatch, name):
+    leak, secret = DISCLOSURES[name]
+    leak(monkeypatch, SecretSpy(monkeypatch))
     server = run_world(0, hide=False, script="run_short")
-    found = find_disclosures(server)
-    assert {each.secret for each in found if not each.allowed} == {what}
+    disclosures = find_disclosures(server)
+    assert {disclosure.secret for disclosure in disclosures if not disclosure.allowed} == {secret}
 
 
-def test_the_end_alone_tells_no_salt(run_world):
+def test_closing_discloses_no_secret_salt(run_world):
     server = run_world(0, hide=False, script="run_to_close")
     assert {"standings"} in server.salt_uses.domains.values()
     disclosures = find_disclosures(server)
@@ -141,7 +144,7 @@ def test_the_end_alone_tells_no_salt(run_world):
     assert all(disclosure.allowed for disclosure in disclosures)
 
 
-def test_hashes_tell_nothing(run_fresh, tmp_path):
+def test_hashes_leak_nothing(run_fresh, tmp_path):
     servers = run_fresh("run_all_hashes")
     assert first_difference(*servers) is None
     for server in servers:
@@ -151,73 +154,73 @@ def test_hashes_tell_nothing(run_fresh, tmp_path):
         checked = check_receipts(server, tmp_path)
         assert checked.receipts
         assert checked.entries == len(server.entries)
-    # Every hash of a chain is its own, and none comes in another play.
+    # The hashes of a chain are distinct, and none occurs in another run.
     hashes = [hashes_of(server) for server in servers]
-    assert {each for each, _ in hashes[0]} == {"holdout", "key", "submission", "secret", "previous"}
+    assert {name for name, _ in hashes[0]} == {"holdout", "key", "submission", "secret", "previous"}
     assert [name for name, _ in hashes[0]].count("holdout") == 2  # labels were corrected
-    values = [[value for _, value in each] for each in hashes]
-    assert all(len({*each}) == len(each) > 30 for each in values)
+    values = [[value for _, value in pairs] for pairs in hashes]
+    assert all(len({*hash_values}) == len(hash_values) > 30 for hash_values in values)
     assert {*values[0]} & {*values[1]} == {*values[0]} & {*values[2]} == {"0" * 64}
 
 
 def hashes_of(server):
-    """Return every hash in a chain but those of all rules, which come again when rules do."""
-    fields = [item for each in server.entries for item in json.loads(each).items()]
+    """Return every hash in a chain except commitments to rules, which recur with the rules."""
+    fields = [item for entry in server.entries for item in json.loads(entry).items()]
     hashes = [(name, value) for name, value in fields if re.fullmatch("[0-9a-f]{64}", f"{value}")]
-    return [each for each in hashes if each[0] != "commitment"]
+    return [pair for pair in hashes if pair[0] != "commitment"]
 
 
-def salt_holdout(monkeypatch, made):
+def salt_holdout(monkeypatch, make_salt):
     """Make the salt of the labels from the noise key and the id of the ledger."""
-    create, hidden, names = Book.create, Opening.make_commitments, []
+    create, make_commitments, names = Book.create, Opening.make_commitments, []
 
-    def named(storage, opening, *, name, **how):
+    def create_and_record_name(storage, opening, *, name, **options):
         names.append(name)
-        return create(storage, opening, name=name, **how)
+        return create(storage, opening, name=name, **options)
 
-    def salted(own, key, salts):
-        return hidden(own, key, (made(key, bytes.fromhex(names[-1])), salts[1]))
+    def salted(opening, key, salts):
+        return make_commitments(opening, key, (make_salt(key, bytes.fromhex(names[-1])), salts[1]))
 
-    monkeypatch.setattr(Book, "create", staticmethod(named))
+    monkeypatch.setattr(Book, "create", staticmethod(create_and_record_name))
     monkeypatch.setattr(Opening, "make_commitments", salted)
 
 
-def hash_without_salt(monkeypatch, ear):
+def hash_without_salt(monkeypatch, spy):
     salt_holdout(monkeypatch, lambda key, name: b"")
 
 
-def hash_with_key(monkeypatch, ear):
-    """Who is told the noise key at the close can try labels, although they were not opened."""
+def hash_with_key(monkeypatch, spy):
+    """The noise key, published at the close, lets anyone try labels that were not opened."""
     salt_holdout(monkeypatch, lambda key, name: hashlib.sha256(b"salt" + key).digest())
 
 
-def hash_with_public_salt(monkeypatch, ear):
-    """A salt that is fresh, and that everybody is told."""
+def hash_with_public_salt(monkeypatch, spy):
+    """Use a fresh salt that is public."""
     salt_holdout(monkeypatch, lambda key, name: name)
 
 
-def hash_risks_alike(monkeypatch, ear):
-    """One salt for all risks: equal ones have equal hashes."""
-    written = SecretSide.commit_and_pack
-    alike = property(lambda own: Commitment("secret", own.risk, ear.kept["marking"]))
+def hash_risks_alike(monkeypatch, spy):
+    """Use one salt for all risks: equal risks get equal hashes."""
+    commit = SecretSide.commit_and_pack
+    alike = property(lambda side: Commitment("secret", side.risk, spy.kept["marking"]))
 
-    def shown(own):
-        submission, _, packed = written(own)
-        return submission, own.commitment.hash, packed
+    def shown(side):
+        submission, _, packed = commit(side)
+        return submission, side.commitment.hash, packed
 
     monkeypatch.setattr(SecretSide, "commitment", alike)
     monkeypatch.setattr(SecretSide, "commit_and_pack", shown)
 
 
-def hash_public_rows(monkeypatch, ear):
-    """A receipt with the digest of what was scored: it shows which rows are public."""
+def hash_public_rows(monkeypatch, spy):
+    """Put the digest of the scored rows into the receipt: it shows which rows are public."""
     describe = Receipt.describe
 
-    def told(own):
-        rows = digest("predictions", write_array(np.asarray(ear.rows)))
-        return {**describe(own), "submission": rows.hex()}
+    def leaking(receipt):
+        rows = digest("predictions", write_array(np.asarray(spy.rows)))
+        return {**describe(receipt), "submission": rows.hex()}
 
-    monkeypatch.setattr(Receipt, "describe", told)
+    monkeypatch.setattr(Receipt, "describe", leaking)
 
 
 HASHES = {
@@ -230,59 +233,61 @@ HASHES = {
 
 
 @pytest.mark.parametrize("name", HASHES)
-def test_hashes_that_tell_are_found(run_fresh, monkeypatch, name):
-    leak, by = HASHES[name]
-    leak(monkeypatch, Ear(monkeypatch))
-    found = run_fresh("run_short")
-    assert (first_difference(*found) is not None) == (by in {"apart", "both"})
-    assert bool(guess_holdouts(found[0])) == (by in {"guessed", "both"})
+def test_leaking_hashes_are_found(run_fresh, monkeypatch, name):
+    leak, detected_by = HASHES[name]
+    leak(monkeypatch, SecretSpy(monkeypatch))
+    servers = run_fresh("run_short")
+    assert (first_difference(*servers) is not None) == (detected_by in {"apart", "both"})
+    assert bool(guess_holdouts(servers[0])) == (detected_by in {"guessed", "both"})
 
 
-def said_by(server):
-    """Return everything that is public or somebody's own, in the order in which it came."""
-    said = [(each.path.split("/")[-1], b"%d %b%b" % (each.status, each.headers, each.body))
-            for each in server.replies]  # fmt: skip
-    kept = {each["step"]: each["output"] for each in server.steps}
-    lines = [(at, each.encode()) for at in ("log", "logging", "warnings") for each in kept[at]]
-    return [*said, *lines, *(("entry", each) for each in server.entries)]
+def visible_texts(server):
+    """Return all texts that the public or a team can see, in order."""
+    replies = [(reply.path.split("/")[-1], b"%d %b%b" % (reply.status, reply.headers, reply.body))
+            for reply in server.replies]  # fmt: skip
+    outputs = {step["step"]: step["output"] for step in server.steps}
+    lines = [
+        (name, text.encode()) for name in ("log", "logging", "warnings") for text in outputs[name]
+    ]
+    return [*replies, *lines, *(("entry", entry) for entry in server.entries)]
 
 
-def runs(server):
-    return {each for _, text in said_by(server) for each in RUN.findall(text)}
+def visible_words(server):
+    return {word for _, text in visible_texts(server) for word in WORD.findall(text)}
 
 
-def first_difference(one, again, other):
-    """Return where two worlds part, or None, when fresh things go by the order of their coming.
+def first_difference(first, repeated, second):
+    """Return where two worlds differ, or None, with fresh words numbered in order of appearance.
 
-    What two runs of one world have in common owes nothing to salts, and stays as it is.
+    Words that two runs of one world have in common do not depend on salts and stay as they are.
     """
-    common = runs(one) & runs(again)
-    left, right = (named(each, common) for each in (one, other))
-    for mine, its in zip(left, right, strict=False):
-        if mine != its:
-            return mine, its
+    common = visible_words(first) & visible_words(repeated)
+    left, right = (number_words(server, common) for server in (first, second))
+    for left_text, right_text in zip(left, right, strict=False):
+        if left_text != right_text:
+            return left_text, right_text
     return None if len(left) == len(right) else (len(left), len(right))
 
 
-def named(server, common):
-    names = {}
+def number_words(server, common):
+    numbers = {}
 
-    def name(found):
-        run = found[0]
-        return run if run in common else names.setdefault(run, b"<%d>" % len(names))
+    def name(match):
+        run = match[0]
+        return run if run in common else numbers.setdefault(run, b"<%d>" % len(numbers))
 
-    return [RUN.sub(name, text) for _, text in said_by(server)]
+    return [WORD.sub(name, text) for _, text in visible_texts(server)]
 
 
 def guess_holdouts(server):
-    """Return the holdouts that can be found among the hashes, by trying all visible salts."""
-    seen = runs(server)
-    salts = {bytes.fromhex(each.decode()) for each in seen if HEX.fullmatch(each)}
-    found = []
+    """Return the holdouts whose hash is found by trying all visible salts."""
+    visible = visible_words(server)
+    salts = {bytes.fromhex(word.decode()) for word in visible if HEX.fullmatch(word)}
+    guessed = []
     for world, corrected in itertools.product((0, 1), (False, True)):
         content = sample_digest(describe_sample(holdout_table(world, corrected=corrected)))
         tried = [digest("holdout", {"salt": salt, "content": content})
                  for salt in (b"", bytes(32), *salts)]  # fmt: skip
-        if {each.hex().encode() for each in (*tried, content)} & seen:
-            found.append((world, corrected))
-    return found
+        if {hash_.hex().encode() for hash_ in (*tried, content)} & visible:
+            guessed.append((world, corrected))
+    return guessed

@@ -1,9 +1,9 @@
-"""Two worlds over HTTP that differ in labels and splits, and a mechanism that is deaf.
+"""Two worlds over HTTP that differ in labels and splits, with a mechanism that ignores the scores.
 
-Nothing that comes out before the close differs: no byte of a reply, no header, no metric, no line
-of a log, no entry of the ledger, no row of a table, no receipt. Salts are fixed, so commitments are
+Nothing visible before the close differs: no byte of a reply, no header, no metric, no line of a
+log, no entry of the ledger, no row of a table, no receipt. Salts are fixed, so commitments are
 hashes of salts alone: see tests/holdout/test_two_worlds.py. What that cannot show is in
-test_board_salts.py: that no salt is told, and that hashes with fresh salts tell nothing either.
+test_board_salts.py: no salt is disclosed, and hashes with fresh salts leak nothing.
 """
 
 import json
@@ -31,75 +31,83 @@ def run_worlds(run_world):
     return run
 
 
-def test_nothing_tells_two_worlds_apart(run_worlds, database, tmp_path):
+def test_two_worlds_cannot_be_distinguished(run_worlds, database, tmp_path):
     servers, difference = run_worlds(database)
     assert difference is None
     check_disclosures(servers[0])
-    # Receipts came on every way, and open what everybody can see of the ledger.
+    # Every route gave receipts, and they open the public entries of the ledger.
     check_receipt_routes(servers[0])
     assert check_receipts(servers[0], tmp_path) == check_receipts(servers[1], tmp_path)
     steps = servers[0].steps
-    # The session went where it should.
-    seen = [each["output"][0] for each in steps if each["step"][0].isdigit()]
-    wanted = {200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
-    assert wanted <= set(seen)
-    assert not [each for each in seen if each >= 500]
-    read = [each for each in steps if " GET " in each["step"]]
-    told = {each["step"].split()[2] for each in read if each["output"][0] == 200}
-    paths = [f"/api/v1/boards/first/{each}" for each in ("records", "ledger", "team", "teams")]
-    assert {*paths, "/metrics", "/healthz", "/boards/first", "/api/v1/boards"} <= told
-    said = {each["step"]: each["output"] for each in steps}
-    kinds = {json.loads(each)["kind"] for each in said["entries"]}
-    wanted = {"opened", "ladder", "question", "paused", "resumed", "amended", "disqualified"}
-    assert wanted <= kinds
-    assert len([each for each in said["entries"] if b'"question"' in each]) > 12
-    values = {row[-4] for row in said["tables"]["submission"]}
-    assert len(values) > 2  # it is no mechanism that says nothing
+    # The session covered the intended statuses, paths and entries.
+    statuses = [step["output"][0] for step in steps if step["step"][0].isdigit()]
+    expected_statuses = {200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
+    assert expected_statuses <= set(statuses)
+    assert not [status for status in statuses if status >= 500]
+    reads = [step for step in steps if " GET " in step["step"]]
+    paths_read = {step["step"].split()[2] for step in reads if step["output"][0] == 200}
+    paths = [f"/api/v1/boards/first/{name}" for name in ("records", "ledger", "team", "teams")]
+    assert {*paths, "/metrics", "/healthz", "/boards/first", "/api/v1/boards"} <= paths_read
+    outputs = {step["step"]: step["output"] for step in steps}
+    kinds = {json.loads(entry)["kind"] for entry in outputs["entries"]}
+    expected_kinds = {
+        "opened",
+        "ladder",
+        "question",
+        "paused",
+        "resumed",
+        "amended",
+        "disqualified",
+    }
+    assert expected_kinds <= kinds
+    assert len([entry for entry in outputs["entries"] if b'"question"' in entry]) > 12
+    values = {row[-4] for row in outputs["tables"]["submission"]}
+    assert len(values) > 2  # the mechanism does release different values
 
 
-def test_a_mechanism_that_hears_is_found_out(run_worlds):
+def test_a_leaky_mechanism_is_found(run_worlds):
     assert run_worlds("sqlite", mechanism=LeakyLadder, script="run_brief")[1] is not None
 
 
-class Ear:
-    """Hears every risk, for leaks to tell."""
+class RiskSpy:
+    """Records every risk, for the leaks below to disclose."""
 
     def __init__(self, monkeypatch):
         self.risk = 0.0
         score = Scorer.score
 
-        def listen(own, submission):
-            scored = score(own, submission)
+        def listen(scorer, submission):
+            scored = score(scorer, submission)
             self.risk = scored.risk
             return scored
 
         monkeypatch.setattr(Scorer, "score", listen)
 
 
-def leak_a_header(monkeypatch, ear):
+def leak_a_header(monkeypatch, spy):
     make_response = endpoint.make_response
 
-    def told(request, said, status=200, *, headers=None, **more):
-        headers = {**(headers or {}), "X-Time": f"{ear.risk}"} if status == 201 else headers
-        return make_response(request, said, status, headers=headers, **more)
+    def leaking(request, content, status=200, *, headers=None, **options):
+        headers = {**(headers or {}), "X-Time": f"{spy.risk}"} if status == 201 else headers
+        return make_response(request, content, status, headers=headers, **options)
 
-    monkeypatch.setattr(endpoint, "make_response", told)
+    monkeypatch.setattr(endpoint, "make_response", leaking)
 
 
-def leak_a_reason(monkeypatch, ear):
+def leak_a_reason(monkeypatch, spy):
     reason = _submissions._format_reason
     monkeypatch.setattr(
         _submissions,
         "_format_reason",
-        lambda *what: reason(*what) + (" Well done!" if ear.risk < 0.3 else ""),
+        lambda *args: reason(*args) + (" Well done!" if spy.risk < 0.3 else ""),
     )
 
 
-def leak_a_refusal(monkeypatch, ear):
+def leak_a_refusal(monkeypatch, spy):
     score = Scorer.score
 
-    def refuse(own, submission):
-        scored = score(own, submission)
+    def refuse(scorer, submission):
+        scored = score(scorer, submission)
         if scored.risk == 0:
             raise InvalidPredictions("This is too good to be true.")
         return scored
@@ -107,22 +115,22 @@ def leak_a_refusal(monkeypatch, ear):
     monkeypatch.setattr(Scorer, "score", refuse)
 
 
-def leak_a_metric(monkeypatch, ear):
+def leak_a_metric(monkeypatch, spy):
     count = Metrics.count_request
 
-    def by_risk(own, method, route, status, seconds):
-        count(own, method, route + " (good)" * (ear.risk < 0.4), status, seconds)
+    def by_risk(metrics, method, route, status, seconds):
+        count(metrics, method, route + " (good)" * (spy.risk < 0.4), status, seconds)
 
     monkeypatch.setattr(Metrics, "count_request", by_risk)
 
 
-def leak_a_line(monkeypatch, ear):
-    note = _middleware.RequestMiddleware._log_request
+def leak_a_log_line(monkeypatch, spy):
+    log_request = _middleware.RequestMiddleware._log_request
 
-    def write(own, reply, seconds):
-        note(own, reply, seconds)
+    def write(middleware, reply, seconds):
+        log_request(middleware, reply, seconds)
         if reply.status == 201:
-            own._log.write("scored", low=ear.risk < 0.4)
+            middleware._log.write("scored", low=spy.risk < 0.4)
 
     monkeypatch.setattr(_middleware.RequestMiddleware, "_log_request", write)
 
@@ -132,29 +140,35 @@ LEAKS = {
     "reason": (leak_a_reason, "/submissions"),
     "refusal": (leak_a_refusal, "/submissions"),
     "metric": (leak_a_metric, "/metrics"),
-    "line": (leak_a_line, "log"),
+    "line": (leak_a_log_line, "log"),
 }
 
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_leaks_are_found(run_worlds, monkeypatch, name):
-    leak, where = LEAKS[name]
-    leak(monkeypatch, Ear(monkeypatch))
+    leak, step_name = LEAKS[name]
+    leak(monkeypatch, RiskSpy(monkeypatch))
     _, difference = run_worlds("sqlite", script="run_brief")
     assert difference is not None
-    assert where in difference[0]
+    assert step_name in difference[0]
 
 
-def first_difference(one, other):
-    """Return the step at which two worlds part, and how; None if they do not."""
-    for left, right in zip(one, other, strict=False):  # of which one may go on for longer
+def first_difference(steps, other_steps):
+    """Return the first step in which two worlds differ, and how; None if they do not."""
+    for left, right in zip(steps, other_steps, strict=False):  # one may have more steps
         if left != right:
-            return left["step"], _parts(left["output"], right["output"])
-    return None if len(one) == len(other) else (f"step {min(len(one), len(other))}", [])
+            return left["step"], _differences(left["output"], right["output"])
+    return (
+        None
+        if len(steps) == len(other_steps)
+        else (f"step {min(len(steps), len(other_steps))}", [])
+    )
 
 
-def _parts(left, right):
+def _differences(left, right):
     if not isinstance(left, dict):
         left, right = dict(enumerate(left)), dict(enumerate(right))
-    places = [*left, *(at for at in right if at not in left)]
-    return [(at, left.get(at), right.get(at)) for at in places if left.get(at) != right.get(at)][:3]
+    keys = [*left, *(key for key in right if key not in left)]
+    return [
+        (key, left.get(key), right.get(key)) for key in keys if left.get(key) != right.get(key)
+    ][:3]

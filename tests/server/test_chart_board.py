@@ -1,4 +1,4 @@
-"""The charts of boards: what a view says, in a picture and in words."""
+"""The charts of boards: what a view returns, as a picture and as text."""
 
 import json
 import re
@@ -21,36 +21,38 @@ DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "comple
 
 
 def point(hour, value, used, *, vacuous=False, now=False):
-    ends = {"low": round(value - 0.1, 3), "high": round(value + 0.05, 3)}
+    bounds = {"low": round(value - 0.1, 3), "high": round(value + 0.05, 3)}
     return {
         "time": f"2027-01-15T{hour:02}:00:00Z",
         "entry": None if now else hour,
         "used": used,
         "released": 1 - value,
         "display": value,
-        "bound": {"low": 0.1, "high": 0.2, "vacuous": vacuous, "display": ends},
+        "bound": {"low": 0.1, "high": 0.2, "vacuous": vacuous, "display": bounds},
     }
 
 
-def history(*points, **more):
+def history(*points, **fields):
     records = max(len(points) - 1, 0)
-    said = {"display": DISPLAY, "beta": 0.05, "points": list(points), "records": records}
-    return {**said, "thinned": False, **more}
+    content = {"display": DISPLAY, "beta": 0.05, "points": list(points), "records": records}
+    return {**content, "thinned": False, **fields}
 
 
-def parts(chart):
-    """Return the wide picture's words, those of its marks, and the caption."""
+def texts_of(chart):
+    """Return the description of the wide picture, the texts of its marks, and the caption."""
     figure = ET.fromstring(str(chart))  # noqa: S314 - our own
     wide = figure[0]
-    notes = [each.find("title").text for each in wide.iter() if each.find("title") is not None]
+    notes = [
+        element.find("title").text for element in wide.iter() if element.find("title") is not None
+    ]
     caption = figure.find("figcaption")
     return wide[1].text, notes[1:], "" if caption is None else caption.text
 
 
-def test_a_history_is_told_in_words():
+def test_a_history_has_a_text_description():
     points = point(8, 0.6, 1), point(10, 0.75, 40), point(12, 0.75, 1234, now=True)
-    said, notes, caption = parts(history_chart(history(*points)))
-    assert said == (
+    summary, notes, caption = texts_of(history_chart(history(*points)))
+    assert summary == (
         "The best accuracy went from 0.600 on 15 Jan 2027 to 0.750 in 2 records, with 1,234 "
         "questions so far. The best model so far is truly worth between 0.650 and 0.800, with "
         "probability at least 95%."
@@ -64,76 +66,82 @@ def test_a_history_is_told_in_words():
     assert history_chart(history()) is None
 
 
-def test_a_history_without_a_promise_has_no_band():
+def test_a_history_with_vacuous_bounds_has_no_band():
     points = point(8, 0.6, 1, vacuous=True), point(9, 0.6, 1, vacuous=True, now=True)
     chart = history_chart(history(*points, thinned=True))
-    said, notes, caption = parts(chart)
+    summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
-    assert "truly worth" not in said
+    assert "truly worth" not in summary
     assert notes == ["0.600 on 15 Jan 2027, 08:00 UTC, after 1 question"]
     assert "Nothing is promised" in caption
     assert "not all are shown" in caption
 
 
 @pytest.mark.parametrize(
-    ("beta", "said"), [(0.001, "at least 99.9%"), (1e-9, "but for a probability of 1e-09")]
+    ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "but for a probability of 1e-09")]
 )
-def test_how_sure_a_band_is(beta, said):
+def test_the_caption_states_the_bands_probability(beta, phrase):
     points = point(8, 0.6, 1), point(9, 0.6, 1, now=True)
-    assert said in parts(history_chart(history(*points, beta=beta)))[2]
+    assert phrase in texts_of(history_chart(history(*points, beta=beta)))[2]
 
 
-def told(number, value, *, improved, shown=None):
+def own_point(number, value, *, improved, score=None):
     time = f"2027-01-{number:02}T00:00:00Z"
-    return {"number": number, "time": time, "released": value, "display": value, "score": shown,
-            "shown": shown, "improved": improved}  # fmt: skip
+    return {"number": number, "time": time, "released": value, "display": value, "score": score,
+            "shown": score, "improved": improved}  # fmt: skip
 
 
-def own(*points, **more):
-    said = {"display": DISPLAY, "points": list(points), "thinned": False}
-    return {**said, "now": "2027-02-01T00:00:00Z", **more}
+def own_history(*points, **fields):
+    content = {"display": DISPLAY, "points": list(points), "thinned": False}
+    return {**content, "now": "2027-02-01T00:00:00Z", **fields}
 
 
-def test_a_team_sees_what_improved_and_what_did_not():
+def test_a_team_sees_which_submissions_improved():
     points = (
-        told(1, 0.5, improved=True, shown=0.5), told(2, 0.5, improved=False),
-        told(3, 0.625, improved=True, shown=0.625),
+        own_point(1, 0.5, improved=True, score=0.5), own_point(2, 0.5, improved=False),
+        own_point(3, 0.625, improved=True, score=0.625),
     )  # fmt: skip
-    chart = team_history_chart(own(*points))
-    said, notes, caption = parts(chart)
-    assert said == "After 3 submissions, of which 2 improved, the release is 0.625."
+    chart = team_history_chart(own_history(*points))
+    summary, notes, caption = texts_of(chart)
+    assert summary == "After 3 submissions, of which 2 improved, the release is 0.625."
     assert [note.partition(":")[0] for note in notes] == ["Submission 1", "Submission 3"]
     assert chart.count("chart-rug") == 2
     assert "a tick at the foot did not" in caption
 
 
-def test_scores_are_where_they_were():
-    points = told(1, 0.5, improved=True, shown=0.5), told(2, 0.5, improved=False, shown=0.25)
-    chart = team_history_chart(own(*points, now=None, thinned=True))
+def test_scores_are_drawn_as_dots():
+    points = (
+        own_point(1, 0.5, improved=True, score=0.5),
+        own_point(2, 0.5, improved=False, score=0.25),
+    )
+    chart = team_history_chart(own_history(*points, now=None, thinned=True))
     assert chart.count("chart-dots") == 2
     assert "chart-rug" not in chart
-    assert "Older ones are left out." in parts(chart)[2]
+    assert "Older ones are left out." in texts_of(chart)[2]
 
 
-def test_what_is_veiled_is_no_point():
-    assert team_history_chart(own()) is None
-    assert team_history_chart(own(told(1, None, improved=False))) is None
-    said, _, _ = parts(
-        team_history_chart(own(told(1, 0.5, improved=True), told(2, None, improved=False)))
+def test_hidden_results_are_not_drawn():
+    assert team_history_chart(own_history()) is None
+    assert team_history_chart(own_history(own_point(1, None, improved=False))) is None
+    summary, _, _ = texts_of(
+        team_history_chart(
+            own_history(own_point(1, 0.5, improved=True), own_point(2, None, improved=False))
+        )
     )
-    assert said == "After 2 submissions, of which 1 improved, the release is 0.500."
+    assert summary == "After 2 submissions, of which 1 improved, the release is 0.500."
 
 
 def activity(teams, others=0):
     rows = [
-        {"team": {"id": str(at), "name": f"Team {at}"}, "baseline": False, "disqualified": False,
-         "questions": asked, "improved": 1, "last": "2027-01-15T08:00:00Z"}
-        for at, asked in enumerate(teams)
+        {"team": {"id": str(index), "name": f"Team {index}"}, "baseline": False,
+         "disqualified": False, "questions": questions, "improved": 1,
+         "last": "2027-01-15T08:00:00Z"}
+        for index, questions in enumerate(teams)
     ]  # fmt: skip
     bins = [
         {"start": f"2027-01-{day:02}T00:00:00Z", "end": f"2027-01-{day + 1:02}T00:00:00Z",
-         "questions": asked, "improved": 0}
-        for day, asked in enumerate(teams[:9], 1)
+         "questions": questions, "improved": 0}
+        for day, questions in enumerate(teams[:9], 1)
     ]  # fmt: skip
     return {
         "questions": sum(teams) + others,
@@ -144,19 +152,19 @@ def activity(teams, others=0):
 
 
 def test_the_most_active_teams_have_a_bar_each():
-    said, notes, _ = parts(team_activity_chart(activity([9, 5, 1])))
-    assert said == "15 questions by 3 teams; most by Team 0, with 9."
+    summary, notes, _ = texts_of(team_activity_chart(activity([9, 5, 1])))
+    assert summary == "15 questions by 3 teams; most by Team 0, with 9."
     assert notes[1] == "Team 1: 5 questions, 1 of which improved"
-    said, notes, caption = parts(team_activity_chart(activity([2] * 25, others=4)))
+    summary, notes, caption = texts_of(team_activity_chart(activity([2] * 25, others=4)))
     assert len(notes) == 20
     assert caption == "Those who asked most. 9 more: 14 questions in all."
-    assert said.startswith("54 questions by 29 teams;")
+    assert summary.startswith("54 questions by 29 teams;")
     assert team_activity_chart(activity([])) is None
 
 
 def test_questions_over_time():
-    said, notes, caption = parts(activity_histogram(activity([3, 0, 7])))
-    assert said == (
+    summary, notes, caption = texts_of(activity_histogram(activity([3, 0, 7])))
+    assert summary == (
         "10 questions between 1 Jan 2027, 00:00 UTC and 4 Jan 2027, 00:00 UTC; most of them, 7, "
         "from 3 Jan 2027, 00:00 UTC on."
     )
@@ -165,19 +173,19 @@ def test_questions_over_time():
         "7 questions from 3 Jan 2027, 00:00 UTC",
     ]
     assert "UTC" in caption
-    assert ">1.0<" not in activity_histogram(activity([1, 1]))  # questions are whole
+    assert ">1.0<" not in activity_histogram(activity([1, 1]))  # questions are whole numbers
     assert activity_histogram(activity([])) is None
 
 
-def test_one_picture_serves_a_minute():
+def test_a_chart_is_cached_for_a_minute():
     points = [point(8, 0.6, 1), point(9, 0.6, 3, now=True)]
-    first = history_chart(history(*points))
+    chart = history_chart(history(*points))
     later = [{**points[1], "time": f"2027-01-15T{time}Z"} for time in ("08:59:01", "09:00:01")]
-    assert history_chart(history(points[0], later[0])) is first
-    assert history_chart(history(points[0], later[1])) is not first
+    assert history_chart(history(points[0], later[0])) is chart
+    assert history_chart(history(points[0], later[1])) is not chart
 
 
-def test_a_real_board_can_be_drawn(tmp_path):
+def test_the_charts_of_a_real_board(tmp_path):
     folder = read_folder(DIGITS)
     boards = open_boards(tmp_path / "boards.db", create=True)
     board = boards.create(folder)
@@ -190,17 +198,17 @@ def test_a_real_board_can_be_drawn(tmp_path):
     for wrong in (0.5, 0.2, 0.3):
         guesses = np.where(rng.random(len(labels)) < wrong, (labels + 1) % 10, labels)
         rows = zip(folder.table.ids, guesses, strict=True)
-        body = "\n".join(["id,prediction", *(f"{own},{guess}" for own, guess in rows)]).encode()
-        sent = IncomingSubmission(board.scorer().read(body), board.book.environment.clock())
-        board.submit(caller, sent)
+        body = "\n".join(["id,prediction", *(f"{id_},{guess}" for id_, guess in rows)]).encode()
+        submission = IncomingSubmission(board.scorer().read(body), board.book.environment.clock())
+        board.submit(caller, submission)
     view = board.as_seen_by(organiser)
-    told, own = view.history(), board.as_seen_by(caller).own_history()
+    history_view, own_view = view.history(), board.as_seen_by(caller).own_history()
     activity = view.activity()
-    json.dumps([told, own, activity], allow_nan=False)
-    assert "chart-band" in history_chart(told)
-    shown = f"{told['points'][-1]['display']:.{told['display']['digits']}f}"
-    assert re.search(rf">{re.escape(shown)}</text>", history_chart(told))
-    assert "After 3 submissions" in team_history_chart(own)
+    json.dumps([history_view, own_view, activity], allow_nan=False)
+    assert "chart-band" in history_chart(history_view)
+    value = f"{history_view['points'][-1]['display']:.{history_view['display']['digits']}f}"
+    assert re.search(rf">{re.escape(value)}</text>", history_chart(history_view))
+    assert "After 3 submissions" in team_history_chart(own_view)
     assert "Ada: 3 questions" in team_activity_chart(activity)
     assert activity_histogram(activity) is not None
     boards.close()

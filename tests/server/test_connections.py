@@ -1,4 +1,4 @@
-"""Connections of clients that do not read, ask too much at once or leave keep nobody else out."""
+"""Clients that do not read, send too many requests or disconnect do not shut others out."""
 
 import asyncio
 import contextlib
@@ -29,26 +29,24 @@ BIG = SMALL.replace(b"small", b"big")
 BODY = bytes(2**20)
 
 
-async def answer(scope, receive, send):
+async def app(scope, receive, send):
     """Answer with a body whose size depends on the path."""
     body = BODY if scope["path"] == "/big" else b"ok"
     size = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": 200, "headers": [size]})
-    for at in range(0, len(body), 2**16):
-        part = {"body": body[at : at + 2**16], "more_body": at + 2**16 < len(body)}
+    for start in range(0, len(body), 2**16):
+        part = {"body": body[start : start + 2**16], "more_body": start + 2**16 < len(body)}
         await send({"type": "http.response.body", **part})
 
 
-class Small:
+class MinimalServer:
     """The real server and protocol, with an application that needs no database."""
 
-    def __init__(self, **how):
-        config = uvicorn.Config(
-            answer, http=BoardProtocol, ws="none", lifespan="off", log_config=None
-        )
-        self.server = BoardServer(config, **how)
+    def __init__(self, **options):
+        config = uvicorn.Config(app, http=BoardProtocol, ws="none", lifespan="off", log_config=None)
+        self.server = BoardServer(config, **options)
         self.listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-        # Or the kernel would take a megabyte for a client that reads nothing.
+        # Otherwise the kernel buffers a megabyte for a client that reads nothing.
         self.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.port = self.listening.getsockname()[1]
         self._thread = threading.Thread(target=self.server.run, args=([self.listening],))
@@ -58,7 +56,7 @@ class Small:
     def connections(self):
         return len(self.server.server_state.connections)
 
-    def dial(self, *said, source="127.0.0.1", buffer=None):
+    def connect(self, *chunks, source="127.0.0.1", buffer=None):
         line = socket.socket()
         self._lines.append(line)
         if buffer is not None:
@@ -66,8 +64,8 @@ class Small:
         line.settimeout(20)
         line.bind((source, 0))
         line.connect(("127.0.0.1", self.port))
-        for each in said:
-            line.sendall(each)
+        for chunk in chunks:
+            line.sendall(chunk)
         return line
 
     def __enter__(self):
@@ -81,206 +79,220 @@ class Small:
         self._thread.join()
 
 
-def until(so, seconds=20):
-    """Wait until something is so."""
+def wait_until(condition, seconds=20):
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
-    while not so():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
 def read_all(line):
-    """Return everything until the other side ends the connection."""
-    got = b""
+    """Return everything received until the server closes the connection."""
+    received = b""
     with contextlib.suppress(ConnectionResetError):
         while part := line.recv(2**16):
-            got += part
-    return got
+            received += part
+    return received
 
 
-def works(server, **how):
-    line = server.dial(SMALL, **how)
+def responds(server, **options):
+    line = server.connect(SMALL, **options)
     try:
         return line.recv(1000).endswith(b"ok")
     except ConnectionResetError:
         return False
 
 
-def blocked(server):
+def count_blocked(server):
     """Return how many connections wait for their client to read."""
-    return sum(each.flow.write_paused for each in list(server.server.server_state.connections))
+    return sum(
+        connection.flow.write_paused for connection in list(server.server.server_state.connections)
+    )
 
 
 def test_a_client_that_does_not_read_is_closed(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.2)
-    with Small() as server:
-        line = server.dial(BIG, buffer=4096)
-        until(lambda: blocked(server) == 1)
-        until(lambda: server.connections == 0)
+    with MinimalServer() as server:
+        line = server.connect(BIG, buffer=4096)
+        wait_until(lambda: count_blocked(server) == 1)
+        wait_until(lambda: server.connections == 0)
         assert len(read_all(line)) < len(BODY)
 
 
-def test_a_client_that_reads_slowly_is_not(monkeypatch):
+def test_a_client_that_reads_slowly_is_not_closed(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.5)
     monkeypatch.setattr(BoardProtocol, "idle_seconds", 0.5)
-    with Small() as server:
-        line, got = server.dial(BIG, buffer=4096), 0
+    with MinimalServer() as server:
+        line, received = server.connect(BIG, buffer=4096), 0
         for _ in range(16):
             time.sleep(0.1)
             for _ in range(8):
-                got += len(line.recv(2**13))
-        while got < len(BODY):
-            got += len(line.recv(2**16))
+                received += len(line.recv(2**13))
+        while received < len(BODY):
+            received += len(line.recv(2**16))
 
 
-def test_clients_that_do_not_read_make_way_for_others(monkeypatch):
+def test_clients_that_do_not_read_are_closed_for_new_ones(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "max_connections", 5)
     monkeypatch.setattr(_connections, "_SPARED", 0.0)
-    with Small() as server:
+    with MinimalServer() as server:
         for _ in range(5):
-            server.dial(BIG, buffer=4096)
-        until(lambda: blocked(server) == 5)
-        assert works(server)
+            server.connect(BIG, buffer=4096)
+        wait_until(lambda: count_blocked(server) == 5)
+        assert responds(server)
 
 
-def test_a_thousand_clients_that_do_not_read_keep_nobody_out(files):
-    with Small() as server:
+def test_a_thousand_clients_that_do_not_read_do_not_shut_others_out(many_open_files):
+    with MinimalServer() as server:
         for _ in range(BoardProtocol.max_connections):
-            server.dial(BIG, buffer=4096)
-        until(lambda: blocked(server) == BoardProtocol.max_connections)
-        until(lambda: works(server), 5)
+            server.connect(BIG, buffer=4096)
+        wait_until(lambda: count_blocked(server) == BoardProtocol.max_connections)
+        wait_until(lambda: responds(server), 5)
         assert server.connections <= BoardProtocol.max_connections
 
 
 @pytest.fixture
-def files():
-    """Let this process have some thousand files open."""
-    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most < 4096:
+def many_open_files():
+    """Allow this process some thousand open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
         pytest.skip("too few files may be open here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before, 4096), most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_an_address_has_its_limit_and_others_have_theirs():
-    with Small(addresses=AddressLimit(3, local=True)) as server:
+def test_connections_are_limited_per_address():
+    with MinimalServer(addresses=AddressLimit(3, local=True)) as server:
         for _ in range(3):
-            server.dial(BIG, source="127.0.0.2", buffer=4096)
-        until(lambda: blocked(server) == 3)
-        assert not works(server, source="127.0.0.2")
-        assert works(server, source="127.0.0.3")
-        idle = server.dial(source="127.0.0.3")
+            server.connect(BIG, source="127.0.0.2", buffer=4096)
+        wait_until(lambda: count_blocked(server) == 3)
+        assert not responds(server, source="127.0.0.2")
+        assert responds(server, source="127.0.0.3")
+        idle = server.connect(source="127.0.0.3")
         for _ in range(3):
-            assert works(server, source="127.0.0.3")  # the silent ones make way
+            assert responds(server, source="127.0.0.3")  # idle connections are closed for new ones
         assert read_all(idle) == b""
-        assert blocked(server) == 3
+        assert count_blocked(server) == 3
 
 
 def test_trusted_proxies_and_this_machine_have_no_limit():
     limit = AddressLimit(1, "127.0.0.2")
     assert limit.key_for_peer(("127.0.0.1", 1)) is None
     limit = AddressLimit(1, "127.0.0.2", local=True)
-    with Small(addresses=limit) as server:
+    with MinimalServer(addresses=limit) as server:
         for _ in range(4):
-            server.dial(BIG, source="127.0.0.2", buffer=4096)
-        until(lambda: blocked(server) == 4)
+            server.connect(BIG, source="127.0.0.2", buffer=4096)
+        wait_until(lambda: count_blocked(server) == 4)
 
 
-def test_few_requests_are_taken_ahead_of_their_answers():
-    with Small() as server:
-        got = read_all(server.dial(1000 * SMALL))
-        answers = got.count(b"HTTP/1.1 200")
-        assert answers == 1 + BoardProtocol.depth
-        assert got.count(b"connection: close") == 1
-        assert got.rindex(b"connection: close") > got.rindex(b"HTTP/1.1")
-        line = server.dial(BoardProtocol.depth * SMALL)
-        got = b""
-        while got.count(b"ok") < BoardProtocol.depth:
-            got += line.recv(2**16)
+def test_pipelined_requests_are_limited():
+    with MinimalServer() as server:
+        received = read_all(server.connect(1000 * SMALL))
+        responses = received.count(b"HTTP/1.1 200")
+        assert responses == 1 + BoardProtocol.depth
+        assert received.count(b"connection: close") == 1
+        assert received.rindex(b"connection: close") > received.rindex(b"HTTP/1.1")
+        line = server.connect(BoardProtocol.depth * SMALL)
+        received = b""
+        while received.count(b"ok") < BoardProtocol.depth:
+            received += line.recv(2**16)
         line.sendall(SMALL)
         assert line.recv(1000).endswith(b"ok")
 
 
-def test_what_is_no_http_is_refused_after_the_answer_before_it():
-    with Small() as server:
-        got = read_all(server.dial(BIG + b"nonsense\r\n\r\n"))
-        assert got.count(b"HTTP/1.1") == 1
-        assert got.endswith(BODY)
-        assert read_all(server.dial(b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400")
+def test_a_malformed_request_is_refused_after_the_response_before_it():
+    with MinimalServer() as server:
+        received = read_all(server.connect(BIG + b"nonsense\r\n\r\n"))
+        assert received.count(b"HTTP/1.1") == 1
+        assert received.endswith(BODY)
+        assert read_all(server.connect(b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400")
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_a_pipelining_client_that_leaves_is_no_error(live_server, monkeypatch):
-    open_board, second, left = live_server.boards.open, threading.Event(), threading.Event()
+def test_a_pipelining_client_that_disconnects_causes_no_error(live_server, monkeypatch):
+    open_board, second_request, disconnected = (
+        live_server.boards.open,
+        threading.Event(),
+        threading.Event(),
+    )
     opened = []
 
     def open_late(slug):
         opened.append(slug)
         if len(opened) == 2:
-            second.set()
-            left.wait(20)
+            second_request.set()
+            disconnected.wait(20)
         return open_board(slug)
 
     monkeypatch.setattr(live_server.boards, "open", open_late)
     live_server.client.close()
-    asked = f"GET /api/v1/boards/{live_server.slug} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    request = f"GET /api/v1/boards/{live_server.slug} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", live_server.port)) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        line.sendall(4 * asked)
-        assert second.wait(20)
+        line.sendall(4 * request)
+        assert second_request.wait(20)
     time.sleep(0.3)
-    left.set()
+    disconnected.set()
     state = live_server.server.server_state
-    until(lambda: not state.connections and not state.tasks)
-    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
-    assert {each["event"] for each in lines} == {"request"}, lines
+    wait_until(lambda: not state.connections and not state.tasks)
+    lines = [json.loads(line) for line in live_server.log.getvalue().splitlines()]
+    assert {line["event"] for line in lines} == {"request"}, lines
 
 
-def test_an_address_has_two_requests_worked_on_at_once():
-    """The others of the address wait, those of another do not, and too many are refused."""
+def test_an_address_has_two_requests_processed_at_once():
+    """Further requests of the address wait, other addresses do not, and too many are refused."""
 
-    async def work(turns, client, log, go):
-        async with turns.admit((client, 1)):
+    async def work(scheduler, client, log, go):
+        async with scheduler.admit((client, 1)):
             log.append(client)
             await go.wait()
 
     async def main():
-        turns, log, go = RequestScheduler(AddressLimit(5)), [], asyncio.Event()
+        scheduler, log, go = RequestScheduler(AddressLimit(5)), [], asyncio.Event()
         begin = asyncio.create_task
-        first = [begin(work(turns, "203.0.113.1", log, go)) for _ in range(5)]
-        second = [begin(work(turns, "203.0.113.2", log, go)) for _ in range(2)]
-        local = [begin(work(turns, "127.0.0.1", log, go)) for _ in range(9)]
+        first = [begin(work(scheduler, "203.0.113.1", log, go)) for _ in range(5)]
+        second = [begin(work(scheduler, "203.0.113.2", log, go)) for _ in range(2)]
+        local = [begin(work(scheduler, "127.0.0.1", log, go)) for _ in range(9)]
         await asyncio.sleep(0)
         assert (log.count("203.0.113.1"), log.count("203.0.113.2")) == (2, 2)
         assert log.count("127.0.0.1") == 9
         with pytest.raises(RequestRefused) as refused:
-            await work(turns, "203.0.113.1", log, go)
+            await work(scheduler, "203.0.113.1", log, go)
         assert refused.value.status == 429
         go.set()
         await asyncio.gather(*first, *second, *local)
         assert log.count("203.0.113.1") == 5
-        assert not turns._queues
+        assert not scheduler._queues
 
     asyncio.run(main())
 
 
 @pytest.fixture
 def stress_server(tmp_path):
-    """A server in a process of its own, behind what it takes for a proxy."""
-    with StressServer(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as made:
-        made.create_board(make_folder(), [])
-        made.start()
-        made.wait_until_ready()
-        yield made
+    """A server in its own process that trusts this machine as a proxy."""
+    with StressServer(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as server:
+        server.create_board(make_folder(), [])
+        server.start()
+        server.wait_until_ready()
+        yield server
 
 
 @contextlib.contextmanager
-def hostile(stress_server, count, kind, path):
-    """Press a server with so many connections from one address."""
-    words = [sys.executable, HOSTILE_CLIENTS, stress_server.port, count, kind, "198.51.100.7", path]
+def hostile_clients(stress_server, count, kind, path):
+    """Open many hostile connections from one address."""
+    command = [
+        sys.executable,
+        HOSTILE_CLIENTS,
+        stress_server.port,
+        count,
+        kind,
+        "198.51.100.7",
+        path,
+    ]
     with subprocess.Popen(
-        [*map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"started\n"
         yield
@@ -288,32 +300,32 @@ def hostile(stress_server, count, kind, path):
         process.wait()
 
 
-def seconds_of(stress_server, path):
-    """Return how long somebody else waits for an answer, on a connection of its own."""
-    begun = time.perf_counter()
+def response_seconds(stress_server, path):
+    """Return how long another address waits for a response on a new connection."""
+    start = time.perf_counter()
     line = http.client.HTTPConnection("127.0.0.1", stress_server.port, timeout=60)
     with contextlib.closing(line):
         line.request("GET", path, headers={"X-Forwarded-For": "203.0.113.9"})
         reply = line.getresponse()
         assert reply.status == 200
         reply.read()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 def test_a_hundred_hostile_connections_do_not_slow_others_down(stress_server):
-    """The median of 50 answers is at most twice the one before; the best of eight tries counts.
+    """The median of 50 responses at most doubles; the best of eight tries counts.
 
     A busy machine makes single tries worse, and cannot make a slow server fast: without the limits
-    it is fifty times the quiet one or more.
+    the ratio is fifty or more.
     """
     path = "/api/v1/boards/first/leaderboard"
     for _ in range(20):
-        seconds_of(stress_server, path)
+        response_seconds(stress_server, path)
     for kind in ("deaf", "flood"):
         ratios = []
         while len(ratios) < 8 and min(ratios, default=9.0) > 2:
-            quiet = statistics.median(seconds_of(stress_server, path) for _ in range(50))
-            with hostile(stress_server, 100, kind, path):
-                pressed = statistics.median(seconds_of(stress_server, path) for _ in range(50))
-            ratios.append(pressed / quiet)
+            quiet = statistics.median(response_seconds(stress_server, path) for _ in range(50))
+            with hostile_clients(stress_server, 100, kind, path):
+                loaded = statistics.median(response_seconds(stress_server, path) for _ in range(50))
+            ratios.append(loaded / quiet)
         assert min(ratios) <= 2, (kind, ratios)

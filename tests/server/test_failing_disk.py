@@ -1,4 +1,4 @@
-"""Boards on a disk that is full, that may only be read, or whose file others hold: what is told."""
+"""Boards on a full or read-only disk, or with a locked or missing file: the errors clients get."""
 
 import asyncio
 import concurrent.futures
@@ -27,7 +27,7 @@ from support.server.live_server import LiveServer, make_predictions
 
 METRICS_TOKEN = random_secret()
 NOTHING = "Nothing was recorded, and no question was used"
-LOOKS = ("/healthz", "/boards/first/leaderboard", "/boards/first/ledger", "/boards")
+READ_PATHS = ("/healthz", "/boards/first/leaderboard", "/boards/first/ledger", "/boards")
 
 
 @pytest.fixture(scope="module", params=["sqlite"])
@@ -37,14 +37,14 @@ def database(request):
 
 @pytest.fixture
 def serve_from_disk(disk):
-    """Give a function that serves one board from the small disk."""
-    with contextlib.ExitStack() as ends:
+    """Return a function that serves one board from the small disk."""
+    with contextlib.ExitStack() as exit_stack:
 
-        def make(**how):
-            storage = ends.enter_context(SqliteStorage(disk.path / "boards.db", create=True))
-            live_server = LiveServer(storage, metrics_token=METRICS_TOKEN, **how)
+        def make(**options):
+            storage = exit_stack.enter_context(SqliteStorage(disk.path / "boards.db", create=True))
+            live_server = LiveServer(storage, metrics_token=METRICS_TOKEN, **options)
             live_server.start()
-            ends.callback(live_server.stop)
+            exit_stack.callback(live_server.stop)
             live_server.reset()
             live_server.create_board()
             return live_server
@@ -52,44 +52,46 @@ def serve_from_disk(disk):
         yield make
 
 
-def looks(live_server):
-    return [live_server.call("GET", each).status_code for each in LOOKS] + [
-        live_server.client.get(each).status_code for each in ("/", f"/boards/{live_server.slug}")
+def read_statuses(live_server):
+    return [live_server.call("GET", path).status_code for path in READ_PATHS] + [
+        live_server.client.get(path).status_code for path in ("/", f"/boards/{live_server.slug}")
     ]
 
 
 def errors_in(live_server):
-    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
-    return [each["said"] for each in lines if each["event"] == "error"]
+    lines = [json.loads(line) for line in live_server.log.getvalue().splitlines()]
+    return [line["said"] for line in lines if line["event"] == "error"]
 
 
-def is_told(reply, status, code, *words):
+def assert_problem(reply, status, code, *words):
     assert reply.status_code == status, reply.text
-    said = reply.json()
-    assert (said["type"], said["code"]) == (f"urn:ladderboard:problem:{code}", code)
-    for each in words:
-        assert each in said["detail"]
+    body = reply.json()
+    assert (body["type"], body["code"]) == (f"urn:ladderboard:problem:{code}", code)
+    for word in words:
+        assert word in body["detail"]
 
 
-def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(serve_from_disk, disk):
+def test_a_full_disk_costs_nothing_and_recovers(serve_from_disk, disk):
     live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     assert live_server.submit(token, make_predictions(30)).status_code == 201
     disk.fill()
-    for _ in range(2):  # the second time on what the first has left
-        sent = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
-        is_told(sent, 507, "disk_full", NOTHING, "disk is full")
-        assert sent.headers["retry-after"] == "10"
-    is_told(live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 507, "disk_full")
-    assert set(looks(live_server)) == {200}
+    for _ in range(2):  # the second time after the first failure
+        response = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
+        assert_problem(response, 507, "disk_full", NOTHING, "disk is full")
+        assert response.headers["retry-after"] == "10"
+    assert_problem(
+        live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 507, "disk_full"
+    )
+    assert set(read_statuses(live_server)) == {200}
     assert live_server.submit(token, make_predictions(30)).json()[
         "again"
-    ]  # what was answered is answered
-    said = errors_in(live_server)
-    assert len(said) == 3
-    assert all("boards.db cannot be used: the disk is full." in each for each in said)
-    counted = live_server.call("GET", "/metrics", METRICS_TOKEN).text
-    assert 'route="/api/v1/boards/{board}/submissions",status="507"} 2' in counted
+    ]  # a duplicate still gets its result
+    messages = errors_in(live_server)
+    assert len(messages) == 3
+    assert all("boards.db cannot be used: the disk is full." in message for message in messages)
+    metrics = live_server.call("GET", "/metrics", METRICS_TOKEN).text
+    assert 'route="/api/v1/boards/{board}/submissions",status="507"} 2' in metrics
     browser = live_server.browser()
     live_server.sign_in(browser, token)
     form = browser.get(f"/boards/{live_server.slug}/submit").text
@@ -100,46 +102,52 @@ def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(serve_from_dis
     assert "text/html" in page.headers["content-type"]
     assert NOTHING in page.text
     disk.free()
-    sent = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
-    assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (201, 2, False)
+    response = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
+    assert (response.status_code, response.json()["number"], response.json()["again"]) == (
+        201,
+        2,
+        False,
+    )
     assert live_server.boards.open(live_server.slug).book.check() == 2
 
 
-def test_a_disk_that_may_only_be_read_goes_on_showing(serve_from_disk, disk):
+def test_a_read_only_disk_still_serves_reads(serve_from_disk, disk):
     live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     assert live_server.submit(token, make_predictions(30)).status_code == 201
-    live_server.boards.storage.close()  # or it could not be made so here
+    live_server.boards.storage.close()  # an open file would prevent the remount
     disk.read_only()
-    sent = live_server.submit(token, make_predictions(20))
-    is_told(sent, 503, "read_only", NOTHING, "can only be read")
-    assert int(sent.headers["retry-after"]) > 0
-    is_told(live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 503, "read_only")
-    assert set(looks(live_server)) == {200}
+    response = live_server.submit(token, make_predictions(20))
+    assert_problem(response, 503, "read_only", NOTHING, "can only be read")
+    assert int(response.headers["retry-after"]) > 0
+    assert_problem(
+        live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 503, "read_only"
+    )
+    assert set(read_statuses(live_server)) == {200}
     assert live_server.submit(token, make_predictions(30)).json()["again"]
-    assert all("read" in each.lower() for each in errors_in(live_server))
+    assert all("read" in message.lower() for message in errors_in(live_server))
     disk.writable()
     for wrong, number in ((20, 2), (10, 3)):
         assert live_server.submit(token, make_predictions(wrong)).json()["number"] == number
-    assert set(looks(live_server)) == {200}
+    assert set(read_statuses(live_server)) == {200}
     assert live_server.boards.open(live_server.slug).book.check() == 3
 
 
-def test_who_holds_the_file_for_long_keeps_nobody_from_looking(serve_from_disk, disk, monkeypatch):
+def test_a_locked_database_does_not_block_readers(serve_from_disk, disk, monkeypatch):
     monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 2.0)
     monkeypatch.setattr(_pool, "WRITER_TIMEOUT", 2.0)
     live_server = serve_from_disk(threads=2)
     _, token = live_server.join("Alpha")
-    begun = []
-    turn = live_server.boards.open(live_server.slug).book.transaction
+    transactions = []
+    transaction = live_server.boards.open(live_server.slug).book.transaction
     monkeypatch.setattr(
         live_server.boards.open(live_server.slug).book,
         "transaction",
-        lambda: begun.append(1) or turn(),
+        lambda: transactions.append(1) or transaction(),
     )
-    other = sqlite3.connect(disk.path / "boards.db", isolation_level=None)
-    with contextlib.closing(other), concurrent.futures.ThreadPoolExecutor(4) as pool:
-        other.execute("BEGIN IMMEDIATE")
+    other_connection = sqlite3.connect(disk.path / "boards.db", isolation_level=None)
+    with contextlib.closing(other_connection), concurrent.futures.ThreadPoolExecutor(4) as pool:
+        other_connection.execute("BEGIN IMMEDIATE")
 
         def send(wrong):
             with httpx.Client(timeout=60) as client:
@@ -149,28 +157,28 @@ def test_who_holds_the_file_for_long_keeps_nobody_from_looking(serve_from_disk, 
                     headers={"Authorization": f"Bearer {token}", "Content-Type": "text/csv"},
                 )
 
-        sent = [pool.submit(send, wrong) for wrong in range(4)]
-        while not begun:
+        futures = [pool.submit(send, wrong) for wrong in range(4)]
+        while not transactions:
             time.sleep(0.01)
-        assert set(looks(live_server)) == {200}
-        assert not any(each.done() for each in sent)  # they wait, and nobody waits for them
-        for each in sent:
-            is_told(each.result(), 503, "storage", NOTHING)
-        other.execute("ROLLBACK")
-    assert len(begun) <= 4  # nobody's turn is tried again where none could begin
+        assert set(read_statuses(live_server)) == {200}
+        assert not any(future.done() for future in futures)  # they wait without blocking others
+        for future in futures:
+            assert_problem(future.result(), 503, "storage", NOTHING)
+        other_connection.execute("ROLLBACK")
+    assert len(transactions) <= 4  # a transaction that could not begin is not retried
     assert "others have been writing for too long" in errors_in(live_server)[0]
     assert live_server.submit(token, make_predictions(0)).status_code == 201
 
 
-def test_a_file_that_is_taken_away_is_missed_until_it_is_back(serve_from_disk, disk):
+def test_a_moved_database_file_gives_503_until_it_is_back(serve_from_disk, disk):
     live_server = serve_from_disk()
     _, token = live_server.join("Alpha")
     file, away = disk.path / "boards.db", disk.path / "away.db"
     file.rename(away)
     time.sleep(2 * _sqlite._GLANCE)
-    is_told(live_server.submit(token, make_predictions(20)), 503, "storage", NOTHING)
+    assert_problem(live_server.submit(token, make_predictions(20)), 503, "storage", NOTHING)
     assert live_server.call("GET", "/healthz").status_code == 503
-    # A copy is another file: what others wrote is not in it.
+    # A copy is another file, without the others' writes.
     subprocess.run(["cp", away, file], check=True)
     assert live_server.call("GET", "/healthz").status_code == 503
     assert "was moved, removed or replaced" in errors_in(live_server)[0]
@@ -179,15 +187,15 @@ def test_a_file_that_is_taken_away_is_missed_until_it_is_back(serve_from_disk, d
     assert live_server.submit(token, make_predictions(20)).json()["number"] == 1
 
 
-def test_a_large_body_finds_no_room(serve_from_disk, disk):
+def test_a_large_body_needs_disk_space(serve_from_disk, disk):
     live_server = serve_from_disk(spool=disk.path / "spool")
     _, token = live_server.join("Alpha")
-    is_told(live_server.submit(token, b"id,prediction\n" * 2**17), 507, "disk_full", NOTHING)
+    assert_problem(live_server.submit(token, b"id,prediction\n" * 2**17), 507, "disk_full", NOTHING)
     assert "bytes left, which is too few" in errors_in(live_server)[0]
     assert list((disk.path / "spool").iterdir()) == []
 
 
-async def pour(spool, size=2**22):
+async def write_body(spool, size=2**22):
     draft = spool.new_body()
     try:
         for _ in range(size // 2**18):
@@ -197,34 +205,34 @@ async def pour(spool, size=2**22):
         draft.discard()
 
 
-def test_a_spool_says_which_it_is(disk):
+def test_a_spool_distinguishes_full_and_read_only_disks(disk):
     spool = Spool(disk.path / "spool", free=0)
     disk.fill(leave=2**21)
     with pytest.raises(DiskFull, match="cannot be written"):
-        asyncio.run(pour(spool))
+        asyncio.run(write_body(spool))
     disk.free()
     disk.read_only()
     with pytest.raises(ReadOnly, match="cannot be made"):
-        asyncio.run(pour(spool))
+        asyncio.run(write_body(spool))
     disk.writable()
-    assert asyncio.run(pour(spool)).parent == spool.path
+    assert asyncio.run(write_body(spool)).parent == spool.path
     assert list(spool.path.iterdir()) == []
     spool.close()
 
 
-def test_games_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
-    trials, others = (AttackJobs(disk.path / each, seconds=0.3) for each in ("trials", "others"))
-    monkeypatch.setattr(trials, "_spawn_worker", lambda *_: subprocess.Popen(["sleep", "600"]))
-    trials.start("first", {}, "now")
+def test_attack_jobs_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
+    jobs, other_jobs = (AttackJobs(disk.path / name, seconds=0.3) for name in ("trials", "others"))
+    monkeypatch.setattr(jobs, "_spawn_worker", lambda *_: subprocess.Popen(["sleep", "600"]))
+    jobs.start("first", {}, "now")
     disk.fill()
-    trials._watch.join()  # it ends, though nobody can write down why
-    trials.close()
+    jobs._watch.join()  # it ends, though the reason cannot be written
+    jobs.close()
     with pytest.raises(DiskFull, match="No trial could be started"):
-        others.start("first", {}, "now")
+        other_jobs.start("first", {}, "now")
 
 
 @pytest.mark.slow
-def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path):
+def test_a_log_on_a_full_disk_does_not_stop_the_server(disk, tmp_path):
     file = (disk.path / "log").open("wb")
     command = [sys.executable, SERVE_FIRST_BOARD, tmp_path / "boards.db", "1"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
@@ -239,32 +247,34 @@ def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path):
             disk.fill()
             for _ in range(100):  # more lines than a buffer holds
                 assert client.get("/healthz").status_code == 200
-            made = client.post("/api/v1/boards/first/teams", json={"name": "A"}).json()
-            mine = {"Authorization": f"Bearer {made['token']}", "Content-Type": "text/csv"}
-            place = "/api/v1/boards/first/submissions"
-            assert client.post(place, content=make_predictions(30), headers=mine).status_code == 201
-            before = os.fstat(file.fileno()).st_size
+            body = client.post("/api/v1/boards/first/teams", json={"name": "A"}).json()
+            headers = {"Authorization": f"Bearer {body['token']}", "Content-Type": "text/csv"}
+            path = "/api/v1/boards/first/submissions"
+            assert (
+                client.post(path, content=make_predictions(30), headers=headers).status_code == 201
+            )
+            size_before = os.fstat(file.fileno()).st_size
             disk.free()
             assert client.get("/healthz").status_code == 200
-            assert os.fstat(file.fileno()).st_size > before
+            assert os.fstat(file.fileno()).st_size > size_before
         server.terminate()
         server.wait(timeout=60)
     assert server.returncode == 0
 
 
-def test_a_served_guard_says_the_same(disk, labels, serve):
+def test_a_served_guard_reports_the_same_errors(disk, labels, serve_guard):
     guard = lb.Holdout.create(
         disk.path / "guard.db", labels, questions=10, mechanism=lb.Ladder(step=0.02)
     )
-    served = serve(guard)
-    remote = lb.Holdout.connect(served.url)
+    guard_server = serve_guard(guard)
+    remote = lb.Holdout.connect(guard_server.url)
     assert remote.ask(labels).question == 1
     disk.fill()
     for _ in range(2):
         with pytest.raises(DiskFull, match=NOTHING):
             remote.ask(1 - labels)
     assert remote.remaining == 9
-    assert served.call("GET", "/healthz")[0] == 200
+    assert guard_server.call("GET", "/healthz")[0] == 200
     disk.free()
     assert remote.ask(1 - labels).question == 2
     guard.close()

@@ -20,10 +20,10 @@ from ladderboard_client.models import Problem, Registration, SubmitFilesBody
 from ladderboard_client.types import File
 
 url, first, second = sys.argv[1:]
-anybody = Client(base_url=url)
-(board,) = list_boards.sync(client=anybody).boards
-made = register_team.sync(board.slug, client=anybody, body=Registration(name="Generated"))
-team = AuthenticatedClient(base_url=url, token=made.token)
+public = Client(base_url=url)
+(board,) = list_boards.sync(client=public).boards
+registered = register_team.sync(board.slug, client=public, body=Registration(name="Generated"))
+team = AuthenticatedClient(base_url=url, token=registered.token)
 with open(first, "rb") as file:
     raw = submit.sync(board.slug, client=team, body=File(file), message="raw", idempotency_key="1")
 with open(second, "rb") as file:
@@ -31,17 +31,17 @@ with open(second, "rb") as file:
     form = submit.sync(board.slug, client=team, body=form)
 refused = submit.sync(board.slug, client=team, body=File(BytesIO(b"id,prediction\\n0,1\\n")))
 assert isinstance(refused, Problem), refused
-mine = list_submissions.sync(board.slug, client=team).submissions
-rows = leaderboard.sync(board.slug, client=anybody).rows
+submissions = list_submissions.sync(board.slug, client=team).submissions
+rows = leaderboard.sync(board.slug, client=public).rows
 print(json.dumps({
     "numbers": [raw.number, form.number],
-    "messages": [each.message for each in mine],
+    "messages": [submission.message for submission in submissions],
     "again": get_submission.sync(board.slug, raw.id, client=team).id == raw.id,
     "refused": refused.code,
     "leaderboard": [[row.rank, row.team.name] for row in rows],
     "team": get_team.sync(board.slug, client=team).name,
-    "entries": len(ledger.sync(board.slug, client=anybody).splitlines()),
-    "title": get_board.sync(board.slug, client=anybody).title,
+    "entries": len(ledger.sync(board.slug, client=public).splitlines()),
+    "title": get_board.sync(board.slug, client=public).title,
 }))
 """
 
@@ -60,21 +60,21 @@ def test_a_generated_client_submits_and_reads_the_leaderboard(live_server, tmp_p
         "--meta", "none", "--output-path", tmp_path / "ladderboard_client",
         "--config", tmp_path / "config.yaml",
     ]  # fmt: skip
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stdout + made.stderr
-    assert "warning" not in (made.stdout + made.stderr).lower()
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "warning" not in (result.stdout + result.stderr).lower()
     (tmp_path / "take_part.py").write_text(TAKE_PART)
-    done = subprocess.run(
+    client_result = subprocess.run(
         [BIN / "python", "take_part.py", live_server.url, *files],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said.pop("entries") >= 3
-    assert said == {
+    assert client_result.returncode == 0, client_result.stderr
+    output = json.loads(client_result.stdout)
+    assert output.pop("entries") >= 3
+    assert output == {
         "numbers": [1, 2],
         "messages": ["a form", "raw"],
         "again": True,

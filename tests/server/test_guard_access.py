@@ -1,4 +1,4 @@
-"""Who may come in. Each of these fails if its defence is taken away."""
+"""Which requests a guard accepts. Each test fails if its defence is removed."""
 
 import contextlib
 import http.client
@@ -15,7 +15,7 @@ from support.credentials import ALL_INTERFACES, random_secret
 TOKEN = random_secret()
 
 
-def test_web_pages_are_refused(served):
+def test_web_pages_are_refused(guard_server):
     for headers in (
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
@@ -24,20 +24,20 @@ def test_web_pages_are_refused(served):
         {"Sec-Fetch-Site": "same-origin"},
     ):
         for path in ("/api/v1/guard", "/api/v1/guard/questions", "/healthz"):
-            status, _, said = served.call("POST", path, b"", headers)
-            assert (status, said["code"]) == (403, "browser"), headers
+            status, _, body = guard_server.call("POST", path, b"", headers)
+            assert (status, body["code"]) == (403, "browser"), headers
 
 
-def test_even_a_page_from_the_guards_own_address_is_refused(served):
-    assert served.call(headers={"Origin": served.url})[0] == 403
+def test_a_page_from_the_guards_own_origin_is_refused(guard_server):
+    assert guard_server.call(headers={"Origin": guard_server.url})[0] == 403
 
 
-def test_somebody_who_typed_the_address_is_let_in(served):
-    assert served.call(headers={"Sec-Fetch-Site": "none"})[0] == 200
+def test_a_typed_address_is_accepted(guard_server):
+    assert guard_server.call(headers={"Sec-Fetch-Site": "none"})[0] == 200
 
 
-def test_other_names_than_the_bound_one_are_refused(served):
-    port = served.url.rpartition(":")[2]
+def test_other_hosts_than_the_bound_one_are_refused(guard_server):
+    port = guard_server.url.rpartition(":")[2]
     for host in (
         "evil.example",
         f"evil.example:{port}",
@@ -46,98 +46,98 @@ def test_other_names_than_the_bound_one_are_refused(served):
         "",
         f"0:{port}",
     ):
-        status, _, said = served.call(headers={"Host": host})
-        assert (status, said["code"]) == (403, "wrong_host"), host
+        status, _, body = guard_server.call(headers={"Host": host})
+        assert (status, body["code"]) == (403, "wrong_host"), host
 
 
-def test_the_bound_name_is_let_in(served):
-    port = served.url.rpartition(":")[2]
+def test_the_bound_host_is_accepted(guard_server):
+    port = guard_server.url.rpartition(":")[2]
     for host in ("127.0.0.1", "localhost", "LocalHost"):
-        assert served.call(headers={"Host": f"{host}:{port}"})[0] == 200
+        assert guard_server.call(headers={"Host": f"{host}:{port}"})[0] == 200
 
 
-def test_without_a_host_nobody_is_let_in(served):
-    with socket.create_connection(served.listener.socket.getsockname()) as line:
+def test_a_request_without_host_is_refused(guard_server):
+    with socket.create_connection(guard_server.listener.socket.getsockname()) as line:
         line.sendall(b"GET /api/v1/guard HTTP/1.0\r\n\r\n")
         assert line.recv(100).startswith(b"HTTP/1.1 403")
 
 
-def test_a_wrong_token_is_refused(serve, guard):
-    served = serve(guard, token=TOKEN)
+def test_a_wrong_token_is_refused(serve_guard, guard):
+    guard_server = serve_guard(guard, token=TOKEN)
     near = [f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN]
-    for given in (None, "", "Bearer", "Bearer wrong", "Bearer \xe9", *near):
-        headers = {} if given is None else {"Authorization": given}
+    for authorization in (None, "", "Bearer", "Bearer wrong", "Bearer \xe9", *near):
+        headers = {} if authorization is None else {"Authorization": authorization}
         for method, path in (("GET", "/api/v1/guard"), ("POST", "/api/v1/guard/questions")):
-            status, answered, said = served.call(method, path, None, headers)
-            assert (status, said["code"]) == (401, "no_token"), given
-            assert answered["www-authenticate"] == "Bearer"
-            assert TOKEN not in said["detail"]
-    assert served.call(path="/healthz")[0] == 200  # says nothing but that it lives
+            status, response_headers, body = guard_server.call(method, path, None, headers)
+            assert (status, body["code"]) == (401, "no_token"), authorization
+            assert response_headers["www-authenticate"] == "Bearer"
+            assert TOKEN not in body["detail"]
+    assert guard_server.call(path="/healthz")[0] == 200  # reveals only that the guard runs
 
 
-def test_two_tokens_are_none(serve, guard):
-    served = serve(guard, token=TOKEN)
-    with socket.create_connection(served.listener.socket.getsockname()) as line:
-        host = served.url.removeprefix("http://")
-        once = f"Authorization: Bearer {TOKEN}\r\n"
-        line.sendall(f"GET /api/v1/guard HTTP/1.1\r\nHost: {host}\r\n{once}{once}\r\n".encode())
+def test_two_tokens_are_refused(serve_guard, guard):
+    guard_server = serve_guard(guard, token=TOKEN)
+    with socket.create_connection(guard_server.listener.socket.getsockname()) as line:
+        host = guard_server.url.removeprefix("http://")
+        header = f"Authorization: Bearer {TOKEN}\r\n"
+        line.sendall(f"GET /api/v1/guard HTTP/1.1\r\nHost: {host}\r\n{header}{header}\r\n".encode())
         assert line.recv(100).startswith(b"HTTP/1.1 401")
 
 
-def test_the_right_token_is_let_in(serve, guard, labels, monkeypatch):
-    served = serve(guard, token=TOKEN)
-    assert served.call(headers={"Authorization": f"bearer {TOKEN}"})[0] == 200
-    with lb.Holdout.connect(served.url, token=TOKEN) as remote:
+def test_the_right_token_is_accepted(serve_guard, guard, labels, monkeypatch):
+    guard_server = serve_guard(guard, token=TOKEN)
+    assert guard_server.call(headers={"Authorization": f"bearer {TOKEN}"})[0] == 200
+    with lb.Holdout.connect(guard_server.url, token=TOKEN) as remote:
         assert remote.ask(labels).released == 0
         assert TOKEN not in repr(remote)
     with (
-        lb.Holdout.connect(served.url) as remote,
+        lb.Holdout.connect(guard_server.url) as remote,
         pytest.raises(NotAllowed, match="LADDERBOARD_TOKEN"),
     ):
         remote.ask(labels)
     monkeypatch.setenv("LADDERBOARD_TOKEN", TOKEN)
-    with lb.Holdout.connect(served.url) as remote:
+    with lb.Holdout.connect(guard_server.url) as remote:
         assert remote.remaining == 9
 
 
-def test_a_unix_socket_takes_any_host_but_no_page(serve, guard, labels, tmp_path):
-    served = serve(guard, listen_on_unix_socket(tmp_path / "s"))
-    with lb.Holdout.connect(served.url) as remote:
+def test_a_unix_socket_accepts_any_host_but_no_web_page(serve_guard, guard, labels, tmp_path):
+    guard_server = serve_guard(guard, listen_on_unix_socket(tmp_path / "s"))
+    with lb.Holdout.connect(guard_server.url) as remote:
         assert remote.ask(labels ^ (np.arange(200) < 20)).released == 0.1
     for header, status in (("Origin: http://evil.example", 403), ("X: y", 200)):
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
             line.connect(str(tmp_path / "s"))
             line.sendall(f"GET /healthz HTTP/1.1\r\nHost: whatever\r\n{header}\r\n\r\n".encode())
-            answer = http.client.HTTPResponse(line)
-            answer.begin()
-            assert answer.status == status
+            response = http.client.HTTPResponse(line)
+            response.begin()
+            assert response.status == status
 
 
 @pytest.mark.parametrize(
     "host", [ALL_INTERFACES, "::", "192.168.0.1", "example.org", "", "127.1", "8"]
 )
-def test_only_loopback_is_bound(host):
+def test_only_loopback_addresses_are_bound(host):
     with pytest.raises(InvalidSetting, match=r"loopback.*real server"):
         listen_on_loopback(host, 0)
 
 
-def test_ipv6_has_its_brackets(serve, guard):
+def test_an_ipv6_url_has_brackets(serve_guard, guard):
     try:
         listener = listen_on_loopback("::1", 0)
     except lb.LadderboardError:
-        pytest.skip("there is no IPv6 here")
-    served = serve(guard, listener)
-    assert served.url.startswith("http://[::1]:")
-    with lb.Holdout.connect(served.url) as remote:
+        pytest.skip("this machine has no IPv6")
+    guard_server = serve_guard(guard, listener)
+    assert guard_server.url.startswith("http://[::1]:")
+    with lb.Holdout.connect(guard_server.url) as remote:
         assert remote.remaining == 10
 
 
-def test_answers_do_not_wait_for_one_another(served):
-    # asyncio turns Nagle's algorithm off only where a socket says that it speaks TCP.
-    assert served.listener.socket.proto == socket.IPPROTO_TCP
+def test_small_responses_are_not_delayed(guard_server):
+    # asyncio turns Nagle's algorithm off only for sockets whose protocol is TCP.
+    assert guard_server.listener.socket.proto == socket.IPPROTO_TCP
 
 
-def test_a_port_in_use_is_said_so(served):
-    port = served.listener.socket.getsockname()[1]
+def test_a_port_in_use_is_reported(guard_server):
+    port = guard_server.listener.socket.getsockname()[1]
     with pytest.raises(lb.LadderboardError, match=rf"^Port {port} is taken\..*--port {port + 1}, "):
         listen_on_loopback(port=port)

@@ -1,4 +1,4 @@
-"""Connections on which nothing is said keep nobody out, and end."""
+"""Idle connections are closed and do not shut others out."""
 
 import contextlib
 import socket
@@ -8,31 +8,31 @@ import pytest
 import ladderboard as lb
 from ladderboard.server._process._connections import GuardProtocol
 
-BEGUN = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: x\r\nX: "
+PARTIAL = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: x\r\nX: "
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n"
 
 
 @pytest.fixture
-def dial(served):
-    """Open connections that end with the test."""
-    address = served.listener.socket.getsockname()
+def connect(guard_server):
+    """Return a function that opens a connection, closed after the test."""
+    address = guard_server.listener.socket.getsockname()
     with contextlib.ExitStack() as lines:
 
-        def connect(*said):
+        def open_connection(*chunks):
             line = lines.enter_context(socket.create_connection(address, timeout=20))
-            for each in said:
-                line.sendall(each)
+            for chunk in chunks:
+                line.sendall(chunk)
             return line
 
-        yield connect
+        yield open_connection
 
 
-def health(served):
-    return HEALTH % served.url.removeprefix("http://").encode()
+def health_request(guard_server):
+    return HEALTH % guard_server.url.removeprefix("http://").encode()
 
 
-def ended(line):
-    """Wait until the other side has ended a connection."""
+def wait_until_closed(line):
+    """Wait until the server has closed the connection."""
     try:
         while line.recv(1000):
             pass
@@ -41,17 +41,19 @@ def ended(line):
     return True
 
 
-@pytest.mark.parametrize("said", [[], [BEGUN], [b"\r\n"]], ids=["nothing", "half", "empty line"])
-def test_a_header_that_never_comes_is_not_waited_for(served, dial, monkeypatch, said):
+@pytest.mark.parametrize(
+    "chunks", [[], [PARTIAL], [b"\r\n"]], ids=["nothing", "half", "empty line"]
+)
+def test_a_header_that_never_arrives_times_out(guard_server, connect, monkeypatch, chunks):
     monkeypatch.setattr(GuardProtocol, "header_seconds", 0.05)
-    assert ended(dial(*said))
-    monkeypatch.undo()  # or this machine, when it is busy, may be too slow itself
-    assert served.call()[0] == 200
+    assert wait_until_closed(connect(*chunks))
+    monkeypatch.undo()  # a busy machine may be too slow otherwise
+    assert guard_server.call()[0] == 200
 
 
-def test_nor_a_header_that_drips(served, dial, monkeypatch):
+def test_a_header_sent_byte_by_byte_times_out(guard_server, connect, monkeypatch):
     monkeypatch.setattr(GuardProtocol, "header_seconds", 0.2)
-    line = dial(BEGUN)
+    line = connect(PARTIAL)
     line.settimeout(0.02)
     with pytest.raises(ConnectionError):  # noqa: PT012 - whichever comes first
         for _ in range(1000):
@@ -61,59 +63,59 @@ def test_nor_a_header_that_drips(served, dial, monkeypatch):
                     raise ConnectionError
 
 
-@pytest.mark.parametrize("then", [b"", b"G"])
-def test_a_connection_that_falls_silent_ends(served, dial, monkeypatch, then):
-    if not then:
+@pytest.mark.parametrize("next_bytes", [b"", b"G"])
+def test_an_idle_connection_is_closed(guard_server, connect, monkeypatch, next_bytes):
+    if not next_bytes:
         monkeypatch.setattr(GuardProtocol, "idle_seconds", 0.3)
-    line = dial(health(served))
+    line = connect(health_request(guard_server))
     assert line.recv(1000).startswith(b"HTTP/1.1 200")
-    if then:
+    if next_bytes:
         monkeypatch.setattr(GuardProtocol, "header_seconds", 0.3)
-        line.sendall(then)
-    assert ended(line)
+        line.sendall(next_bytes)
+    assert wait_until_closed(line)
 
 
-def test_a_request_that_takes_for_ever_ends(served, dial, monkeypatch):
+def test_a_request_that_takes_too_long_is_closed(guard_server, connect, monkeypatch):
     monkeypatch.setattr(GuardProtocol, "request_seconds", 0.05)
-    host = served.url.removeprefix("http://").encode()
+    host = guard_server.url.removeprefix("http://").encode()
     head = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: %s\r\nContent-Length: 9\r\n\r\n"
-    assert ended(dial(head % host))
+    assert wait_until_closed(connect(head % host))
     monkeypatch.undo()
-    assert served.call("GET", "/api/v1/guard/meter")[2]["asked"] == 0
+    assert guard_server.call("GET", "/api/v1/guard/meter")[2]["asked"] == 0
 
 
-def test_whoever_was_silent_longest_makes_way(served, dial, monkeypatch):
+def test_the_longest_idle_connection_is_closed_for_a_new_one(guard_server, connect, monkeypatch):
     monkeypatch.setattr(GuardProtocol, "max_connections", 5)
-    first = dial()
-    others = [dial(BEGUN) for _ in range(30)]
-    assert served.call()[0] == 200
-    assert ended(first)
-    assert all(map(ended, others[:20]))
-    assert len(served.server.server_state.connections) <= 5
+    oldest = connect()
+    connections = [connect(PARTIAL) for _ in range(30)]
+    assert guard_server.call()[0] == 200
+    assert wait_until_closed(oldest)
+    assert all(map(wait_until_closed, connections[:20]))
+    assert len(guard_server.server.server_state.connections) <= 5
 
 
-def test_where_every_connection_is_busy_who_comes_is_turned_away(served, dial, monkeypatch):
+def test_a_new_connection_is_refused_while_all_are_busy(guard_server, connect, monkeypatch):
     monkeypatch.setattr(GuardProtocol, "max_connections", 3)
-    host = served.url.removeprefix("http://").encode()
+    host = guard_server.url.removeprefix("http://").encode()
     head = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\n"
     head = head % host + b"Content-Length: 3\r\n\r\n"
-    busy = [dial(head) for _ in range(3)]
+    busy = [connect(head) for _ in range(3)]
     for line in busy:
         assert line.recv(100).startswith(b"HTTP/1.1 100")
-    with lb.Holdout.connect(served.url) as remote, pytest.raises(lb.errors.GuardUnreachable):
+    with lb.Holdout.connect(guard_server.url) as remote, pytest.raises(lb.errors.GuardUnreachable):
         _ = remote.remaining
     for line in busy:
         line.sendall(b"abc")
         assert line.recv(100).startswith(b"HTTP/1.1 422")
-    assert served.call()[0] == 200
+    assert guard_server.call()[0] == 200
 
 
-def test_several_requests_on_one_connection(served, dial):
-    line, got = dial(), b""
-    for asked in (1, 1, 2):  # two at once
-        line.sendall(asked * health(served))
-        before = got.count(b'"ok"')
-        while got.count(b'"ok"') < before + asked:
+def test_several_requests_on_one_connection(guard_server, connect):
+    line, received = connect(), b""
+    for requests in (1, 1, 2):  # two at once
+        line.sendall(requests * health_request(guard_server))
+        responses_before = received.count(b'"ok"')
+        while received.count(b'"ok"') < responses_before + requests:
             part = line.recv(1000)
             assert part
-            got += part
+            received += part

@@ -1,4 +1,4 @@
-"""Sockets, tokens and files on the disk: made safely, refused where others could meddle."""
+"""Sockets, tokens and files: created safely, and refused if other users could change them."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidSetting, StorageFailed
 from ladderboard.server import check_private_files, listen_on_unix_socket, read_or_create_token
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no modes here")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="file modes need POSIX")
 
 
 def mode(path):
@@ -19,23 +19,23 @@ def mode(path):
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
-@pytest.mark.parametrize("wanted", [0o600, 0o660, 0o666])
+@pytest.mark.parametrize("expected", [0o600, 0o660, 0o666])
 def test_a_socket_has_its_mode_from_the_start_whatever_the_umask(
-    tmp_path, monkeypatch, umask, wanted
+    tmp_path, monkeypatch, umask, expected
 ):
     path = tmp_path / "s"
-    seen = []
+    modes = []
     listen = socket.socket.listen
     monkeypatch.setattr(
-        socket.socket, "listen", lambda self, *n: (seen.append(mode(path)), listen(self, *n))
+        socket.socket, "listen", lambda self, *n: (modes.append(mode(path)), listen(self, *n))
     )
-    before = os.umask(umask)
+    umask_before = os.umask(umask)
     try:
-        listener = listen_on_unix_socket(path, wanted)
-        assert os.umask(umask) == umask  # it was put back
+        listener = listen_on_unix_socket(path, expected)
+        assert os.umask(umask) == umask  # it was restored
     finally:
-        os.umask(before)
-    assert seen == [wanted]  # before anybody could connect
+        os.umask(umask_before)
+    assert modes == [expected]  # before a client could connect
     assert listener.url == f"unix:{path}"
     listener.close()
     assert not path.exists()
@@ -43,13 +43,13 @@ def test_a_socket_has_its_mode_from_the_start_whatever_the_umask(
 
 def test_a_socket_that_was_left_behind_is_replaced(tmp_path):
     path = tmp_path / "s"
-    left = listen_on_unix_socket(path)
-    left.socket.close()  # as a kill does
+    listener = listen_on_unix_socket(path)
+    listener.socket.close()  # as a kill does
     assert path.exists()
     listen_on_unix_socket(path).close()
 
 
-def test_a_socket_in_use_is_not(tmp_path):
+def test_a_socket_in_use_is_not_replaced(tmp_path):
     first = listen_on_unix_socket(tmp_path / "s")
     with pytest.raises(InvalidSetting, match="Somebody listens"):
         listen_on_unix_socket(tmp_path / "s")
@@ -58,33 +58,33 @@ def test_a_socket_in_use_is_not(tmp_path):
     first.close()
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "link", "pipe"])
-def test_nothing_else_is_replaced(tmp_path, what):
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
+def test_other_files_are_not_replaced_by_a_socket(tmp_path, kind):
     path = tmp_path / "s"
-    left = listen_on_unix_socket(tmp_path / "left")
-    left.socket.close()
+    listener = listen_on_unix_socket(tmp_path / "left")
+    listener.socket.close()
     makers = {
         "file": path.touch,
         "folder": path.mkdir,
         "link": lambda: path.symlink_to("left"),
         "pipe": lambda: os.mkfifo(path),
     }
-    makers[what]()
+    makers[kind]()
     with pytest.raises(InvalidSetting, match="no socket that a guard left"):
         listen_on_unix_socket(path)
     assert os.path.lexists(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can chown")
-def test_nor_is_a_socket_of_somebody_else(tmp_path):
-    left = listen_on_unix_socket(tmp_path / "s")
-    left.socket.close()
+def test_a_socket_of_another_user_is_not_replaced(tmp_path):
+    listener = listen_on_unix_socket(tmp_path / "s")
+    listener.socket.close()
     os.chown(tmp_path / "s", 12345, 12345)
     with pytest.raises(InvalidSetting, match="no socket that a guard left"):
         listen_on_unix_socket(tmp_path / "s")
 
 
-def test_at_the_end_only_its_own_socket_is_removed(tmp_path):
+def test_closing_removes_only_the_own_socket(tmp_path):
     first = listen_on_unix_socket(tmp_path / "s")
     (tmp_path / "s").unlink()
     second = listen_on_unix_socket(tmp_path / "s")
@@ -105,7 +105,7 @@ def test_a_folder_in_which_others_replace_files_is_refused(tmp_path, folder, fin
             listen_on_unix_socket(tmp_path / "f/s")
 
 
-def test_sockets_that_cannot_be(tmp_path):
+def test_invalid_socket_paths_and_modes_are_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="107 bytes"):
         listen_on_unix_socket(tmp_path / ("s" * 120))
     with pytest.raises(StorageFailed, match="cannot be opened"):
@@ -115,7 +115,7 @@ def test_sockets_that_cannot_be(tmp_path):
             listen_on_unix_socket(tmp_path / "s", bad)
 
 
-def test_a_token_is_made_once_for_its_owner_alone(tmp_path):
+def test_a_token_is_created_once_and_private(tmp_path):
     path = tmp_path / "token"
     token = read_or_create_token(path)
     assert len(token) >= 32
@@ -133,7 +133,7 @@ def test_a_token_that_others_can_open_is_refused(tmp_path, open_to):
 
 
 @pytest.mark.parametrize("text", ["", "short", "two words of some length", "\xe9" * 40, "x" * 5000])
-def test_what_is_no_token_is_refused_without_being_shown(tmp_path, text):
+def test_an_invalid_token_is_refused_without_being_shown(tmp_path, text):
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text(text)
@@ -142,7 +142,7 @@ def test_what_is_no_token_is_refused_without_being_shown(tmp_path, text):
     assert not text or text not in str(refused.value)
 
 
-def test_a_token_is_a_regular_file(tmp_path):
+def test_a_token_must_be_a_regular_file(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(InvalidSetting, match="must be a file"):
         read_or_create_token(tmp_path / "pipe")
@@ -151,7 +151,7 @@ def test_a_token_is_a_regular_file(tmp_path):
 
 
 @pytest.fixture
-def made(tmp_path):
+def guard_folder(tmp_path):
     tmp_path.chmod(0o755)
     lb.Holdout.create(
         tmp_path / "g.db", [0, 1, 1], questions=1, mechanism=lb.Exact(), key_file=tmp_path / "key"
@@ -159,24 +159,24 @@ def made(tmp_path):
     return tmp_path
 
 
-def test_files_as_create_makes_them_are_private(made):
-    check_private_files(made / "g.db", made / "key")
+def test_files_as_create_makes_them_are_private(guard_folder):
+    check_private_files(guard_folder / "g.db", guard_folder / "key")
 
 
 @pytest.mark.parametrize("name", ["g.db", "g.db.mark", "g.db-wal", "key"])
 @pytest.mark.parametrize("open_to", [0o640, 0o604, 0o622])
-def test_files_that_others_can_open_are_refused(made, name, open_to):
-    Path(made / name).touch()
-    Path(made / name).chmod(open_to)
-    with pytest.raises(InvalidSetting, match=f"chmod 600 {made / name}"):
-        check_private_files(made / "g.db", made / "key")
+def test_files_that_others_can_open_are_refused(guard_folder, name, open_to):
+    Path(guard_folder / name).touch()
+    Path(guard_folder / name).chmod(open_to)
+    with pytest.raises(InvalidSetting, match=f"chmod 600 {guard_folder / name}"):
+        check_private_files(guard_folder / "g.db", guard_folder / "key")
 
 
 @pytest.mark.parametrize("folder", [0o775, 0o757, 0o1777])
-def test_a_folder_into_which_others_can_put_files_is_refused(made, folder):
-    made.chmod(folder)
+def test_a_folder_into_which_others_can_put_files_is_refused(guard_folder, folder):
+    guard_folder.chmod(folder)
     with pytest.raises(InvalidSetting, match="chmod go-w"):
-        check_private_files(made / "g.db")
+        check_private_files(guard_folder / "g.db")
 
 
 only_root = pytest.mark.skipif(
@@ -186,12 +186,12 @@ only_root = pytest.mark.skipif(
 
 @only_root
 @pytest.mark.parametrize("name", ["g.db", "g.db.mark", "key", "token", "."])
-def test_what_belongs_to_another_user_is_refused(made, name):
-    read_or_create_token(made / "token")
-    check_private_files(made / "g.db", made / "key", made / "token")
-    os.chown(made / name, 12345, 12345)
+def test_files_of_another_user_are_refused(guard_folder, name):
+    read_or_create_token(guard_folder / "token")
+    check_private_files(guard_folder / "g.db", guard_folder / "key", guard_folder / "token")
+    os.chown(guard_folder / name, 12345, 12345)
     with pytest.raises(InvalidSetting, match="belongs to another user, number 12345"):
-        check_private_files(made / "g.db", made / "key", made / "token")
+        check_private_files(guard_folder / "g.db", guard_folder / "key", guard_folder / "token")
 
 
 @only_root
@@ -203,30 +203,30 @@ def test_a_token_of_another_user_is_not_read(tmp_path):
 
 
 @pytest.mark.parametrize(("mode", "fine"), [(0o755, True), (0o1777, True), (0o775, False)])
-def test_nobody_can_put_another_folder_in_the_place_of_the_guards(made, mode, fine):
-    inner = made / "a/b"
+def test_a_parent_folder_that_others_can_write_is_refused(guard_folder, mode, fine):
+    inner = guard_folder / "a/b"
     inner.mkdir(parents=True)
     lb.Holdout.create(inner / "g.db", [0, 1], questions=1, mechanism=lb.Exact())
-    made.chmod(mode)
+    guard_folder.chmod(mode)
     if fine:
         check_private_files(inner / "g.db")
     else:
-        with pytest.raises(InvalidSetting, match=f"replace what is in {made}"):
+        with pytest.raises(InvalidSetting, match=f"replace what is in {guard_folder}"):
             check_private_files(inner / "g.db")
 
 
-def test_a_link_is_followed_to_the_folder_it_leads_to(made):
-    (made / "open").mkdir()
-    (made / "open").chmod(0o777)
-    (made / "key").rename(made / "open/key")
-    (made / "key").symlink_to("open/key")
-    with pytest.raises(InvalidSetting, match=f"Others can put files into {made / 'open'}"):
-        check_private_files(made / "g.db", made / "key")
+def test_the_folder_behind_a_link_is_checked(guard_folder):
+    (guard_folder / "open").mkdir()
+    (guard_folder / "open").chmod(0o777)
+    (guard_folder / "key").rename(guard_folder / "open/key")
+    (guard_folder / "key").symlink_to("open/key")
+    with pytest.raises(InvalidSetting, match=f"Others can put files into {guard_folder / 'open'}"):
+        check_private_files(guard_folder / "g.db", guard_folder / "key")
 
 
 @only_root
-def test_a_link_of_another_user_is_refused(made):
-    (made / "link").symlink_to("key")
-    os.chown(made / "link", 12345, 12345, follow_symlinks=False)
+def test_a_link_of_another_user_is_refused(guard_folder):
+    (guard_folder / "link").symlink_to("key")
+    os.chown(guard_folder / "link", 12345, 12345, follow_symlinks=False)
     with pytest.raises(InvalidSetting, match="belongs to another user"):
-        check_private_files(made / "g.db", made / "link")
+        check_private_files(guard_folder / "g.db", guard_folder / "link")

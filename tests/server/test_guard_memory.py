@@ -1,4 +1,4 @@
-"""Room: what predictions may take of the memory of a served guard."""
+"""How much memory predictions may take in a served guard."""
 
 import gzip
 import io
@@ -15,48 +15,48 @@ from ladderboard.files import Limits
 
 
 def csv(array):
-    rows = "".join(f"{at},{each}\n" for at, each in enumerate(array))
+    rows = "".join(f"{index},{value}\n" for index, value in enumerate(array))
     return f"id,prediction\n{rows}".encode()
 
 
-def test_what_unpacks_to_more_than_the_limit_is_refused(serve, guard, labels):
-    served = serve(guard, max_bytes=20_000)
-    wide = csv(labels) + b"\n" * 200_000
-    packed = gzip.compress(wide)
-    assert len(packed) < 20_000 < len(wide)
-    status, _, said = served.ask(packed, Content_Type="text/csv")
-    assert (status, said["errors"][0]["code"]) == (422, "too_many_bytes")
-    assert served.ask(gzip.compress(csv(labels)), Content_Type="text/csv")[0] == 201
-    assert guard.ask(wide, format="csv").again  # the guard itself is as it was
+def test_a_body_that_unpacks_to_more_than_the_limit_is_refused(serve_guard, guard, labels):
+    guard_server = serve_guard(guard, max_bytes=20_000)
+    unpacked = csv(labels) + b"\n" * 200_000
+    packed = gzip.compress(unpacked)
+    assert len(packed) < 20_000 < len(unpacked)
+    status, _, body = guard_server.ask(packed, Content_Type="text/csv")
+    assert (status, body["errors"][0]["code"]) == (422, "too_many_bytes")
+    assert guard_server.ask(gzip.compress(csv(labels)), Content_Type="text/csv")[0] == 201
+    assert guard.ask(unpacked, format="csv").again  # the guard itself is unchanged
 
 
-def test_limits_travel_with_the_guard(guard, labels):
+def test_limits_stay_with_a_pickled_guard(guard, labels):
     small = guard.with_limits(Limits(bytes=100)).ladder("other")
-    for each in (small, pickle.loads(pickle.dumps(small))):
+    for limited in (small, pickle.loads(pickle.dumps(small))):
         with pytest.raises(lb.errors.InvalidPredictions, match="larger than 100 bytes"):
-            each.ask(csv(labels))
+            limited.ask(csv(labels))
     assert guard.ask(csv(labels)).released == 0
 
 
-class Busy:
-    """Counts who asks at once, and lets two wait for each other."""
+class ConcurrencyCounter:
+    """Counts concurrent questions, and lets two wait for each other."""
 
     def __init__(self, monkeypatch, wait):
-        self.now = self.most = 0
+        self.now = self.highest = 0
         self._lock = threading.Lock()
         together = threading.Barrier(2)
         ask = lb.Holdout.ask
 
-        def counted(guard, *given, **how):
+        def counted(guard, *args, **kwargs):
             with self._lock:
                 self.now += 1
-                self.most = max(self.most, self.now)
+                self.highest = max(self.highest, self.now)
             try:
                 if wait:
                     together.wait(timeout=20)
                 else:
-                    time.sleep(0.02)  # long enough for another one to come in, were it let in
-                return ask(guard, *given, **how)
+                    time.sleep(0.02)  # long enough for another one to start, if it were let in
+                return ask(guard, *args, **kwargs)
             finally:
                 with self._lock:
                     self.now -= 1
@@ -79,19 +79,21 @@ def npy(array):
 
 
 @pytest.mark.parametrize("write", [packed, large])
-def test_of_what_may_take_much_one_is_read_at_a_time(serve, guard, labels, monkeypatch, write):
-    busy = Busy(monkeypatch, wait=False)
-    served = serve(guard, max_bytes=50_000)
-    bodies = [write(labels ^ (np.arange(200) == at)) for at in range(8)]
+def test_large_bodies_are_read_one_at_a_time(serve_guard, guard, labels, monkeypatch, write):
+    counter = ConcurrencyCounter(monkeypatch, wait=False)
+    guard_server = serve_guard(guard, max_bytes=50_000)
+    bodies = [write(labels ^ (np.arange(200) == index)) for index in range(8)]
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda body: served.ask(body, Content_Type="text/csv"), bodies))
-    assert {answer[0] for answer in answers} <= {201, 503}  # 503: they came in too fast
-    assert busy.most == 1
+        answers = list(
+            threads.map(lambda body: guard_server.ask(body, Content_Type="text/csv"), bodies)
+        )
+    assert {answer[0] for answer in answers} <= {201, 503}  # 503: too many at once
+    assert counter.highest == 1
 
 
-def test_what_takes_little_is_not_kept_waiting(serve, guard, labels, monkeypatch):
-    Busy(monkeypatch, wait=True)  # each needs another one beside it
-    served = serve(guard, max_bytes=50_000)
-    bodies = [npy(labels ^ (np.arange(200) == at)) for at in range(2)]
+def test_small_bodies_are_read_concurrently(serve_guard, guard, labels, monkeypatch):
+    ConcurrencyCounter(monkeypatch, wait=True)  # each waits for another one beside it
+    guard_server = serve_guard(guard, max_bytes=50_000)
+    bodies = [npy(labels ^ (np.arange(200) == index)) for index in range(2)]
     with ThreadPoolExecutor(2) as threads:
-        assert [each[0] for each in threads.map(served.ask, bodies)] == [201, 201]
+        assert [reply[0] for reply in threads.map(guard_server.ask, bodies)] == [201, 201]

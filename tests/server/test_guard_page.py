@@ -11,25 +11,25 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/guard-http.md").read_text()
 
 
-def test_the_page_names_every_route_and_no_other(tmp_path):
+def test_the_page_lists_exactly_the_routes(tmp_path):
     guard = lb.Holdout.create(tmp_path / "guard.db", labels=[0, 1] * 50, questions=10)
     routes = GuardApp(guard, hosts=None)._app.routes
-    there = {(method, each.path) for each in routes for method in each.methods - {"HEAD"}}
+    served = {(method, route.path) for route in routes for method in route.methods - {"HEAD"}}
     guard.close()
-    assert set(re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)", PAGE)) == there
+    assert set(re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)", PAGE)) == served
 
 
-def test_the_page_names_every_code_and_no_other():
-    named = set(re.findall(r"^\| [\d, ]+ \| `(\w+)` \|", PAGE, re.MULTILINE))
+def test_the_page_lists_exactly_the_codes():
+    documented = set(re.findall(r"^\| [\d, ]+ \| `(\w+)` \|", PAGE, re.MULTILINE))
     kinds = {kind.code for _, kind in _app._KINDS}
-    assert kinds <= named
+    assert kinds <= documented
     server = ROOT / "src/ladderboard/server"
     sources = [
         *sorted((server / "_guard").glob("*.py")),
         server / "_content_types.py",
         server / "_problems.py",
     ]
-    said = "".join(path.read_text() for path in sources)
-    raised = set(re.findall(r"(?:Refused|problem)\(\s*[\w.]+,\s*\"(\w+)\"", said))
-    assert raised <= named, "a refusal that the page does not tell"
-    assert {code for code in named if f'"{code}"' not in said} == set()
+    source = "".join(path.read_text() for path in sources)
+    raised = set(re.findall(r"(?:Refused|problem)\(\s*[\w.]+,\s*\"(\w+)\"", source))
+    assert raised <= documented, "a refusal that the page does not mention"
+    assert {code for code in documented if f'"{code}"' not in source} == set()

@@ -1,4 +1,4 @@
-"""``guard serve`` as people meet it: in a process of its own, ended by signals."""
+"""``guard serve`` in its own process, stopped by signals."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ app.command()(command)
 
 
 @pytest.fixture
-def file(tmp_path):
+def guard_file(tmp_path):
     lb.Holdout.create(
         tmp_path / "g.db",
         LABELS,
@@ -37,49 +37,51 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def start(file):
+def start(guard_file):
     running = []
 
-    def begin(*words):
-        key = ("--key-file", file.parent / "key")
+    def start_server(*arguments):
+        key = ("--key-file", guard_file.parent / "key")
         process = subprocess.Popen(
-            [sys.executable, "-m", "ladderboard", "guard", "serve", file, *key, *words],
+            [sys.executable, "-m", "ladderboard", "guard", "serve", guard_file, *key, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         running.append(process)
-        if "--json" in words:
+        if "--json" in arguments:
             return process, json.loads(process.stdout.readline())
         welcome = [process.stdout.readline() for _ in range(2)]
-        assert welcome[0] == f"Guarding {file}: 5 of 5 questions left.\n", process.stderr.read()
+        assert welcome[0] == f"Guarding {guard_file}: 5 of 5 questions left.\n", (
+            process.stderr.read()
+        )
         return process, welcome[1].removeprefix("Listening at ").partition(";")[0]
 
-    yield begin
-    for each in running:
-        each.kill()
-        each.communicate()
+    yield start_server
+    for server in running:
+        server.kill()
+        server.communicate()
 
 
-def rest(process):
-    """Return what else it says until it ends."""
-    said = process.stdout.read(), process.stderr.read()
+def read_rest(process):
+    """Return the rest of its output and error output after it has ended."""
+    outputs = process.stdout.read(), process.stderr.read()
     process.wait(timeout=20)
-    return said
+    return outputs
 
 
 @pytest.mark.parametrize(
     "stop", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
 )
-def test_it_answers_until_it_is_stopped_and_leaves_nothing_behind(start, file, stop):
-    path = file.parent / "s.sock"
+def test_the_server_answers_until_stopped_and_removes_its_socket(start, guard_file, stop):
+    path = guard_file.parent / "s.sock"
     process, url = start("--socket", str(path), "--socket-mode", "600")
     assert url == f"unix:{path}"
     assert path.stat().st_mode & 0o777 == 0o600
     with lb.Holdout.connect(url) as remote:
         assert remote.ask(LABELS, ladder="a\u00e9").released == 0
         process.send_signal(stop)  # with a connection open
-        out, err = rest(process)
+        out, err = read_rest(process)
     assert process.returncode == 0
     assert not path.exists()
     assert "question on ladder 'a\u00e9': answered" in err
@@ -87,8 +89,8 @@ def test_it_answers_until_it_is_stopped_and_leaves_nothing_behind(start, file, s
     assert "user of its own" in out
 
 
-def test_a_token_is_asked_for_and_never_shown(start, file):
-    path = file.parent / "token"
+def test_a_token_is_required_and_never_shown(start, guard_file):
+    path = guard_file.parent / "token"
     process, url = start("--port", "0", "--token-file", str(path))
     token = path.read_text().strip()
     with lb.Holdout.connect(url, token=token) as remote:
@@ -99,14 +101,14 @@ def test_a_token_is_asked_for_and_never_shown(start, file):
     ):
         remote.ask(LABELS)
     process.terminate()
-    out, err = rest(process)
-    secret = (file.parent / "key").read_text().strip()
+    out, err = read_rest(process)
+    secret = (guard_file.parent / "key").read_text().strip()
     assert token not in out + err
     assert secret not in out + err
     assert str(path) in out
 
 
-def test_one_ladder_may_be_served_alone(start, file):
+def test_a_single_ladder_can_be_served(start, guard_file):
     _, url = start("--port", "0", "--ladder", "study")
     with lb.Holdout.connect(url) as remote:
         assert remote.ask(LABELS).ladder == "study"
@@ -119,10 +121,10 @@ def test_one_ladder_may_be_served_alone(start, file):
         remote.check_ladder()
 
 
-def test_a_question_under_way_is_answered_before_it_ends(start, file):
-    process, said = start("--port", "0", "--json")
-    assert (said["questions"], said["remaining"], said.keys()) == (5, 5, {*said, "url"})
-    url = said["url"]
+def test_a_started_question_is_answered_before_the_server_ends(start, guard_file):
+    process, started = start("--port", "0", "--json")
+    assert (started["questions"], started["remaining"], started.keys()) == (5, 5, {*started, "url"})
+    url = started["url"]
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % pair for pair in enumerate(LABELS))
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as line:
@@ -139,54 +141,65 @@ def test_a_question_under_way_is_answered_before_it_ends(start, file):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux")
-def test_the_log_says_nothing_of_connections(start, file):
+def test_failed_connections_are_not_logged(start, guard_file):
     import resource
 
     process, url = start("--port", "0")
-    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (40, 40))  # less than it lets in
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (40, 40))  # fewer than it accepts
     host, port = url.removeprefix("http://").split(":")
     with contextlib.ExitStack() as lines:
         for _ in range(60):
             lines.enter_context(socket.create_connection((host, int(port))))
         with (
-            socket.create_connection((host, int(port)), timeout=3) as one,
+            socket.create_connection((host, int(port)), timeout=3) as connection,
             contextlib.suppress(OSError),
         ):
-            one.sendall(b"x")
-            one.recv(1)  # time for it to fail in
+            connection.sendall(b"x")
+            connection.recv(1)  # gives it time to fail
     with lb.Holdout.connect(url) as remote:
         assert remote.remaining == 5
     process.terminate()
     assert process.stderr.read() == ""
 
 
-def refused(file, *words):
-    done = CliRunner().invoke(app, [str(file), *words])
-    assert done.exit_code != 0
-    assert done.stdout == ""
-    return done
+def run_refused(guard_file, *arguments):
+    result = CliRunner().invoke(app, [str(guard_file), *arguments])
+    assert result.exit_code != 0
+    assert result.stdout == ""
+    return result
 
 
-def test_what_must_not_be_served_is_refused(file):
+def test_unsafe_settings_are_refused(guard_file):
     assert "loopback" in str(
-        refused(file, "--host", "::", "--key-file", f"{file.parent}/key").exception
+        run_refused(guard_file, "--host", "::", "--key-file", f"{guard_file.parent}/key").exception
     )
-    assert "not both" in str(refused(file, "--port", "1", "--socket", "s").exception)
-    assert "encrypted" in str(refused(file).exception)
-    assert "mode has the form 660" in refused(file, "--socket", "s", "--socket-mode", "rw").stderr
-    file.chmod(0o644)
-    found = refused(file).exception
-    assert isinstance(found, InvalidSetting)
-    assert f"chmod 600 {file}" in str(found)
+    assert "not both" in str(run_refused(guard_file, "--port", "1", "--socket", "s").exception)
+    assert "encrypted" in str(run_refused(guard_file).exception)
+    assert (
+        "mode has the form 660"
+        in run_refused(guard_file, "--socket", "s", "--socket-mode", "rw").stderr
+    )
+    guard_file.chmod(0o644)
+    error = run_refused(guard_file).exception
+    assert isinstance(error, InvalidSetting)
+    assert f"chmod 600 {guard_file}" in str(error)
 
 
-def test_without_the_extra_it_says_what_to_install(file, monkeypatch):
+def test_without_the_extra_the_message_says_what_to_install(guard_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ladderboard.server", None)
     monkeypatch.delattr(lb, "server", raising=False)
-    assert "ladderboard[guard]" in str(refused(file).exception)
+    assert "ladderboard[guard]" in str(run_refused(guard_file).exception)
 
 
 def test_every_option_is_explained():
-    done = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    for option in ("key-file", "host", "port", "socket", "socket-mode", "token-file", "limit"):
-        assert f"--{option}" in done.stdout
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    for option in (
+        "key-file",
+        "host",
+        "port",
+        "socket",
+        "socket-mode",
+        "token-file",
+        "limit",
+    ):
+        assert f"--{option}" in result.stdout

@@ -1,4 +1,4 @@
-"""Two worlds over HTTP: where the mechanism ignores the risk, no byte depends on the labels."""
+"""Two worlds over HTTP: if the mechanism ignores the risk, no byte depends on the labels."""
 
 import hashlib
 import io
@@ -25,18 +25,18 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Deaf(Mechanism):
-    """Says the same whatever it hears, unless it is told to listen."""
+class RiskBlind(Mechanism):
+    """Releases the same whatever the risk, unless it is told to use it."""
 
     name: ClassVar[str] = "deaf"
     state_type: ClassVar[Any] = Count
-    listens: bool = False
+    uses_risk: bool = False
 
     def begin(self, setup, draws):
         return Count(1.0, 0)
 
     def advance(self, setup, state, observation, draws):
-        best = observation.risk if self.listens else state.best - 0.125
+        best = observation.risk if self.uses_risk else state.best - 0.125
         return Step(Count(best, state.asked + 1), best, None, best < state.best)
 
 
@@ -46,48 +46,50 @@ def npy(array):
     return out.getvalue()
 
 
-def session(serve, path, labels, mechanism, caplog, salt):
-    """Return every byte that came out, and every line that was logged."""
+def run_session(serve_guard, path, labels, mechanism, caplog, salt):
+    """Return every reply and every logged line."""
     world = LedgerEnvironment(clock=lambda: 1_700_000_000, salt=salt)
     guard = lb.Holdout.create(
         path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, environment=world
     )
-    served = serve(guard)
+    guard_server = serve_guard(guard)
     caplog.clear()
     with caplog.at_level(logging.DEBUG):
-        said = [
-            served.call(),
-            *(served.ask(npy(each)) for each in MODELS[:2]),
-            served.ask(npy(MODELS[0])),
-            served.ask(npy(MODELS[2]), "?ladder=b"),
-            served.ask(b"id,prediction\n1,0\n1,9\n"),
-            served.ask(npy(MODELS[0][:-1])),
-            served.ask(npy(np.array(["x"] * 60))),
-            served.ask(npy(MODELS[0]), "?training=0.5"),
-            served.call(path="/api/v1/guard/meter?ladder=b"),
-            *(served.ask(npy(each)) for each in MODELS[3:]),
-            served.call(),
-            served.call(path="/nowhere"),
+        replies = [
+            guard_server.call(),
+            *(guard_server.ask(npy(model)) for model in MODELS[:2]),
+            guard_server.ask(npy(MODELS[0])),
+            guard_server.ask(npy(MODELS[2]), "?ladder=b"),
+            guard_server.ask(b"id,prediction\n1,0\n1,9\n"),
+            guard_server.ask(npy(MODELS[0][:-1])),
+            guard_server.ask(npy(np.array(["x"] * 60))),
+            guard_server.ask(npy(MODELS[0]), "?training=0.5"),
+            guard_server.call(path="/api/v1/guard/meter?ladder=b"),
+            *(guard_server.ask(npy(model)) for model in MODELS[3:]),
+            guard_server.call(),
+            guard_server.call(path="/nowhere"),
         ]
-    lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
-    return said, lines
+    lines = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    return replies, lines
 
 
-@pytest.mark.parametrize(("listens", "same"), [(False, True), (True, False)])
-def test_every_answer_and_every_line_is_the_same(
-    serve, tmp_path, caplog, monkeypatch, listens, same
+@pytest.mark.parametrize(("uses_risk", "same"), [(False, True), (True, False)])
+def test_replies_and_log_lines_are_the_same_in_both_worlds(
+    serve_guard, tmp_path, caplog, monkeypatch, uses_risk, same
 ):
-    seen = []
+    sessions = []
     for world, labels in enumerate(LABELS):
         uses = record_salt_uses(monkeypatch, hide=True)  # heads and commitments are hashes of salts
         path = tmp_path / f"{world}.db"
-        seen.append(session(serve, path, labels, Deaf(listens), caplog, SaltSource()))
+        sessions.append(
+            run_session(serve_guard, path, labels, RiskBlind(uses_risk), caplog, SaltSource())
+        )
         assert {"holdout", "key", "secret", "submission"} == set().union(*uses.domains.values())
-        assert SecretSearch([KEY, *uses.domains]).find(iter_bytes(seen[world])) == set()
-    first, second = seen
+        assert SecretSearch([KEY, *uses.domains]).find(iter_bytes(sessions[world])) == set()
+    first, second = sessions
     assert [status for status, _, _ in first[0]] == [
         *(200, 201, 201, 200, 201, 422, 422, 422, 400, 200, 201, 409, 200, 404)
     ]
-    assert first[1] == second[1]  # the log never tells, not even what a mechanism does
+    assert first[1] == second[1]  # the log never differs, even if the mechanism does
     assert len(first[1]) == 10
     assert (first[0] == second[0]) is same

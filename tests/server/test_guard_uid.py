@@ -24,33 +24,33 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Shelf:
-    """Python, its packages and ours, for users who may not enter the folders they are in.
+class SharedPython:
+    """Python and its packages, for users who may not enter the folders they are in.
 
-    The folders are opened by root and handed down; a path through /proc/self/fd needs no leave to
-    enter what lies above.
+    Root opens the folders and passes them on; a path through /proc/self/fd needs no permission for
+    the folders above.
     """
 
     def __init__(self):
         home = Path(sys.base_prefix).resolve()
         program = Path(sys.executable).resolve().relative_to(home)
-        packages = [each for each in sys.path if each.endswith("-packages")]
+        packages = [path for path in sys.path if path.endswith("-packages")]
         ours = Path(lb.__file__).parents[1]
         self.handles = [
-            os.open(each, os.O_PATH | os.O_DIRECTORY) for each in (home, ours, *packages)
+            os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (home, ours, *packages)
         ]
-        first, *others = (f"/proc/self/fd/{each}" for each in self.handles)
-        self.program = f"{first}/{program}"
+        home_path, *package_paths = (f"/proc/self/fd/{handle}" for handle in self.handles)
+        self.program = f"{home_path}/{program}"
         self.environment = {
-            "PYTHONHOME": first,
-            "LD_LIBRARY_PATH": f"{first}/lib",
-            "PYTHONPATH": ":".join(others),
+            "PYTHONHOME": home_path,
+            "LD_LIBRARY_PATH": f"{home_path}/lib",
+            "PYTHONPATH": ":".join(package_paths),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOME": "/nonexistent",
         }
 
-    def start(self, code, *words, user, group, **how):
-        """Start a program as another user, with no right of root's left."""
+    def start(self, code, *words, user, group, **options):
+        """Start a program as another user, without any of root's rights."""
         return subprocess.Popen(
             [self.program, "-c", code, *map(str, words)],
             user=user,
@@ -63,28 +63,28 @@ class Shelf:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            **how,
+            **options,
         )
 
 
 @pytest.fixture(scope="module")
-def shelf():
-    made = Shelf()
-    yield made
-    for each in made.handles:
-        os.close(each)
+def shared_python():
+    python = SharedPython()
+    yield python
+    for handle in python.handles:
+        os.close(handle)
 
 
 @pytest.fixture
 def folder():
-    """A folder of the owner's that everybody can enter: only the modes of its files protect."""
+    """A folder of the owner that all users can enter: only the modes of its files protect."""
     with tempfile.TemporaryDirectory() as top:
         Path(top).chmod(0o755)
-        made = Path(top) / "owner"
-        made.mkdir()
-        os.chown(made, OWNER, SHARED)
-        made.chmod(0o755)
-        yield made
+        path = Path(top) / "owner"
+        path.mkdir()
+        os.chown(path, OWNER, SHARED)
+        path.chmod(0o755)
+        yield path
 
 
 CREATE = """
@@ -95,38 +95,42 @@ lb.Holdout.create(sys.argv[1], labels, questions={k}, mechanism=lb.Ladder(step=0
 """
 
 
-def agent(shelf, url, secrets, user=AGENT, group=SHARED):
-    """Run the agent, and return what it found."""
-    process = shelf.start(GUARD_AGENT.read_text(), user=user, group=group)
+def run_agent(shared_python, url, secrets, user=AGENT, group=SHARED):
+    """Run the agent and return its report."""
+    process = shared_python.start(GUARD_AGENT.read_text(), user=user, group=group)
     out, err = process.communicate(json.dumps({"url": url, "seed": 1, "read": secrets}), timeout=60)
     assert process.returncode == 0, err
     return json.loads(out)
 
 
-@pytest.mark.parametrize("way", ["socket", pytest.param("port", marks=pytest.mark.slow)])
-def test_an_agent_completes_a_run_and_can_read_neither_file_nor_key(shelf, folder, way):
+@pytest.mark.parametrize("transport", ["socket", pytest.param("port", marks=pytest.mark.slow)])
+def test_an_agent_completes_a_run_and_can_read_neither_file_nor_key(
+    shared_python, folder, transport
+):
     file, key = folder / "guard.db", folder / "key"
     code = CREATE.format(n=N, k=QUESTIONS)
-    made = shelf.start(code, file, key, user=OWNER, group=SHARED)
-    assert made.communicate(timeout=60) == ("", "")
-    words = ["--port", "0"] if way == "port" else ["--socket", folder / "s.sock"]
+    creation = shared_python.start(code, file, key, user=OWNER, group=SHARED)
+    assert creation.communicate(timeout=60) == ("", "")
+    words = ["--port", "0"] if transport == "port" else ["--socket", folder / "s.sock"]
     words = ["guard", "serve", file, "--key-file", key, *words]
-    server = shelf.start(PROGRAM, *words, user=OWNER, group=SHARED)
+    server = shared_python.start(PROGRAM, *words, user=OWNER, group=SHARED)
     try:
         assert server.stdout.readline().startswith("Guarding"), server.stderr.read()
         url = server.stdout.readline().removeprefix("Listening at ").partition(";")[0]
-        beside = [f"{file}{each}" for each in ("", "-wal", "-shm", ".mark")]
-        assert all(map(os.path.exists, beside))
-        process = [f"/proc/{server.pid}/{each}" for each in ("mem", "environ", "maps", "fd/0")]
-        secrets = [*beside, str(key), *process]
-        found = agent(shelf, url, secrets)
-        stranger = agent(shelf, url, secrets, STRANGER, STRANGER)
+        files = [f"{file}{suffix}" for suffix in ("", "-wal", "-shm", ".mark")]
+        assert all(map(os.path.exists, files))
+        process_files = [
+            f"/proc/{server.pid}/{name}" for name in ("mem", "environ", "maps", "fd/0")
+        ]
+        secrets = [*files, str(key), *process_files]
+        result = run_agent(shared_python, url, secrets)
+        stranger = run_agent(shared_python, url, secrets, STRANGER, STRANGER)
     finally:
         server.send_signal(signal.SIGTERM)
         _, log = server.communicate(timeout=30)
     assert server.returncode == 0
-    assert (found["uid"], found["groups"]) == (AGENT, [])
-    # A whole run, and the very answers that the guard gives in process.
+    assert (result["uid"], result["groups"]) == (AGENT, [])
+    # It completed a run, with the same answers as in process.
     rng = np.random.default_rng(0)
     local = lb.Holdout.create(
         Path(tempfile.mkdtemp(dir=folder)) / "own.db",
@@ -135,31 +139,37 @@ def test_an_agent_completes_a_run_and_can_read_neither_file_nor_key(shelf, folde
         mechanism=lb.Ladder(step=0.01),
     )
     models = np.random.default_rng(1)
-    told = [local.ask(models.integers(2, size=N)) for _ in range(QUESTIONS)]
-    assert found["replies"] == [[e.released, e.improved, e.question, e.remaining] for e in told]
-    assert found["remaining"] == 0
-    # And nothing else, though it is in the very group that the file belongs to.
+    answers = [local.ask(models.integers(2, size=N)) for _ in range(QUESTIONS)]
+    assert result["replies"] == [
+        [answer.released, answer.improved, answer.question, answer.remaining] for answer in answers
+    ]
+    assert result["remaining"] == 0
+    # It could read nothing else, though it is in the group that the file belongs to.
     refused = dict.fromkeys(secrets, "PermissionError")
-    assert found["read"] == found["written"] == stranger["read"] == refused
-    if way == "socket":  # whose mode is 660
+    assert result["read"] == result["written"] == stranger["read"] == refused
+    if transport == "socket":  # whose mode is 660
         assert "cannot be reached: Permission denied" in stranger["refused"]
     else:
         # The same predictions get the same answers, and spend nothing.
-        assert [each[:3] for each in stranger["replies"]] == [each[:3] for each in found["replies"]]
+        assert [reply[:3] for reply in stranger["replies"]] == [
+            reply[:3] for reply in result["replies"]
+        ]
         assert stranger["remaining"] == 0
     assert "Traceback" not in log
 
 
-def test_the_attempts_would_succeed_if_the_modes_let_them(shelf, folder):
+def test_the_attempts_succeed_with_permissive_modes(shared_python, folder):
     secret = folder / "secret"
     secret.write_text("a secret")
     os.chown(secret, OWNER, SHARED)
     secret.chmod(0o660)
-    found = agent(shelf, "unix:/nowhere", [str(secret)])
-    assert found["read"] == found["written"] == {str(secret): "read 8 bytes"}
-    own = shelf.start("input()", user=AGENT, group=SHARED)
+    result = run_agent(shared_python, "unix:/nowhere", [str(secret)])
+    assert result["read"] == result["written"] == {str(secret): "read 8 bytes"}
+    agent_process = shared_python.start("input()", user=AGENT, group=SHARED)
     try:
-        paths = [f"/proc/{own.pid}/environ", f"/proc/{own.pid}/maps"]
-        assert set(agent(shelf, "unix:/nowhere", paths)["read"].values()) == {"read 10 bytes"}
+        paths = [f"/proc/{agent_process.pid}/environ", f"/proc/{agent_process.pid}/maps"]
+        assert set(run_agent(shared_python, "unix:/nowhere", paths)["read"].values()) == {
+            "read 10 bytes"
+        }
     finally:
-        own.communicate("\n", timeout=20)
+        agent_process.communicate("\n", timeout=20)

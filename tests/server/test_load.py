@@ -1,4 +1,4 @@
-"""Sixty-four clients at once, and a budget that is smaller than what they want."""
+"""Sixty-four concurrent clients, and a budget smaller than their demand."""
 
 import numpy as np
 
@@ -12,24 +12,26 @@ from support.server.stress_server import (
     start_clients,
 )
 
-CLIENTS, TEAMS, EACH = 64, 16, 8
+CLIENTS, TEAMS, SUBMISSIONS = 64, 16, 8
 QUESTIONS, WINDOW = 150, 3
 
 
-def predictions(team, at):
-    """Return a model's file; models differ, and so do teams."""
-    bits = np.random.default_rng([team, at]).integers(2, size=400)
+def predictions(team, index):
+    """Return a prediction file, different for each model and team."""
+    bits = np.random.default_rng([team, index]).integers(2, size=400)
     return ("id,prediction\n" + "".join(f"{i},{v}\n" for i, v in enumerate(bits))).encode()
 
 
 def work(client, number):
-    """Send some for each board, some of them together with others of the team, some twice."""
+    """Submit to both boards, some files together with other clients of the team, some twice."""
     team = number % TEAMS
     rng = seeded_random(number)
-    for at in range(EACH):
-        model = at if at % 4 == 3 else 100 * number + at  # every fourth is asked by all four
+    for index in range(SUBMISSIONS):
+        model = (
+            index if index % 4 == 3 else 100 * number + index
+        )  # all four clients send every fourth
         body, key = predictions(team, model), f"{model}"
-        slug = "budget" if (at + number) % 3 else "window"
+        slug = "budget" if (index + number) % 3 else "window"
         client.submit(slug, f"team {team}", body, rng.choice([None, key]))
         if rng.random() < 0.25:
             client.submit(slug, f"team {team}", body, rng.choice([None, key]))
@@ -44,7 +46,7 @@ def test_sixty_four_clients_and_a_budget_that_is_too_small(database, request, tm
         empty_database(database, request, tmp_path) as address,
         StressServer(address, tmp_path, workers=workers) as server,
     ):
-        names = [f"team {at}" for at in range(TEAMS)]
+        names = [f"team {index}" for index in range(TEAMS)]
         server.create_board(
             make_folder("budget", questions=QUESTIONS, teams=TEAMS, per_team=40), names
         )
@@ -63,11 +65,11 @@ def test_sixty_four_clients_and_a_budget_that_is_too_small(database, request, tm
 
         replies = [reply for client in clients for reply in client.replies]
         assert not any(client.connections_lost for client in clients)
-        # Nothing went wrong, here or in the log, and refusals say why.
+        # No errors here or in the log, and refusals have the expected codes.
         lines = server.log()
-        assert {each.pop("event") for each in (lines.pop(0), lines.pop())} == {"start", "stop"}
-        assert [each for each in lines if each["event"] != "request"] == []
-        assert [each for each in lines if each["status"] >= 500] == []
+        assert {line.pop("event") for line in (lines.pop(0), lines.pop())} == {"start", "stop"}
+        assert [line for line in lines if line["event"] != "request"] == []
+        assert [line for line in lines if line["status"] >= 500] == []
         refused = [reply for reply in replies if reply.status not in {200, 201}]
         assert {(reply.slug, reply.status) for reply in refused} == {
             ("budget", 409),
@@ -80,11 +82,11 @@ def test_sixty_four_clients_and_a_budget_that_is_too_small(database, request, tm
 
         boards = server.open_boards()
         budget, rows = boards.open("budget"), boards.open("window")
-        asked, new = check_board(budget, replies)
-        assert len(asked) == QUESTIONS  # met exactly
-        assert new == set(asked)  # and every reply arrived
-        asked, new = check_board(rows, replies)
-        assert len(asked) == TEAMS * WINDOW
-        assert new == set(asked)
+        submissions, new = check_board(budget, replies)
+        assert len(submissions) == QUESTIONS  # met exactly
+        assert new == set(submissions)  # and every reply arrived
+        submissions, new = check_board(rows, replies)
+        assert len(submissions) == TEAMS * WINDOW
+        assert new == set(submissions)
         assert count_orphaned_uploads(rows) == 0
         boards.close()

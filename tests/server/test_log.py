@@ -1,4 +1,4 @@
-"""The log: what others would print is a line of it, and so is a clock that jumps."""
+"""The log records other libraries' output and jumps of the clock."""
 
 import io
 import json
@@ -17,13 +17,13 @@ from support.credentials import random_secret
 SECRET = random_secret()
 
 
-def lines(text):
-    return [json.loads(each) for each in text.splitlines()]
+def read_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
 
 
-def test_what_others_print_is_logged_without_its_text(monkeypatch):
+def test_warnings_and_exceptions_are_logged_without_their_text(monkeypatch):
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    to, before = io.StringIO(), (sys.excepthook, threading.excepthook, warnings.showwarning)
+    to, hooks_before = io.StringIO(), (sys.excepthook, threading.excepthook, warnings.showwarning)
 
     def fail():
         raise ValueError(SECRET)
@@ -42,13 +42,13 @@ def test_what_others_print_is_logged_without_its_text(monkeypatch):
             logging.getLogger("asyncio").exception("never retrieved: %s", SECRET)
         logging.getLogger("ladderboard.parse").error("a parser broke down\nfor a reason")
         logging.getLogger("other").info("not worth a line")
-    assert before == (sys.excepthook, threading.excepthook, warnings.showwarning)
+    assert hooks_before == (sys.excepthook, threading.excepthook, warnings.showwarning)
     assert logging.getLogger().handlers == []
-    found = lines(to.getvalue())
-    assert [each["event"] for each in found] == ["warning", "error", "error", "log", "log"]
-    assert found[0]["kind"] == "UserWarning"
-    assert found[3]["error"] == "ValueError"
-    assert found[4]["said"] == "a parser broke down for a reason"
+    entries = read_lines(to.getvalue())
+    assert [entry["event"] for entry in entries] == ["warning", "error", "error", "log", "log"]
+    assert entries[0]["kind"] == "UserWarning"
+    assert entries[3]["error"] == "ValueError"
+    assert entries[4]["said"] == "a parser broke down for a reason"
     assert SECRET not in to.getvalue()
 
 
@@ -61,23 +61,25 @@ def test_a_clock_that_jumps_is_logged_once(make_server, monkeypatch, moved):
     ahead[0] = moved
     while "clock" not in live_server.log.getvalue():
         time.sleep(0.05)
-    (line,) = [each for each in lines(live_server.log.getvalue()) if each["event"] == "clock"]
+    (line,) = [
+        entry for entry in read_lines(live_server.log.getvalue()) if entry["event"] == "clock"
+    ]
     assert line["moved"] == pytest.approx(moved, abs=1.0)
-    counted = live_server.call("GET", "/metrics", live_server.organiser).text
-    assert "\nladderboard_clock_jumps_total 1\n" in counted
+    metrics = live_server.call("GET", "/metrics", live_server.organiser).text
+    assert "\nladderboard_clock_jumps_total 1\n" in metrics
 
 
-def test_a_server_that_cannot_start_says_why_in_its_log(tmp_path):
+def test_a_server_that_cannot_start_logs_the_reason(tmp_path):
     (tmp_path / "taken").write_text("")
     config = tmp_path / "ladderboard.toml"
     config.write_text(f"[serve]\nspool = '{tmp_path / 'taken' / 'spool'}'\n")
     command = [sys.executable, "-m", "ladderboard", "serve", "--config", config, "--port", "0"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "--database", tmp_path / "boards.db"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    found = lines(done.stderr)
-    assert done.returncode == 2
-    assert [each["event"] for each in found] == ["start", "error", "error"]
-    assert "The folder" in found[1]["said"]
-    assert found[2]["said"] == "The server could not start; its log says why."
+    entries = read_lines(result.stderr)
+    assert result.returncode == 2
+    assert [entry["event"] for entry in entries] == ["start", "error", "error"]
+    assert "The folder" in entries[1]["said"]
+    assert entries[2]["said"] == "The server could not start; its log says why."

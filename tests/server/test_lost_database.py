@@ -31,7 +31,7 @@ def database(request):
 
 @pytest.fixture(scope="module")
 def postgres_server():
-    """Give a server that may be ended; whoever does starts it again."""
+    """A server that a test may stop, if it starts it again."""
     server = PostgresServer(max_connections="20")
     yield server
     server.stop()
@@ -39,7 +39,7 @@ def postgres_server():
 
 @pytest.fixture
 def server(postgres_server, monkeypatch):
-    """Serve one board, and have a team on it; where nobody answers, for a short time only."""
+    """Serve one board with a team, with short database timeouts."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
     monkeypatch.setattr(_postgres, "_SILENT", 0.5)
     url = postgres_server.url(query="?connect_timeout=2")
@@ -53,14 +53,14 @@ def server(postgres_server, monkeypatch):
     live_server.stop()
 
 
-def is_lost(live_server, wrong):
-    """Check what everybody sees while the database is gone."""
-    sent = live_server.submit(
+def assert_unavailable(live_server, wrong):
+    """Check the replies while the database is unavailable."""
+    response = live_server.submit(
         live_server.token, make_predictions(wrong), Idempotency_Key=f"{wrong}"
     )
-    assert sent.status_code == 503
-    assert (sent.json()["code"], sent.headers["retry-after"]) == ("storage", "5")
-    assert NOTHING in sent.json()["detail"]
+    assert response.status_code == 503
+    assert (response.json()["code"], response.headers["retry-after"]) == ("storage", "5")
+    assert NOTHING in response.json()["detail"]
     assert live_server.call("GET", "/healthz").status_code == 503
     page = live_server.client.get(f"/boards/{live_server.slug}")
     assert (page.status_code, page.headers["retry-after"]) == (503, "5")
@@ -68,107 +68,109 @@ def is_lost(live_server, wrong):
     assert "text/html" in page.headers["content-type"]
 
 
-def is_back(live_server, wrong, number):
-    sent = live_server.submit(
+def assert_recovered(live_server, wrong, number):
+    response = live_server.submit(
         live_server.token, make_predictions(wrong), Idempotency_Key=f"{wrong}"
     )
-    assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (201, number, False)
+    assert (response.status_code, response.json()["number"], response.json()["again"]) == (
+        201,
+        number,
+        False,
+    )
     assert live_server.call("GET", "/healthz").status_code == 200
     assert live_server.client.get(f"/boards/{live_server.slug}").status_code == 200
     assert live_server.boards.open(live_server.slug).book.check() == number
 
 
 def errors_in(live_server):
-    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
-    return [each["said"] for each in lines if each["event"] == "error"]
+    lines = [json.loads(line) for line in live_server.log.getvalue().splitlines()]
+    return [line["said"] for line in lines if line["event"] == "error"]
 
 
-def test_a_server_that_was_ended_is_missed_until_it_is_back(server, postgres_server):
-    is_back(server, 30, 1)
-    # At once: its connections are gone, and what was not committed.
+def test_a_stopped_database_gives_503_until_it_is_back(server, postgres_server):
+    assert_recovered(server, 30, 1)
+    # SIGQUIT drops all connections and uncommitted work at once.
     postgres_server.end(signal.SIGQUIT)
     try:
-        is_lost(server, 20)
+        assert_unavailable(server, 20)
     finally:
         postgres_server.start()
-    is_back(server, 20, 2)
-    assert all("no way to the PostgreSQL database" in each for each in errors_in(server))
+    assert_recovered(server, 20, 2)
+    assert all("no way to the PostgreSQL database" in message for message in errors_in(server))
     postgres_server.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     )
-    is_back(server, 10, 3)  # nobody sees that
+    assert_recovered(server, 10, 3)  # clients do not notice
 
 
-def test_a_server_that_hangs_keeps_nobody_for_ever(server, postgres_server):
-    is_back(server, 30, 1)
+def test_a_hanging_database_gives_503_in_time(server, postgres_server):
+    assert_recovered(server, 30, 1)
     postgres_server.hang()
     try:
-        is_lost(server, 20)  # each of these ends, or the test never does
+        assert_unavailable(server, 20)  # each request ends, or the test never does
     finally:
         postgres_server.resume()
-    time.sleep(0.5)  # nobody tries before that
-    is_back(server, 20, 2)
+    time.sleep(0.5)  # no reconnection is tried before
+    assert_recovered(server, 20, 2)
     assert "connection timeout expired" in "".join(errors_in(server))
 
 
 @pytest.mark.parametrize("path", ["/boards/{}", "/", "/api/v1/boards/{}/leaderboard", "/healthz"])
-def test_a_database_that_freezes_under_a_reader_is_given_up_soon(
-    server, postgres_server, monkeypatch, path
-):
-    begin, frozen = _postgres.PostgresConnection.begin, []
+def test_a_read_from_a_freezing_database_times_out(server, postgres_server, monkeypatch, path):
+    begin, frozen_at = _postgres.PostgresConnection.begin, []
 
-    def freeze(link, *, write):
-        begin(link, write=write)
-        if not frozen:
+    def freeze(connection, *, write):
+        begin(connection, write=write)
+        if not frozen_at:
             postgres_server.hang()
-            frozen.append(time.monotonic())
+            frozen_at.append(time.monotonic())
 
     monkeypatch.setattr(_postgres.PostgresConnection, "begin", freeze)
     try:
         reply = server.client.get(path.format(server.slug))
-        waited = time.monotonic() - frozen[0]
+        waited = time.monotonic() - frozen_at[0]
     finally:
         postgres_server.resume()
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
-    assert waited < 7  # 2.5 here, with what a busy machine adds
+    assert waited < 7  # 2.5 seconds, plus delays of a busy machine
 
 
-def test_a_statement_that_is_never_answered_ends(postgres_server, grow_a_book):
-    storage, link = grow_a_book
-    link.connection.patience = 0.5
+def test_a_statement_without_an_answer_times_out(postgres_server, open_transaction):
+    storage, connection = open_transaction
+    connection.connection.patience = 0.5
     postgres_server.hang()
     try:
         with pytest.raises(Exception, match=r"said nothing for 0\.5 seconds"):
-            link.query("SELECT 1")
+            connection.query("SELECT 1")
     finally:
         postgres_server.resume()
-    assert link.broken
-    storage._pool.release(link)
+    assert connection.broken
+    storage._pool.release(connection)
     assert storage.books() == ["b"]
 
 
 @pytest.fixture
-def grow_a_book(postgres_server):
+def open_transaction(postgres_server):
     storage = PostgresStorage(
         postgres_server.url(), create=True, schema=f"s_{secrets.token_hex(6)}"
     )
     with storage.add_book("b"):
         pass
-    link = storage._pool.acquire()
-    link.begin(write=False)
-    yield storage, link
+    connection = storage._pool.acquire()
+    connection.begin(write=False)
+    yield storage, connection
     storage.close()
 
 
-def test_a_commit_without_an_answer_is_uncertain_and_found_later(
+def test_a_commit_without_an_answer_is_uncertain_and_is_found_by_a_retry(
     server, postgres_server, monkeypatch
 ):
-    """A commit that waits for a second server, which is not there, is on the disk already."""
+    """A commit that waits for a missing standby server is already on the disk."""
     monkeypatch.setattr(_postgres, "_ANSWER", 1.0)
     short = _postgres._WRITE.replace("'30s'", "'300ms'")
     monkeypatch.setattr(_postgres, "_WRITE", short)
-    is_back(server, 30, 1)
+    assert_recovered(server, 30, 1)
 
     def wait_for(name):
         postgres_server.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
@@ -178,69 +180,73 @@ def test_a_commit_without_an_answer_is_uncertain_and_found_later(
 
     wait_for("nobody")
     try:
-        sent = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
-        assert (sent.status_code, sent.json()["code"]) == (503, "storage")
-        assert "did not say whether this was kept" in sent.json()["detail"]
-        assert NOTHING not in sent.json()["detail"]
+        response = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
+        assert (response.status_code, response.json()["code"]) == (503, "storage")
+        assert "did not say whether this was kept" in response.json()["detail"]
+        assert NOTHING not in response.json()["detail"]
     finally:
         wait_for("")
     for _ in range(2):
-        sent = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
-        assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (200, 2, True)
-    is_back(server, 10, 3)
+        response = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
+        assert (response.status_code, response.json()["number"], response.json()["again"]) == (
+            200,
+            2,
+            True,
+        )
+    assert_recovered(server, 10, 3)
 
 
-def test_where_no_connection_is_left_it_is_told(server, postgres_server):
-    is_back(server, 30, 1)
+def test_a_database_without_free_connections_gives_503(server, postgres_server):
+    assert_recovered(server, 30, 1)
     server.boards.storage.close()
-    with contextlib.ExitStack() as others:
+    with contextlib.ExitStack() as connections:
         with contextlib.suppress(psycopg.OperationalError):
             while True:
-                others.enter_context(psycopg.connect(postgres_server.url()))
-        is_lost(server, 20)
-    is_back(server, 20, 2)
+                connections.enter_context(psycopg.connect(postgres_server.url()))
+        assert_unavailable(server, 20)
+    assert_recovered(server, 20, 2)
     assert "too many clients" in errors_in(server)[0]
 
 
 @pytest.mark.slow
 def test_restarts_under_load_lose_nothing(server, postgres_server):
-    """Whatever is refused is sent again under its key, and everything is answered once."""
-    place = f"{server.url}/api/v1/boards/{server.slug}/submissions"
-    mine = {"Authorization": f"Bearer {server.token}", "Content-Type": "text/csv"}
-    seen = []
+    """Refused submissions are resent with their key, and each is counted once."""
+    url = f"{server.url}/api/v1/boards/{server.slug}/submissions"
+    headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "text/csv"}
+    statuses = []
 
     def send(wrong):
         with httpx.Client(timeout=60) as client:
             for _ in range(200):
-                said = client.post(
-                    place,
+                response = client.post(
+                    url,
                     content=make_predictions(wrong),
-                    headers={**mine, "Idempotency-Key": f"{wrong}"},
+                    headers={**headers, "Idempotency-Key": f"{wrong}"},
                 )
-                seen.append(said.status_code)
-                if said.status_code != 503:
-                    return said.json()["number"]
-                assert said.json()["code"] == "storage"
+                statuses.append(response.status_code)
+                if response.status_code != 503:
+                    return response.json()["number"]
+                assert response.json()["code"] == "storage"
                 time.sleep(0.1)
         raise AssertionError
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        sent = [pool.submit(send, wrong) for wrong in range(60)]
-        for how in (signal.SIGQUIT, signal.SIGINT):
-            while len(seen) < 5:
+        futures = [pool.submit(send, wrong) for wrong in range(60)]
+        for stop_signal in (signal.SIGQUIT, signal.SIGINT):
+            while len(statuses) < 5:
                 time.sleep(0.01)
-            postgres_server.end(how)
+            postgres_server.end(stop_signal)
             postgres_server.start()
-        numbers = [each.result() for each in sent]
+        numbers = [future.result() for future in futures]
     assert sorted(numbers) == list(range(1, 61))
-    assert set(seen) <= {200, 201, 503}
-    assert 503 in seen
+    assert set(statuses) <= {200, 201, 503}
+    assert 503 in statuses
     assert server.boards.open(server.slug).book.check() == 60
 
 
 @pytest.fixture
 def program(postgres_server):
-    """Run a server of two processes, and end what is left of it."""
+    """Run a server of two processes, and kill it if it is still running."""
     name = f"run_{secrets.token_hex(6)}"
     postgres_server.run(f"CREATE DATABASE {name}")
     url = (
@@ -258,43 +264,45 @@ def program(postgres_server):
     server.communicate()
 
 
-def healths(url, *, wanted):
-    """Ask on new connections, so that both processes get some, until all say the same."""
+def wait_for_health(url, *, status):
+    """Wait until eight requests, each on a new connection, all get this status."""
     for _ in range(300):
         with contextlib.suppress(httpx.TransportError):
-            said = [httpx.get(f"{url}/healthz", timeout=30).status_code for _ in range(8)]
-            if set(said) == {wanted}:
+            statuses = [httpx.get(f"{url}/healthz", timeout=30).status_code for _ in range(8)]
+            if set(statuses) == {status}:
                 return
         time.sleep(0.1)
     raise AssertionError
 
 
 @pytest.mark.slow
-def test_two_processes_come_back_by_themselves(program, postgres_server):
+def test_two_processes_reconnect_by_themselves(program, postgres_server):
     url = program.stdout.readline().split()[0]
-    healths(url, wanted=200)
-    made = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "A"}, timeout=30).json()
-    mine = {"Authorization": f"Bearer {made['token']}", "Content-Type": "text/csv"}
-    place = f"{url}/api/v1/boards/first/submissions"
+    wait_for_health(url, status=200)
+    body = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "A"}, timeout=30).json()
+    headers = {"Authorization": f"Bearer {body['token']}", "Content-Type": "text/csv"}
+    submissions_url = f"{url}/api/v1/boards/first/submissions"
 
     def send(wrong):
-        return httpx.post(place, content=make_predictions(wrong), headers=mine, timeout=60)
+        return httpx.post(
+            submissions_url, content=make_predictions(wrong), headers=headers, timeout=60
+        )
 
-    for at, how in enumerate((signal.SIGQUIT, signal.SIGINT)):
-        postgres_server.end(how)
+    for index, stop_signal in enumerate((signal.SIGQUIT, signal.SIGINT)):
+        postgres_server.end(stop_signal)
         try:
-            healths(url, wanted=503)
-            assert (send(at).status_code, send(at).json()["code"]) == (503, "storage")
+            wait_for_health(url, status=503)
+            assert (send(index).status_code, send(index).json()["code"]) == (503, "storage")
         finally:
             postgres_server.start()
-        healths(url, wanted=200)
-        assert (send(at).status_code, send(at).json()["again"]) == (201, True)
+        wait_for_health(url, status=200)
+        assert (send(index).status_code, send(index).json()["again"]) == (201, True)
     postgres_server.hang()
     try:
         assert httpx.get(f"{url}/healthz", timeout=30).status_code == 503
     finally:
         postgres_server.resume()
-    healths(url, wanted=200)
+    wait_for_health(url, status=200)
     assert send(9).json()["number"] == 3
     program.terminate()
     assert program.wait(timeout=60) == 0

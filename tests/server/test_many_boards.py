@@ -1,4 +1,4 @@
-"""More boards than anybody reads at once: lists come in pages."""
+"""Long lists of boards come in pages."""
 
 import re
 
@@ -11,18 +11,18 @@ from ladderboard.server._pages import _board as page
 
 @pytest.fixture
 def live_server(make_server):
-    """A server that no other test has made boards on."""
-    made = make_server()
-    made.create_board()
-    return made
+    """A server of its own, with one board."""
+    server = make_server()
+    server.create_board()
+    return server
 
 
 @pytest.fixture
 def boards(live_server):
-    """Six boards more, one of which is closed; returns all, oldest first."""
-    slugs = [f"board-{at}" for at in range(6)]
-    for each in slugs:
-        live_server.create_board(each)
+    """The slugs of all boards, oldest first, after adding six, one of them closed."""
+    slugs = [f"board-{index}" for index in range(6)]
+    for slug in slugs:
+        live_server.create_board(slug)
     live_server.boards.open("board-0").closer.close(
         live_server.boards.caller_by_token(live_server.organiser)
     )
@@ -30,45 +30,45 @@ def boards(live_server):
 
 
 def test_pages_of_the_list_hold_every_board_once(live_server, boards):
-    seen, path = [], "/boards?limit=3"
+    pages, path = [], "/boards?limit=3"
     while path is not None:
         reply = live_server.call("GET", path)
-        said = reply.json()
-        seen += [[each["slug"] for each in said["boards"]]]
-        assert ("link" in reply.headers) == (said["next"] is not None)
+        body = reply.json()
+        pages += [[board["slug"] for board in body["boards"]]]
+        assert ("link" in reply.headers) == (body["next"] is not None)
         path = None
-        if said["next"] is not None:
-            path = f"/boards?limit=3&cursor={said['next']}"
+        if body["next"] is not None:
+            path = f"/boards?limit=3&cursor={body['next']}"
             assert reply.headers["link"].endswith(f'{path}>; rel="next"')
-    assert seen == [boards[:3], boards[3:6], boards[6:]]
-    whole = live_server.call("GET", "/boards?limit=7").json()
-    assert ([each["slug"] for each in whole["boards"]], whole["next"]) == (boards, None)
+    assert pages == [boards[:3], boards[3:6], boards[6:]]
+    all_boards = live_server.call("GET", "/boards?limit=7").json()
+    assert ([board["slug"] for board in all_boards["boards"]], all_boards["next"]) == (boards, None)
 
 
 @pytest.mark.parametrize("cursor", ["nobody", "", "%00", "1", "' OR 1=1 --"])
-def test_a_cursor_that_is_none_is_refused(live_server, cursor):
+def test_an_invalid_cursor_is_refused(live_server, cursor):
     assert live_server.call("GET", f"/boards?cursor={cursor}").status_code == 422
 
 
 def test_the_client_reads_all_pages(live_server, boards, monkeypatch):
     monkeypatch.setattr(requests, "_BOARDS_PAGE_SIZE", 3)
     with Client(url=live_server.url) as client:
-        assert [each.slug for each in client.boards()] == boards
+        assert [board.slug for board in client.boards()] == boards
 
 
-def test_the_first_page_has_the_open_ones(live_server, boards, monkeypatch):
+def test_open_boards_come_first(live_server, boards, monkeypatch):
     monkeypatch.setattr(page, "_BOARDS_PER_PAGE", 4)
-    seen, path = [], "/"
+    pages, path = [], "/"
     while path is not None:
         text = live_server.client.get(path).text
-        seen.append(re.findall(r'<h2><a href="/boards/([^"]+)"', text))
-        found = re.search(r'href="(\?page=\d+)">Next page', text)
-        path = None if found is None else f"/{found[1]}"
-    assert [len(each) for each in seen] == [4, 3]
-    assert [*seen[0], *seen[1]] == [*(each for each in boards if each != "board-0"), "board-0"]
+        pages.append(re.findall(r'<h2><a href="/boards/([^"]+)"', text))
+        next_link = re.search(r'href="(\?page=\d+)">Next page', text)
+        path = None if next_link is None else f"/{next_link[1]}"
+    assert [len(slugs) for slugs in pages] == [4, 3]
+    assert [*pages[0], *pages[1]] == [*(board for board in boards if board != "board-0"), "board-0"]
     assert "There are no boards on this page" in live_server.client.get("/?page=9").text
 
 
-@pytest.mark.parametrize("said", ["0", "-1", "x", "9" * 9, "²"])
-def test_a_page_that_is_no_number_is_the_first(live_server, said):
-    assert f'href="/boards/{live_server.slug}"' in live_server.client.get(f"/?page={said}").text
+@pytest.mark.parametrize("number", ["0", "-1", "x", "9" * 9, "²"])
+def test_an_invalid_page_number_shows_the_first_page(live_server, number):
+    assert f'href="/boards/{live_server.slug}"' in live_server.client.get(f"/?page={number}").text

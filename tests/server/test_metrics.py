@@ -1,4 +1,4 @@
-"""Metrics: summed over the processes that serve, and what an operator watches."""
+"""Metrics: summed over the worker processes, and what an operator watches."""
 
 import json
 import os
@@ -24,25 +24,25 @@ HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}
 TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'
 
 
-def values(text):
+def read_series(text):
     """Return all series of a scrape, by name and labels."""
-    lines = [each for each in text.splitlines() if not each.startswith("#")]
-    return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines)}
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-class Served:
-    """A server of two worker processes, each asked on new connections."""
+class TwoWorkerServer:
+    """A server of two worker processes, requested on new connections."""
 
     def __init__(self, process, errors, config):
         self.process, self.errors, self.config = process, errors, config
-        said = ""
-        while "lb_organiser_" not in said:
-            said += process.stdout.readline()
-        self.url = re.search(r"http://[^\s;]+", said)[0]
-        self.token = re.search(r"lb_organiser_\S+", said)[0]
+        output = ""
+        while "lb_organiser_" not in output:
+            output += process.stdout.readline()
+        self.url = re.search(r"http://[^\s;]+", output)[0]
+        self.token = re.search(r"lb_organiser_\S+", output)[0]
 
     def get(self, path):
-        """Ask on a new connection, so that either worker may answer."""
+        """Send a request on a new connection, so that either worker may answer."""
         return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=30)
 
     @property
@@ -50,35 +50,35 @@ class Served:
         return {"Authorization": f"Bearer {self.token}"}
 
     def scrape(self):
-        said = self.get("/metrics")
-        assert said.status_code == 200
-        assert abs(parsedate_to_datetime(said.headers["date"]).timestamp() - time.time()) < 5
-        return values(said.text)
+        response = self.get("/metrics")
+        assert response.status_code == 200
+        assert abs(parsedate_to_datetime(response.headers["date"]).timestamp() - time.time()) < 5
+        return read_series(response.text)
 
-    def scrape_until(self, name, wanted, *, least=0.0):
-        """Scrape until a series has a value; it never goes down, and never beyond."""
+    def scrape_until(self, name, expected, *, lowest=0.0):
+        """Scrape until a series has a value; it never decreases and never exceeds it."""
         for _ in range(200):
-            found = self.scrape().get(name, 0.0)
-            assert least <= found <= wanted
-            if found == wanted:
+            value = self.scrape().get(name, 0.0)
+            assert lowest <= value <= expected
+            if value == expected:
                 return
-            least = found
+            lowest = value
             time.sleep(0.05)
-        raise AssertionError((name, found, wanted))
+        raise AssertionError((name, value, expected))
 
-    def workers(self):
+    def worker_pids(self):
         """Return the worker processes."""
-        own = self.process.pid
-        text = Path(f"/proc/{own}/task/{own}/children").read_text()
-        return [int(each) for each in text.split()]
+        pid = self.process.pid
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(part) for part in text.split()]
 
     def lines(self):
-        """Return what is in the log; whatever is no JSON fails the test."""
-        return [json.loads(each) for each in self.errors.read_text().splitlines()]
+        """Return the entries of the log; a line that is not JSON fails the test."""
+        return [json.loads(line) for line in self.errors.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
-def served(postgres, tmp_path_factory):
+def two_worker_server(postgres, tmp_path_factory):
     name, folder = f"run_{secrets.token_hex(6)}", tmp_path_factory.mktemp("served")
     postgres.run(f"CREATE DATABASE {name}")
     url = postgres.url().replace("/postgres", f"/{name}")
@@ -91,75 +91,84 @@ def served(postgres, tmp_path_factory):
             stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True,
             env={**os.environ, "LADDERBOARD_SERVE_PROT": "1"},
         )  # fmt: skip
-    made = Served(process, errors, config)
+    server = TwoWorkerServer(process, errors, config)
     while True:
         try:
-            if made.scrape().get("ladderboard_workers", 2) == 2:
+            if server.scrape().get("ladderboard_workers", 2) == 2:
                 break
         except httpx.TransportError:
             time.sleep(0.05)
-    yield made
+    yield server
     process.terminate()
     process.communicate(timeout=60)
-    assert made.lines()[-1]["event"] == "stop"
+    assert server.lines()[-1]["event"] == "stop"
 
 
-def test_counters_are_summed_over_workers_and_outlive_them(served):
+def test_counters_are_summed_over_workers_and_outlive_them(two_worker_server):
     with ThreadPoolExecutor(8) as pool:  # so that both workers answer some
-        assert {each.status_code for each in pool.map(served.get, ["/healthz"] * 40)} == {200}
+        assert {
+            response.status_code for response in pool.map(two_worker_server.get, ["/healthz"] * 40)
+        } == {200}
     for _ in range(6):
-        served.scrape_until(HEALTH, 40)
-        served.scrape_until(TOOK, 40)
-    before = served.scrape()
-    for victim in served.workers():
+        two_worker_server.scrape_until(HEALTH, 40)
+        two_worker_server.scrape_until(TOOK, 40)
+    values_before = two_worker_server.scrape()
+    for victim in two_worker_server.worker_pids():
         os.kill(victim, signal.SIGKILL)
-    served.scrape_until("ladderboard_workers_restarted_total", 2)
-    served.scrape_until(HEALTH, 40, least=40)
+    two_worker_server.scrape_until("ladderboard_workers_restarted_total", 2)
+    two_worker_server.scrape_until(HEALTH, 40, lowest=40)
     for _ in range(10):
-        served.get("/healthz")
-    served.scrape_until(HEALTH, 50, least=40)
-    served.scrape_until("ladderboard_workers", 2)
-    after = served.scrape()
-    counters = [each for each in before if re.search("_total|_bucket|_sum|_count", each)]
+        two_worker_server.get("/healthz")
+    two_worker_server.scrape_until(HEALTH, 50, lowest=40)
+    two_worker_server.scrape_until("ladderboard_workers", 2)
+    values_after = two_worker_server.scrape()
+    counters = [name for name in values_before if re.search("_total|_bucket|_sum|_count", name)]
     assert len(counters) > 20
-    assert all(after[each] >= before[each] for each in counters)
+    assert all(values_after[counter] >= values_before[counter] for counter in counters)
 
 
-def test_every_line_of_the_log_is_json(served):
-    started = next(each for each in served.lines() if each["event"] == "start")
-    told = {"database": "postgresql", "workers": 2, "listening": served.url, "version": __version__}
-    assert told.items() <= started.items()
-    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2]))) as line:
+def test_every_line_of_the_log_is_json(two_worker_server):
+    started = next(line for line in two_worker_server.lines() if line["event"] == "start")
+    expected = {
+        "database": "postgresql",
+        "workers": 2,
+        "listening": two_worker_server.url,
+        "version": __version__,
+    }
+    assert expected.items() <= started.items()
+    with socket.create_connection(
+        ("127.0.0.1", int(two_worker_server.url.rpartition(":")[2]))
+    ) as line:
         line.sendall(b"nothing that a server understands\r\n\r\n")
         assert b"400" in line.recv(1000)
-    served.config.write_text("[serve]\nthreads = 'many'\n")
-    served.process.send_signal(signal.SIGHUP)  # the new workers cannot start
+    two_worker_server.config.write_text("[serve]\nthreads = 'many'\n")
+    two_worker_server.process.send_signal(signal.SIGHUP)  # the new workers cannot start
     deadline = time.monotonic() + 60
-    while not any(line.get("state") == "given up" for line in served.lines()):
+    while not any(line.get("state") == "given up" for line in two_worker_server.lines()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    served.config.write_text("[serve]\nthreads = 4\n")
-    assert served.get("/healthz").status_code == 200
-    said = " ".join(each.get("said", "") for each in served.lines())
-    assert "LADDERBOARD_SERVE_PROT is set and means nothing" in said
-    assert "threads" in said
-    assert PASSWORD not in served.errors.read_text()
+    two_worker_server.config.write_text("[serve]\nthreads = 4\n")
+    assert two_worker_server.get("/healthz").status_code == 200
+    messages = " ".join(line.get("said", "") for line in two_worker_server.lines())
+    assert "LADDERBOARD_SERVE_PROT is set and means nothing" in messages
+    assert "threads" in messages
+    assert PASSWORD not in two_worker_server.errors.read_text()
 
 
 @pytest.mark.parametrize("database", ["sqlite"])
-def test_free_disk_is_told_and_a_parser_that_died_is_counted(make_server):
+def test_free_disk_space_and_restarted_parsers_are_reported(make_server):
     parsers = ParserPool(1)
     live_server = make_server(parsers=parsers)
 
     def scrape():
-        return values(live_server.call("GET", "/metrics", live_server.organiser).text)
+        return read_series(live_server.call("GET", "/metrics", live_server.organiser).text)
 
-    found = scrape()
+    metrics = scrape()
     disk = os.statvfs(live_server.boards.storage.path.parent)
-    free = found['ladderboard_disk_free_bytes{of="database"}']
+    free = metrics['ladderboard_disk_free_bytes{of="database"}']
     assert free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
-    assert found['ladderboard_disk_free_bytes{of="spool"}'] > 0
-    assert found["ladderboard_parsers_restarted_total"] == 0
+    assert metrics['ladderboard_disk_free_bytes{of="spool"}'] > 0
+    assert metrics["ladderboard_parsers_restarted_total"] == 0
     (parser,) = parsers._parsers
     os.kill(parser.pid, signal.SIGKILL)
     while scrape()["ladderboard_parsers_restarted_total"] == 0:

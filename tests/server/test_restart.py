@@ -1,4 +1,4 @@
-"""Workers that are replaced while clients ask: nobody is cut off, nothing is lost or done twice."""
+"""Workers replaced under load: no request fails, and nothing is lost or done twice."""
 
 import contextlib
 import json
@@ -19,52 +19,56 @@ EXPECTED = {"start", "request", "restart", "stop"}
 
 @pytest.fixture
 def address(request, tmp_path):
-    with empty_database("postgres", request, tmp_path) as found:
-        yield found
+    with empty_database("postgres", request, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
 def cli_server(address, tmp_path):
     """A server with two workers on PostgreSQL, and a board with many questions."""
-    with CliServer(address, tmp_path, "--workers", "2") as made:
-        names = [f"team {at}" for at in range(TEAMS)]
-        made.create_board(make_folder(questions=60_000, teams=TEAMS, per_team=10_000), names)
-        yield made
+    with CliServer(address, tmp_path, "--workers", "2") as server:
+        names = [f"team {index}" for index in range(TEAMS)]
+        server.create_board(make_folder(questions=60_000, teams=TEAMS, per_team=10_000), names)
+        yield server
 
 
 def restart_under_load(cli_server, rolls, **options):
-    """Replace all workers so often while clients ask; see that nobody noticed."""
+    """Replace all workers several times under load, and check that no client noticed."""
     cli_server.start()
     cli_server.wait_until_ready()
-    seen = cli_server.wait_for_workers()
+    all_workers = cli_server.wait_for_workers()
     crowd = ClientCrowd(cli_server, TEAMS, **options)
     for _ in range(rolls):
-        before, asked = cli_server.workers(), crowd.requests
-        wait_until(lambda asked=asked: crowd.requests > asked + 20 or crowd.errors)
+        workers_before, requests_before = cli_server.workers(), crowd.requests
+        wait_until(
+            lambda requests_before=requests_before: (
+                crowd.requests > requests_before + 20 or crowd.errors
+            )
+        )
         cli_server.restart_workers()
-        wait_until(lambda before=before: not before & cli_server.workers())
+        wait_until(lambda workers_before=workers_before: not workers_before & cli_server.workers())
         assert len(cli_server.workers()) == 2
-        assert not seen & cli_server.workers()
-        seen |= cli_server.workers()
-    told = crowd.stop()
+        assert not all_workers & cli_server.workers()
+        all_workers |= cli_server.workers()
+    replies = crowd.stop()
     assert cli_server.stop() == 0
-    assert told
-    assert [each for each in cli_server.log() if each.get("status", 200) >= 400] == []
-    assert [each for each in cli_server.log() if each["event"] not in EXPECTED] == []
+    assert replies
+    assert [entry for entry in cli_server.log() if entry.get("status", 200) >= 400] == []
+    assert [entry for entry in cli_server.log() if entry["event"] not in EXPECTED] == []
     boards = cli_server.open_boards()
     board = boards.open("first")
-    asked, fresh = check_board(board, told)
-    assert len(told) == len(asked) == len(fresh)  # each one recorded, and once
+    submissions, fresh = check_board(board, replies)
+    assert len(replies) == len(submissions) == len(fresh)  # each one recorded exactly once
     assert count_orphaned_uploads(board) == 0
     boards.close()
 
 
-def test_workers_are_replaced_and_nobody_notices(cli_server):
+def test_clients_do_not_notice_a_restart_of_workers(cli_server):
     restart_under_load(cli_server, rolls=2)
 
 
 @pytest.mark.slow
-def test_workers_are_replaced_many_times_under_larger_files(cli_server):
+def test_many_restarts_of_workers_under_large_files(cli_server):
     restart_under_load(cli_server, rolls=10, padding=3_000_000)
 
 
@@ -74,25 +78,25 @@ def test_a_new_version_is_loaded_and_a_broken_one_is_not(address, tmp_path):
     shutil.copytree(SOURCE, code, ignore=shutil.ignore_patterns("__pycache__"))
     with (
         CliServer(address, tmp_path, "--workers", "2", code=code) as cli_server,
-        contextlib.ExitStack() as ends,
+        contextlib.ExitStack() as exit_stack,
     ):
         cli_server.start()
         cli_server.wait_until_ready()
-        line = ends.enter_context(contextlib.closing(connect(cli_server)))
-        before = version_of(line)
+        line = exit_stack.enter_context(contextlib.closing(connect(cli_server)))
+        version_before = version_of(line)
         init = code / "ladderboard" / "_version.py"
         init.write_text('__version__ = "77.0"\n')
         cli_server.restart_workers()
-        assert version_of(line) == before  # the old one has its last word on a connection it kept
+        assert version_of(line) == version_before  # the old worker answers on its open connection
         wait_until(lambda: version_of(line) == "77.0")
-        # One that does not start changes nothing.
+        # A version that does not start changes nothing.
         app = code / "ladderboard" / "server" / "_app.py"
         app.write_text("raise SystemExit(3)\n")
         wait_until(lambda: len(cli_server.workers()) == 2)
-        there = cli_server.workers()
+        workers = cli_server.workers()
         cli_server.signal(signal.SIGHUP)
         wait_until(lambda: cli_server.events("restart")[-1]["state"] == "given up")
-        assert cli_server.workers() == there
+        assert cli_server.workers() == workers
         assert version_of(line) == "77.0"
         assert cli_server.stop() == 0
 
@@ -102,48 +106,48 @@ def version_of(line):
     return json.loads(line.getresponse().read())["info"]["version"]
 
 
-def test_a_worker_that_is_killed_is_replaced(cli_server):
+def test_a_killed_worker_is_replaced(cli_server):
     cli_server.start()
     cli_server.wait_until_ready()
-    first = cli_server.wait_for_workers()
-    os.kill(min(first), signal.SIGKILL)
-    wait_until(lambda: len(cli_server.workers()) == 2 and cli_server.workers() != first)
-    (said,) = cli_server.events("worker")
-    assert (said["state"], said["pid"], said["code"]) == ("ended", min(first), -signal.SIGKILL)
+    workers = cli_server.wait_for_workers()
+    os.kill(min(workers), signal.SIGKILL)
+    wait_until(lambda: len(cli_server.workers()) == 2 and cli_server.workers() != workers)
+    (event,) = cli_server.events("worker")
+    assert (event["state"], event["pid"], event["code"]) == ("ended", min(workers), -signal.SIGKILL)
     assert cli_server.stop() == 0
 
 
 @pytest.mark.slow
-def test_a_parent_that_is_killed_leaves_nobody(cli_server):
+def test_workers_end_when_their_parent_is_killed(cli_server):
     cli_server.start()
     cli_server.wait_until_ready()
-    left = cli_server.wait_for_workers()
+    workers = cli_server.wait_for_workers()
     cli_server.signal(signal.SIGKILL)
     cli_server.wait()
-    wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in left))
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 @pytest.mark.slow
-def test_workers_that_do_not_start_are_tried_more_and_more_rarely(cli_server, postgres):
+def test_failing_workers_are_restarted_with_growing_delays(cli_server, postgres):
     cli_server.start()
     cli_server.wait_until_ready()
-    first = cli_server.wait_for_workers()
+    workers = cli_server.wait_for_workers()
     name = cli_server.database.rpartition("/")[2]
     postgres.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-    os.kill(min(first), signal.SIGKILL)
+    os.kill(min(workers), signal.SIGKILL)
     wait_until(lambda: len(cli_server.events("worker")) >= 4)
-    first, *waits = [
-        each["wait"] for each in cli_server.events("worker") if each["state"] == "failed"
+    first_wait, *waits = [
+        event["wait"] for event in cli_server.events("worker") if event["state"] == "failed"
     ]
-    assert waits[:2] == [2 * first, 4 * first]
+    assert waits[:2] == [2 * first_wait, 4 * first_wait]
     postgres.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
     line = connect(cli_server)
     with contextlib.closing(line):
         line.request("GET", "/healthz")
-        assert line.getresponse().status == 200  # the other one was there all the time
-    there = wait_until(lambda: len(cli_server.workers()) == 2 and cli_server.workers())
-    cli_server.restart_workers()  # which begins when both answer
-    wait_until(lambda: not there & cli_server.workers())
+        assert line.getresponse().status == 200  # the other worker was there all the time
+    workers_now = wait_until(lambda: len(cli_server.workers()) == 2 and cli_server.workers())
+    cli_server.restart_workers()  # begins when both respond
+    wait_until(lambda: not workers_now & cli_server.workers())
     assert cli_server.stop() == 0
 
 

@@ -1,4 +1,4 @@
-"""ServerConfig as a process: what it prints, how it ends, and that everything is there again."""
+"""Serving as a process: what it prints, how it ends, and that a restart keeps everything."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from support.server.stress_server import server_process
 
 @pytest.fixture
 def url(database, tmp_path, request):
-    """Give the address of an empty database."""
+    """The address of an empty database."""
     if database == "sqlite":
         return str(tmp_path / "boards.db")
     server = request.getfixturevalue("postgres")
@@ -35,27 +35,27 @@ def url(database, tmp_path, request):
 
 @pytest.fixture
 def start(url):
-    """Start servers, and end what is left of them."""
-    left = []
+    """Return a function that starts a server; kill what still runs after the test."""
+    processes = []
 
-    def begin(workers=1):
+    def start_server(workers=1):
         command = [sys.executable, SERVE_FIRST_BOARD, url, str(workers)]
-        done = subprocess.Popen(
+        process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
-        left.append(done)
+        processes.append(process)
         lines = []
         while not lines or "http://" not in lines[-1]:
-            lines.append(done.stdout.readline())
-            assert lines[-1], done.stderr.read()
-        return (done, *lines[-1].split())
+            lines.append(process.stdout.readline())
+            assert lines[-1], process.stderr.read()
+        return (process, *lines[-1].split())
 
-    yield begin
-    for each in left:
-        if each.poll() is None:
-            os.killpg(each.pid, signal.SIGKILL)
-        each.communicate()
+    yield start_server
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def wait_for(url):
@@ -69,52 +69,56 @@ def wait_for(url):
 
 def children_of(pid):
     folder = Path("/proc")
-    found = []
-    for each in folder.glob("[0-9]*/stat"):
+    children = []
+    for path in folder.glob("[0-9]*/stat"):
         try:
-            parent = int(each.read_text().rpartition(")")[2].split()[1])
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
         if parent == pid:
-            found.append(int(each.parent.name))
-    return found
+            children.append(int(path.parent.name))
+    return children
 
 
-def gone(pids):
-    """Tell whether processes are no more, given a moment."""
+def wait_until_gone(pids):
+    """Wait a moment for processes to end, and return whether they have."""
     for _ in range(200):
-        if not any(Path(f"/proc/{each}").exists() for each in pids):
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
             return True
         time.sleep(0.05)
     return False
 
 
-def test_a_server_ends_cleanly_and_begins_again(start, database):
+def test_a_server_stops_cleanly_and_starts_again(start, database):
     stop = signal.SIGINT if database == "sqlite" else signal.SIGTERM
     server, url, token = start()
     assert token.startswith("lb_organiser_")
     wait_for(url)
     team = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "Alpha"}).json()["token"]
-    mine = {"Authorization": f"Bearer {team}"}
-    csv = {**mine, "Content-Type": "text/csv"}
-    place = f"{url}/api/v1/boards/first/submissions"
-    first = httpx.post(place, content=make_predictions(30), headers=csv, timeout=60).json()
+    authorization = {"Authorization": f"Bearer {team}"}
+    headers = {**authorization, "Content-Type": "text/csv"}
+    submissions_url = f"{url}/api/v1/boards/first/submissions"
+    body = httpx.post(
+        submissions_url, content=make_predictions(30), headers=headers, timeout=60
+    ).json()
     parsers = children_of(server.pid)
     server.send_signal(stop)
     out, _ = server.communicate(timeout=60)
     assert (server.returncode, out) == (0, "stopped\n")
     assert parsers
-    assert gone(parsers)
-    again, *told = start()
-    url = told.pop(0)
-    assert told == []  # the token was told once
+    assert wait_until_gone(parsers)
+    second_server, *output = start()
+    url = output.pop(0)
+    assert output == []  # the token is printed only once
     wait_for(url)
-    place = f"{url}/api/v1/boards/first/submissions"
-    said = httpx.post(place, content=make_predictions(30), headers=csv, timeout=60)
-    assert (said.status_code, said.json()["id"]) == (200, first["id"])
-    again.send_signal(stop)
-    again.communicate(timeout=60)
-    assert again.returncode == 0
+    submissions_url = f"{url}/api/v1/boards/first/submissions"
+    response = httpx.post(
+        submissions_url, content=make_predictions(30), headers=headers, timeout=60
+    )
+    assert (response.status_code, response.json()["id"]) == (200, body["id"])
+    second_server.send_signal(stop)
+    second_server.communicate(timeout=60)
+    assert second_server.returncode == 0
 
 
 def test_several_processes_serve_one_postgres(start, database):
@@ -129,75 +133,77 @@ def test_several_processes_serve_one_postgres(start, database):
             break
         time.sleep(0.05)
     team = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "Alpha"}).json()["token"]
-    csv = {"Authorization": f"Bearer {team}", "Content-Type": "text/csv"}
-    place = f"{url}/api/v1/boards/first/submissions"
+    headers = {"Authorization": f"Bearer {team}", "Content-Type": "text/csv"}
+    submissions_url = f"{url}/api/v1/boards/first/submissions"
     for wrong in (30, 20, 10):
         assert (
-            httpx.post(place, content=make_predictions(wrong), headers=csv, timeout=60).status_code
+            httpx.post(
+                submissions_url, content=make_predictions(wrong), headers=headers, timeout=60
+            ).status_code
             == 201
         )
     workers = children_of(server.pid)
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=60)
     assert server.returncode == 0
-    assert gone(workers)
+    assert wait_until_gone(workers)
 
 
-class Organiser:
-    """Somebody who plays games against the board, through whichever process answers."""
+class AttackClient:
+    """An organiser who runs simulated attacks through whichever process answers."""
 
-    answered = None
-    """The process that answered last, where ``process_of`` can tell."""
+    answering_pid = None
+    """The process that answered last, if ``process_of`` is given."""
 
     def __init__(self, url, token, process_of=None):
         self.process_of = process_of
-        self.url, self.place = url, f"{url}/boards/first/attack"
+        self.url, self.attack_url = url, f"{url}/boards/first/attack"
         self.cookies = httpx.Cookies()
-        self.post("/session", self.see(f"{url}/login"), token=token)
+        self.post("/session", self.get(f"{url}/login"), token=token)
 
-    def call(self, method, place, **more):
-        """Ask on a connection of its own, so that any of the processes may get it."""
+    def call(self, method, address, **options):
+        """Send a request on a new connection, so that any process may get it."""
         with httpx.Client(cookies=self.cookies, timeout=60) as client:
-            said = client.request(method, place, **more)
+            response = client.request(method, address, **options)
             self.cookies = client.cookies
             if self.process_of is not None:
-                self.answered = self.process_of(_port_of(said))
-            return said
+                self.answering_pid = self.process_of(_port_of(response))
+            return response
 
-    def see(self, place):
-        return self.call("GET", place)
+    def get(self, address):
+        return self.call("GET", address)
 
-    def post(self, place, page, **data):
-        word = re.search(r'name="csrf" value="([^"]+)"', page.text).group(1)
-        return self.call("POST", f"{self.url}{place}", data={"csrf": word, **data})
+    def post(self, path, page, **data):
+        csrf = re.search(r'name="csrf" value="([^"]+)"', page.text).group(1)
+        return self.call("POST", f"{self.url}{path}", data={"csrf": csrf, **data})
 
     def begin(self):
-        return self.post("/boards/first/attack", self.see(self.place))
+        return self.post("/boards/first/attack", self.get(self.attack_url))
 
     def state(self):
-        """Return which process answered, and how the games stand."""
-        said = self.see(f"{self.place}/progress")
-        return self.answered, said.json()["state"]
+        """Return the process that answered, and the state of the job."""
+        response = self.get(f"{self.attack_url}/progress")
+        return self.answering_pid, response.json()["state"]
 
 
-def _port_of(said):
-    """Return the port at this end of the connection that an answer came on."""
-    line = said.extensions["network_stream"].get_extra_info("socket")
+def _port_of(response):
+    """Return the local port of the connection that a response came on."""
+    line = response.extensions["network_stream"].get_extra_info("socket")
     return line.getsockname()[1]
 
 
-def players_of(pids):
-    """Return the processes that play for some of these, once their own program runs."""
+def wait_for_attack_workers(pids):
+    """Return the attack workers among the children of these processes, once they run."""
     for _ in range(600):
-        found = [child for each in pids for child in children_of(each)]
-        playing = [each for each in found if b"_attack_worker" in told(each)]
-        if playing:
-            return playing
+        children = [child for pid in pids for child in children_of(pid)]
+        workers = [pid for pid in children if b"_attack_worker" in command_line(pid)]
+        if workers:
+            return workers
         time.sleep(0.05)
     raise AssertionError
 
 
-def told(pid):
+def command_line(pid):
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -207,59 +213,59 @@ def told(pid):
 LARGE = {"questions": 2000}
 
 
-def test_games_end_when_the_server_is_killed(start):
+def test_attack_jobs_end_when_the_server_is_killed(start):
     server, url, token = start()
     wait_for(url)
-    organiser = Organiser(url, token)
-    amend(url, token)
+    organiser = AttackClient(url, token)
+    allow_many_questions(url, token)
     assert organiser.begin().status_code == 303
-    playing = players_of([server.pid])
+    attack_workers = wait_for_attack_workers([server.pid])
     os.kill(server.pid, signal.SIGKILL)
-    assert gone(playing)
+    assert wait_until_gone(attack_workers)
 
 
-def amend(url, token):
-    """Allow so many questions that games go on until they are ended."""
-    place, own = f"{url}/api/v1/boards/first/rules", {"Authorization": f"Bearer {token}"}
-    assert httpx.patch(place, json=LARGE, headers=own, timeout=60).status_code == 200
+def allow_many_questions(url, token):
+    """Allow so many questions that attack jobs run until they are ended."""
+    rules_url, headers = f"{url}/api/v1/boards/first/rules", {"Authorization": f"Bearer {token}"}
+    assert httpx.patch(rules_url, json=LARGE, headers=headers, timeout=60).status_code == 200
 
 
 @pytest.mark.slow
-def test_several_processes_know_of_one_game(start, database):
+def test_several_processes_share_one_attack_job(start, database):
     if database == "sqlite":
         return
     server, url, token = start(workers=2)
     wait_for(url)
-    organiser = Organiser(url, token, lambda port: server_process(port, children_of(server.pid)))
-    amend(url, token)
+    organiser = AttackClient(url, token, lambda port: server_process(port, children_of(server.pid)))
+    allow_many_questions(url, token)
     assert organiser.begin().status_code == 303
-    said = set()
-    while len({who for who, _ in said}) < 2:
-        said.add(organiser.state())
-    assert {state for _, state in said} == {"running"}
+    states = set()
+    while len({pid for pid, _ in states}) < 2:
+        states.add(organiser.state())
+    assert {state for _, state in states} == {"running"}
     assert {organiser.begin().status_code for _ in range(6)} == {409}
-    playing = players_of(children_of(server.pid))
-    assert len(playing) == 1
-    page = organiser.see(organiser.place)
+    attack_workers = wait_for_attack_workers(children_of(server.pid))
+    assert len(attack_workers) == 1
+    page = organiser.get(organiser.attack_url)
     assert organiser.post("/boards/first/attack/cancel", page).status_code == 303
-    assert gone(playing)
-    said = set()
-    while len({who for who, _ in said}) < 2:
-        said.add(organiser.state())
-    assert {state for _, state in said} == {"cancelled"}
+    assert wait_until_gone(attack_workers)
+    states = set()
+    while len({pid for pid, _ in states}) < 2:
+        states.add(organiser.state())
+    assert {state for _, state in states} == {"cancelled"}
     assert organiser.begin().status_code == 303
-    playing = players_of(children_of(server.pid))
+    attack_workers = wait_for_attack_workers(children_of(server.pid))
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=60)
     assert server.returncode == 0
-    assert gone(playing)
+    assert wait_until_gone(attack_workers)
 
 
 def test_addresses_of_databases(tmp_path, database):
     assert is_shared("postgresql+psycopg://a@b/c")
     assert not is_shared("sqlite:///boards.db")
-    made = open_boards(f"sqlite:///{tmp_path}/boards.db", create=True)
-    made.close()
+    boards = open_boards(f"sqlite:///{tmp_path}/boards.db", create=True)
+    boards.close()
     open_boards(tmp_path / "boards.db").close()
     for wrong in ("mysql://a/b", "", ":memory:", "sqlite:///"):
         with pytest.raises(InvalidSetting, match="database must be"):

@@ -1,6 +1,6 @@
-"""Bodies that take time, memory or the parser itself: one sentence, and nobody else is disturbed.
+"""Bodies that exhaust or take over a parser get one refusal, and other bodies are not disturbed.
 
-What a body could do to a parser, a loss does here: it is asked about predictions over there.
+A loss stands in for a hostile body: the parser process calls it with the predictions.
 """
 
 import asyncio
@@ -33,51 +33,50 @@ import numpy as np
 from ladderboard.losses import Loss
 
 def line():
-    """Find the line to the server, as whoever took the parser over would."""
-    for each in range(3, 32):
+    """Find the connection to the server, as an attacker inside the parser would."""
+    for descriptor in range(3, 32):
         try:
-            found = socket.socket(fileno=os.dup(each))
-            found.getpeername()
-            return found
+            connection = socket.socket(fileno=os.dup(descriptor))
+            connection.getpeername()
+            return connection
         except OSError:
             pass
 
 @dataclass(frozen=True)
 class Hostile(Loss):
-    """Does what it is told."""
+    """Performs one hostile action."""
     name: ClassVar[str] = "hostile"
-    deed: str = ""
+    action: str = ""
 
     def read_predictions(self, predictions, shape):
-        deed = self.deed
-        if deed == "loop":
+        action = self.action
+        if action == "loop":
             while True:
                 pass
-        elif deed == "sleep":
+        elif action == "sleep":
             time.sleep(1000)
-        elif deed.startswith("open "):
-            open(deed[5:], "rb").close()
-        elif deed == "hog":
-            held = []
+        elif action.startswith("open "):
+            open(action[5:], "rb").close()
+        elif action == "hog":
+            blocks = []
             while True:
-                held.append(bytearray(2**24))
-        elif deed == "crash":
+                blocks.append(bytearray(2**24))
+        elif action == "crash":
             os.kill(os.getpid(), 11)
-        elif deed == "raise":
+        elif action == "raise":
             raise RuntimeError("labels: 1 0 1")
-        elif deed == "hang up":
-            found = line()
-            found.shutdown(socket.SHUT_RDWR)
+        elif action == "hang up":
+            line().shutdown(socket.SHUT_RDWR)
             time.sleep(1000)
-        elif deed == "exit":
+        elif action == "exit":
             raise SystemExit
-        elif deed == "write":
+        elif action == "write":
             with open("{folder}/written", "wb") as file:
                 file.write(b"x")
-        elif deed == "open":
+        elif action == "open":
             [os.dup(0) for _ in range(100)]
-        elif deed.startswith("say "):
-            line().sendall(bytes.fromhex(deed[4:]))
+        elif action.startswith("say "):
+            line().sendall(bytes.fromhex(action[4:]))
             time.sleep(1000)
         return np.asarray(predictions)
 
@@ -92,60 +91,60 @@ class Body:
     format: str | None = "csv"
 
 
-BODY = Body(b"id,prediction\n" + b"".join(b"%d,1\n" % at for at in range(N)))
+BODY = Body(b"id,prediction\n" + b"".join(b"%d,1\n" % index for index in range(N)))
 PLAIN = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())
 
 
 @pytest.fixture
 def hostile(tmp_path, monkeypatch):
-    """Give a specification with a loss that does something."""
+    """Return a function that makes a specification with a hostile loss."""
     (tmp_path / "hostile_loss.py").write_text(LOSS.replace("{folder}", str(tmp_path)))
     monkeypatch.syspath_prepend(tmp_path)
     import hostile_loss
 
-    yield lambda deed: Spec(PLAIN.roster, hostile_loss.Hostile(deed=deed), Limits())
+    yield lambda action: Spec(PLAIN.roster, hostile_loss.Hostile(action=action), Limits())
     del sys.modules["hostile_loss"]
 
 
-async def refused(parsers, spec, body=BODY):
-    """Return the code with which a body is refused, after which others are read as before."""
+async def read_refused(parsers, spec, body=BODY):
+    """Return the code and message of a refused body, and check that others are still read."""
     with pytest.raises(InvalidPredictions) as error:
         await parsers.read(object(), spec, body)
     (problem,) = error.value.problems
     assert str(error.value) == problem.message
-    read = await parsers.read("plain", PLAIN, BODY)
-    assert read.values.tolist() == [1] * N
+    submission = await parsers.read("plain", PLAIN, BODY)
+    assert submission.values.tolist() == [1] * N
     return problem.code, problem.message
 
 
-async def until(so):
-    """Wait until something is so."""
-    while not so():  # noqa: ASYNC110 - nobody tells
+async def wait_until(condition):
+    """Wait until a condition holds."""
+    while not condition():  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.001)
 
 
-def run(work, **how):
+def run(work, **options):
     async def inner():
-        async with ParserPool(**{"count": 1, "seconds": 30, "memory": 2**28, **how}) as parsers:
+        async with ParserPool(**{"count": 1, "seconds": 30, "memory": 2**28, **options}) as parsers:
             return await work(parsers)
 
     return asyncio.run(inner())
 
 
 _LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
-REPLY_HEADER = "The predictions could not be read within 30 seconds and 256 MiB of memory."
+TOO_COSTLY = "The predictions could not be read within 30 seconds and 256 MiB of memory."
 
 
 HEAD = b"i\x00\x00\x01" + N.to_bytes(8, "big") + bytes(16)
 
 
-def frame(kind, said, size=None):
-    return kind + (len(said) if size is None else size).to_bytes(8, "big") + said
+def frame(kind, content, size=None):
+    return kind + (len(content) if size is None else size).to_bytes(8, "big") + content
 
 
-DEEDS = ["hog", "crash", "exit"] + [
-    f"say {each.hex()}"
-    for each in (
+ACTIONS = ["hog", "crash", "exit"] + [
+    f"say {reply.hex()}"
+    for reply in (
         frame(b"A", b"", size=2**60),
         frame(b"A", HEAD + bytes(N - 1)),
         frame(b"A", HEAD + bytes(N)) * 2,
@@ -153,17 +152,19 @@ DEEDS = ["hog", "crash", "exit"] + [
 ]
 
 
-def test_who_takes_too_much_dies_or_lies_is_told_one_sentence(hostile):
+def test_bodies_that_exhaust_crash_or_forge_replies_get_one_refusal(hostile):
     async def work(parsers):
-        for deed in DEEDS:
-            assert await refused(parsers, hostile(deed)) == ("too_costly", REPLY_HEADER), deed
+        for action in ACTIONS:
+            assert await read_refused(parsers, hostile(action)) == ("too_costly", TOO_COSTLY), (
+                action
+            )
 
     run(work, count=2)
 
 
-@pytest.mark.skipif(not _LANDLOCK, reason="this kernel cannot take rights away")
-def test_a_parser_that_is_taken_over_can_open_nothing_of_the_servers(hostile, tmp_path_factory):
-    """PermissionError ends it; a file beside its program may be opened, so it is the lock."""
+@pytest.mark.skipif(not _LANDLOCK, reason="this kernel has no Landlock")
+def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile, tmp_path_factory):
+    """Landlock prevents it: a file beside the parser's own program can be opened."""
     secret = tmp_path_factory.mktemp("server") / "boards.db"
     secret.write_bytes(b"labels")
 
@@ -176,37 +177,37 @@ def test_a_parser_that_is_taken_over_can_open_nothing_of_the_servers(hostile, tm
     run(work)
 
 
-def test_an_endless_body_is_ended_and_the_others_go_on(hostile, monkeypatch):
+def test_an_endless_body_is_stopped_and_others_are_read(hostile, monkeypatch):
     monkeypatch.setattr("ladderboard.server._sandbox._process._SETTLING", 0)
 
     async def work(parsers):
-        await until(lambda: len(parsers._parsers) == 3)
-        pids = {each.pid for each in parsers._parsers}
+        await wait_until(lambda: len(parsers._parsers) == 3)
+        pids = {parser.pid for parser in parsers._parsers}
         endless = [
-            asyncio.create_task(parsers.read(deed, hostile(deed), BODY))
-            for deed in ("loop", "sleep")
+            asyncio.create_task(parsers.read(action, hostile(action), BODY))
+            for action in ("loop", "sleep")
         ]
         count = 0
-        while not all(each.done() for each in endless):
+        while not all(task.done() for task in endless):
             await parsers.read("plain", PLAIN, BODY)
             count += 1
         assert count > 1
-        for each in endless:
+        for task in endless:
             with pytest.raises(InvalidPredictions, match=r"within 3 seconds and"):
-                await each
-        await until(lambda: len(parsers._parsers) == 3)
-        assert len(pids & {each.pid for each in parsers._parsers}) == 1
+                await task
+        await wait_until(lambda: len(parsers._parsers) == 3)
+        assert len(pids & {parser.pid for parser in parsers._parsers}) == 1
 
-    # A fast machine reads thousands of bodies meanwhile; the third must not make way for a new one.
+    # A fast machine reads thousands of bodies meanwhile; the third parser must not be replaced.
     run(work, count=3, seconds=3, uses=10**9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parsers, caplog, number):
+def test_a_parser_killed_from_outside_is_not_blamed_on_the_file(kill_parsers, caplog, number):
     async def work(parsers):
         kill_parsers(1, number)
-        read = await parsers.read("plain", PLAIN, BODY)
-        assert read.values.tolist() == [1] * N
+        submission = await parsers.read("plain", PLAIN, BODY)
+        assert submission.values.tolist() == [1] * N
         kill_parsers(2, number)
         with pytest.raises(WorkerError, match=f"2 parsers were killed .*{number.name}"):
             await parsers.read("plain", PLAIN, BODY)
@@ -216,23 +217,25 @@ def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parser
     assert caplog.text.count(number.name) == 3
 
 
-def test_a_parser_that_crashes_or_hangs_up_is_the_files_fault(hostile, kill_parsers, monkeypatch):
+def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
+    hostile, kill_parsers, monkeypatch
+):
     monkeypatch.setattr("ladderboard.server._sandbox._process._DYING", 0.2)
 
     async def work(parsers):
         for number in (signal.SIGSEGV, signal.SIGXCPU):
             kill_parsers(1, number)
-            assert await refused(parsers, PLAIN) == ("too_costly", REPLY_HEADER)
+            assert await read_refused(parsers, PLAIN) == ("too_costly", TOO_COSTLY)
         kill_parsers(0)
-        assert await refused(parsers, hostile("hang up")) == ("too_costly", REPLY_HEADER)
+        assert await read_refused(parsers, hostile("hang up")) == ("too_costly", TOO_COSTLY)
 
     run(work, count=2)
 
 
-def test_a_body_whose_parser_ends_with_the_server_is_not_blamed(hostile):
+def test_closing_the_pool_is_not_blamed_on_the_file(hostile):
     async def work(parsers):
         task = asyncio.create_task(parsers.read("a", hostile("sleep"), BODY))
-        await until(lambda: any(each.used for each in parsers._parsers))
+        await wait_until(lambda: any(parser.used for parser in parsers._parsers))
         await parsers.close()
         with pytest.raises(WorkerError, match="closed"):
             await task
@@ -240,22 +243,22 @@ def test_a_body_whose_parser_ends_with_the_server_is_not_blamed(hostile):
     run(work)
 
 
-def test_a_broken_parser_is_told_and_its_words_are_not_repeated(hostile, caplog, tmp_path):
+def test_an_error_in_a_parser_is_reported_without_its_text(hostile, caplog, tmp_path):
     async def work(parsers):
-        for deed in ("raise", "write", "open"):  # no file can be written, and few be open
+        for action in ("raise", "write", "open"):  # it can write no file and open only a few
             with pytest.raises(WorkerError, match="broke down"):
-                await parsers.read(deed, hostile(deed), BODY)
+                await parsers.read(action, hostile(action), BODY)
 
     run(work, count=2)
     assert caplog.text.count("RuntimeError") == 1
     refusals = caplog.text.count("OSError") + caplog.text.count("PermissionError")
-    assert refusals == 2  # one of the two where the kernel locks parsers in
+    assert refusals == 2  # PermissionError with Landlock, OSError without
     assert "1 0 1" not in caplog.text
     written = tmp_path / "written"
     assert not written.exists() or not written.stat().st_size
 
 
-def test_a_file_that_explodes_is_refused():
+def test_a_file_that_unpacks_to_too_much_is_refused():
     n = 100_000
     file = io.BytesIO()
     word = pl.repeat("x" * 4000, n, eager=True)  # once in the file, 400 MB in a column
@@ -264,8 +267,8 @@ def test_a_file_that_explodes_is_refused():
     spec = Spec(Roster.of(n, kind="text"), lb.loss("zero_one"), Limits())
 
     async def work(parsers):
-        said = await refused(parsers, spec, Body(file.getvalue(), "parquet"))
-        assert said == ("too_costly", REPLY_HEADER)
+        refusal = await read_refused(parsers, spec, Body(file.getvalue(), "parquet"))
+        assert refusal == ("too_costly", TOO_COSTLY)
 
     run(work)
 
@@ -278,7 +281,7 @@ async def main():
     async with ParserPool(2) as parsers:
         while len(parsers._parsers) < 2:
             await asyncio.sleep(0.01)
-        print(*(each.pid for each in parsers._parsers), flush=True)
+        print(*(parser.pid for parser in parsers._parsers), flush=True)
         await asyncio.sleep(1000)
 
 asyncio.run(main())
@@ -291,24 +294,24 @@ def test_parsers_die_with_the_server():
     ) as server:
         pids = list(map(int, server.stdout.readline().split()))
         assert len(pids) == 2
-        for pid in pids:  # they would not hear that the line is gone
+        for pid in pids:  # stopped, they do not notice the closed connection
             os.kill(pid, signal.SIGSTOP)
         server.kill()
     for _ in range(1000):
-        if not any(map(_lives, pids)):
+        if not any(map(_is_alive, pids)):
             return
         time.sleep(0.01)
     raise AssertionError(pids)
 
 
-def _lives(pid):
+def _is_alive(pid):
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def test_own_losses_by_name(tmp_path, monkeypatch):
+def test_a_custom_loss_is_imported_by_name(tmp_path, monkeypatch):
     module = tmp_path / "own_loss_of_a_test.py"
     module.write_text("def far(labels, predictions):\n    return abs(labels - predictions) > 1\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""A board that takes scores, over HTTP: who may hand them in, and what the pages say."""
+"""A board that takes scores, over HTTP: who may submit them, and what the pages show."""
 
 import re
 import socket
@@ -12,172 +12,194 @@ from support.server.live_server import make_predictions
 INLINE = "time|code|strong|a"
 
 
-def words(page):
+def text_of(page):
     text = re.sub(rf"</?({INLINE})( [^>]*)?>", "", page)
     return " ".join(unescape(re.sub("<[^>]+>", " ", text)).split())
 
 
 def scores(bad, value="0"):
-    rows = "".join(f"{at},{value if at < bad else 1}\n" for at in range(400))
+    rows = "".join(f"{index},{value if index < bad else 1}\n" for index in range(400))
     return f"id,score\n{rows}".encode()
 
 
 @pytest.fixture
-def board(empty_server):
+def score_server(empty_server):
     empty_server.create_board(loss="score")
     return empty_server
 
 
-def test_who_may_hand_them_in(board):
-    team, token = board.join("Alpha")
+def test_only_evaluators_and_organisers_submit_scores(score_server):
+    team, token = score_server.join("Alpha")
     for_team = f"?team={team}"
-    evaluator = board.issue_token("evaluator")
-    said = board.submit(token, scores(0))
-    assert (said.status_code, said.json()["code"]) == (403, "not_allowed")
-    assert "This board takes scores" in said.json()["detail"]
-    assert board.submit(token, scores(0), query=for_team).status_code == 403
-    assert board.submit(token, scores(0), Idempotency_Key="a").status_code == 403
-    assert board.submit(None, scores(0)).status_code == 401
-    told = board.submit(evaluator, scores(60), query=for_team)
-    assert (told.status_code, told.json()["loss"]) == (201, 0.2)
-    assert board.submit(board.organiser, scores(30), query=for_team).status_code == 201
-    # Neither the same file nor the evaluator's key gets an answer for the team.
-    assert board.submit(token, scores(30)).status_code == 403
-    assert board.call("GET", "/boards/first/team", token).json()["submissions"] == 2
-    assert len(board.call("GET", "/boards/first/submissions", token).json()["submissions"]) == 2
-    shown = board.call("GET", "/boards/first").json()
-    assert (shown["takes"], shown["best"]["display"]) == ("scores", pytest.approx(0.9))
+    evaluator = score_server.issue_token("evaluator")
+    response = score_server.submit(token, scores(0))
+    assert (response.status_code, response.json()["code"]) == (403, "not_allowed")
+    assert "This board takes scores" in response.json()["detail"]
+    assert score_server.submit(token, scores(0), query=for_team).status_code == 403
+    assert score_server.submit(token, scores(0), Idempotency_Key="a").status_code == 403
+    assert score_server.submit(None, scores(0)).status_code == 401
+    response_for_evaluator = score_server.submit(evaluator, scores(60), query=for_team)
+    assert (response_for_evaluator.status_code, response_for_evaluator.json()["loss"]) == (201, 0.2)
+    assert (
+        score_server.submit(score_server.organiser, scores(30), query=for_team).status_code == 201
+    )
+    # A duplicate of the evaluator's file is refused to the team, too.
+    assert score_server.submit(token, scores(30)).status_code == 403
+    assert score_server.call("GET", "/boards/first/team", token).json()["submissions"] == 2
+    assert (
+        len(score_server.call("GET", "/boards/first/submissions", token).json()["submissions"]) == 2
+    )
+    body = score_server.call("GET", "/boards/first").json()
+    assert (body["takes"], body["best"]["display"]) == ("scores", pytest.approx(0.9))
 
 
-def all_that_a_team_sees(board, slug, bad, value):
-    """Have a team's models scored twice; return what it can look at, without names and ids."""
-    board.create_board(slug, loss="score", mechanism="{name: ladder, step: 0.05}")
-    team, token = board.join("Alpha", slug)
-    evaluator = board.issue_token("evaluator", slug)
-    for each in (60, bad):
-        query = f"?team={team}&message={each}"
-        sent = board.submit(evaluator, scores(each, value), slug=slug, query=query)
-        assert (sent.status_code, sent.json()["loss"]) == (201, 0.2)
+def replies_visible_to_team(score_server, slug, bad, value):
+    """Submit two files of scores for a team; return what it can see, without names and ids."""
+    score_server.create_board(slug, loss="score", mechanism="{name: ladder, step: 0.05}")
+    team, token = score_server.join("Alpha", slug)
+    evaluator = score_server.issue_token("evaluator", slug)
+    for bad_rows in (60, bad):
+        query = f"?team={team}&message={bad_rows}"
+        response = score_server.submit(evaluator, scores(bad_rows, value), slug=slug, query=query)
+        assert (response.status_code, response.json()["loss"]) == (201, 0.2)
     path = f"/boards/{slug}"
-    full = board.call("GET", f"{path}/submissions?team={team}", evaluator).json()["submissions"]
-    assert [each["message"] for each in full] == [str(bad), "60"]
-    assert all(each["size"] for each in full)
-    own = [f"{path}/submissions/{each['id']}" for each in full]
-    seen = [
-        board.call("GET", each, token) for each in (path + "/submissions", path + "/team", *own)
+    full = score_server.call("GET", f"{path}/submissions?team={team}", evaluator).json()[
+        "submissions"
     ]
-    assert {each["size"] for each in seen[0].json()["submissions"]} == {None}
-    with board.browser() as browser:
-        board.sign_in(browser, token)
-        seen.append(browser.get(f"/boards/{slug}/submit"))
-    names = "|".join([slug, team, 'name="csrf" value="[^"]+"', *(each["id"] for each in full)])
-    return [re.sub(names, "", each.text) for each in seen]
+    assert [submission["message"] for submission in full] == [str(bad), "60"]
+    assert all(submission["size"] for submission in full)
+    submission_paths = [f"{path}/submissions/{submission['id']}" for submission in full]
+    replies = [
+        score_server.call("GET", path_, token)
+        for path_ in (path + "/submissions", path + "/team", *submission_paths)
+    ]
+    assert {submission["size"] for submission in replies[0].json()["submissions"]} == {None}
+    with score_server.browser() as browser:
+        score_server.sign_in(browser, token)
+        replies.append(browser.get(f"/boards/{slug}/submit"))
+    names = "|".join(
+        [slug, team, 'name="csrf" value="[^"]+"', *(submission["id"] for submission in full)]
+    )
+    return [re.sub(names, "", reply.text) for reply in replies]
 
 
-def test_a_team_learns_of_its_scores_what_is_released_and_nothing_else(empty_server):
-    """Two worlds with the same releases, in which files of scores differ in length."""
+def test_a_team_learns_only_what_is_released_of_its_scores(empty_server):
+    """Two worlds with the same releases, whose files of scores differ in length."""
     slug = empty_server.slug
-    first = all_that_a_team_sees(empty_server, f"{slug}-one", 70, "0")
-    assert first == all_that_a_team_sees(empty_server, f"{slug}-two", 61, "0.0000")
+    first_world = replies_visible_to_team(empty_server, f"{slug}-one", 70, "0")
+    assert first_world == replies_visible_to_team(empty_server, f"{slug}-two", 61, "0.0000")
 
 
 @pytest.mark.parametrize(("state", "trusted"), [("open", 201), ("paused", 409), ("closed", 409)])
-def test_every_role_in_every_state(board, state, trusted):
-    team, token = board.join("Alpha")
-    _, ended = board.join("Ended")
-    board.call("POST", "/boards/first/team/token", ended)
-    board.create_board(f"{board.slug}-elsewhere")
-    _, foreign = board.join("Stranger", f"{board.slug}-elsewhere")
-    tokens = [None, token, board.issue_token("evaluator"), board.organiser, ended, foreign]
-    if state != "open":
-        what = "pause" if state == "paused" else "close"
-        assert board.call("POST", f"/boards/first/{what}", board.organiser).status_code == 200
-    said = [
-        board.submit(each, scores(10 * at), query=f"?team={team}").status_code
-        for at, each in enumerate(tokens)
+def test_submitting_scores_by_role_and_state(score_server, state, trusted):
+    team, token = score_server.join("Alpha")
+    _, ended = score_server.join("Ended")
+    score_server.call("POST", "/boards/first/team/token", ended)
+    score_server.create_board(f"{score_server.slug}-elsewhere")
+    _, foreign = score_server.join("Stranger", f"{score_server.slug}-elsewhere")
+    tokens = [
+        None,
+        token,
+        score_server.issue_token("evaluator"),
+        score_server.organiser,
+        ended,
+        foreign,
     ]
-    assert said == [401, 403, trusted, trusted, 401, 401]
+    if state != "open":
+        action = "pause" if state == "paused" else "close"
+        assert (
+            score_server.call("POST", f"/boards/first/{action}", score_server.organiser).status_code
+            == 200
+        )
+    statuses = [
+        score_server.submit(role_token, scores(10 * index), query=f"?team={team}").status_code
+        for index, role_token in enumerate(tokens)
+    ]
+    assert statuses == [401, 403, trusted, trusted, 401, 401]
 
 
 @pytest.mark.parametrize("value", ["1.5", "-1", "nan", "2"])
-def test_what_is_no_score_is_refused_by_its_id(board, value):
-    team, _ = board.join("Alpha")
-    said = board.submit(board.organiser, scores(3, value), query=f"?team={team}")
-    assert (said.status_code, said.json()["code"]) == (422, "invalid_predictions")
-    (found,) = said.json()["errors"]
-    assert (found["count"], found["ids"]) == (3, ["0", "1", "2"])
+def test_invalid_scores_are_refused_with_their_ids(score_server, value):
+    team, _ = score_server.join("Alpha")
+    response = score_server.submit(score_server.organiser, scores(3, value), query=f"?team={team}")
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_predictions")
+    (error,) = response.json()["errors"]
+    assert (error["count"], error["ids"]) == (3, ["0", "1", "2"])
 
 
-def test_a_team_is_refused_before_its_body_is_read(board):
-    _, token = board.join("Alpha")
+def test_a_team_is_refused_before_its_body_is_read(score_server):
+    _, token = score_server.join("Alpha")
     head = (
-        f"POST /api/v1/boards/{board.slug}/submissions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"POST /api/v1/boards/{score_server.slug}/submissions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Authorization: Bearer {token}\r\nContent-Type: text/csv\r\n"
         "Content-Length: 1000000\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", board.port), timeout=60) as line:
-        line.sendall(head.encode())  # and nothing of the body, ever
+    with socket.create_connection(("127.0.0.1", score_server.port), timeout=60) as line:
+        line.sendall(head.encode())  # the body is never sent
         assert line.recv(100).startswith(b"HTTP/1.1 403 ")
 
 
-def test_a_team_cannot_submit_on_the_page_either(board):
-    _, token = board.join("Alpha")
-    path = f"/boards/{board.slug}/submit"
-    with board.browser() as browser:
-        board.sign_in(browser, token)
+def test_a_team_cannot_submit_on_the_page_either(score_server):
+    _, token = score_server.join("Alpha")
+    path = f"/boards/{score_server.slug}/submit"
+    with score_server.browser() as browser:
+        score_server.sign_in(browser, token)
         page = browser.get(path).text
         assert 'type="file"' not in page
-        assert "only its evaluators hand them in, for your team too" in words(page)
-        assert "score: from 0 to 1, which is the best." in words(page)
-        word = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
-        said = browser.post(path, params={"csrf": word}, files={"file": ("s.csv", scores(0))})
-        assert said.status_code == 403
-        assert "from its evaluators only; teams cannot submit" in words(said.text)
-    assert board.call("GET", "/boards/first/team", token).json()["submissions"] == 0
+        assert "only its evaluators hand them in, for your team too" in text_of(page)
+        assert "score: from 0 to 1, which is the best." in text_of(page)
+        csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
+        response = browser.post(path, params={"csrf": csrf}, files={"file": ("s.csv", scores(0))})
+        assert response.status_code == 403
+        assert "from its evaluators only; teams cannot submit" in text_of(response.text)
+    assert score_server.call("GET", "/boards/first/team", token).json()["submissions"] == 0
 
 
-def test_pages_say_who_hands_in_what(board):
-    team, _ = board.join("Alpha")
-    board.submit(board.organiser, scores(60), query=f"?team={team}")
-    with board.browser() as browser:
-        path = f"/boards/{board.slug}"
-        page = words(browser.get(path).text)
+def test_pages_say_who_submits_scores(score_server):
+    team, _ = score_server.join("Alpha")
+    score_server.submit(score_server.organiser, scores(60), query=f"?team={team}")
+    with score_server.browser() as browser:
+        path = f"/boards/{score_server.slug}"
+        page = text_of(browser.get(path).text)
         assert "Evaluators give a score from 0 to 1, the best, to each of 300 hidden" in page
         assert "a team itself cannot submit" in page
         assert "--data-binary @scores.csv" in page
         assert "if the evaluators' scores are right" in page
         assert "predictions" not in page
-        assert "scores are handed in by evaluators" in words(browser.get(f"{path}/join").text)
-        word = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)
-        joined = browser.post(f"{path}/join", data={"csrf": word, "name": "Beta"})
+        assert "scores are handed in by evaluators" in text_of(browser.get(f"{path}/join").text)
+        csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)
+        joined = browser.post(f"{path}/join", data={"csrf": csrf, "name": "Beta"})
         assert joined.status_code == 201
-        assert "There is nothing to submit with it" in words(joined.text)
+        assert "There is nothing to submit with it" in text_of(joined.text)
         assert "curl" not in joined.text
 
 
-def test_the_organiser_and_an_evaluator_are_told_how(board):
-    team, _ = board.join("Alpha")
-    path = f"/boards/{board.slug}"
-    with board.browser() as browser:
-        board.sign_in(browser, board.organiser)
-        said = words(browser.get(f"{path}/submit").text)
-        assert "an evaluator or organiser hands in scores, each time in the name of a team" in said
+def test_pages_tell_organisers_and_evaluators_how_to_submit(score_server):
+    team, _ = score_server.join("Alpha")
+    path = f"/boards/{score_server.slug}"
+    with score_server.browser() as browser:
+        score_server.sign_in(browser, score_server.organiser)
+        page_text = text_of(browser.get(f"{path}/submit").text)
+        assert (
+            "an evaluator or organiser hands in scores, each time in the name of a team"
+            in page_text
+        )
         page = browser.get(f"{path}/organise")
         assert page.status_code == 200
         assert "--labels" not in page.text
         assert browser.get(f"{path}/organise/teams/{team}").status_code == 200
         attack = browser.get(f"{path}/attack")
-        assert "whose every answer is scored, right or wrong" in words(attack.text)
+        assert "whose every answer is scored, right or wrong" in text_of(attack.text)
 
 
-def test_predictions_are_still_handed_in_by_teams(live_server):
+def test_teams_still_submit_predictions_on_other_boards(live_server):
     _, token = live_server.join("Alpha")
     assert live_server.call("GET", "/boards/first").json()["takes"] == "predictions"
     assert live_server.submit(token, make_predictions(30)).status_code == 201
 
 
-def test_a_guard_of_scores_is_served(tmp_path, serve):
-    """In a process of its own, as where a model's maker must not write to it."""
+def test_a_guard_of_scores_is_served(tmp_path, serve_guard):
+    """As it is when the model's developers must not write to the guard's file."""
     guard = lb.Holdout.create(
         tmp_path / "guard.db",
         ids=range(400),
@@ -185,7 +207,7 @@ def test_a_guard_of_scores_is_served(tmp_path, serve):
         questions=10,
         mechanism=lb.Ladder(step=0.02),
     )
-    remote = lb.Holdout.connect(serve(guard).url)
+    remote = lb.Holdout.connect(serve_guard(guard).url)
     assert remote.ask(scores(80)).released == 0.2
     with pytest.raises(lb.errors.InvalidPredictions, match=r"Scores must lie in \[0, 1\]"):
         remote.ask(scores(3, "1.5"))

@@ -1,4 +1,4 @@
-"""Settings: where each comes from, what is refused, and that nothing secret is said."""
+"""Settings: where each comes from, what is refused, and that no secret is shown."""
 
 import dataclasses
 import os
@@ -17,8 +17,8 @@ SECRET = random_secret()
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write a settings file, and return its path."""
+def write_settings(tmp_path):
+    """Return a function that writes a settings file and returns its path."""
 
     def write(text, mode=0o600):
         path = tmp_path / "ladderboard.toml"
@@ -29,25 +29,25 @@ def written(tmp_path):
     return write
 
 
-def refused(path, **variables):
+def refused_message(path, **variables):
     with pytest.raises(InvalidSetting) as error:
         find_settings(path, environment=variables)
-    said = str(error.value)
-    assert SECRET not in said
-    assert "\n" not in said
-    return said
+    message = str(error.value)
+    assert SECRET not in message
+    assert "\n" not in message
+    return message
 
 
 def test_the_table_has_every_field_of_a_server_and_its_default():
     fields = {
-        each.name: each.default
+        field.name: field.default
         for kind in (ServerConfig, Settings)
-        for each in dataclasses.fields(kind)
-        if each.init
+        for field in dataclasses.fields(kind)
+        if field.init
     }
-    for name in ("settings", "log", "timer"):  # the second half, and what only Python can give
+    for name in ("settings", "log", "timer"):  # nested settings, and values only Python can pass
         del fields[name]
-    table = {name.rpartition(".")[2]: each.default for name, each in SETTINGS.items()}
+    table = {name.rpartition(".")[2]: setting.default for name, setting in SETTINGS.items()}
     assert table.pop("database") == "ladderboard.db"
     assert fields.pop("database") is dataclasses.MISSING
     assert (table.pop("proxy"), fields.pop("proxies")) == ((), None)
@@ -56,26 +56,26 @@ def test_the_table_has_every_field_of_a_server_and_its_default():
     assert table == fields
 
 
-def test_who_speaks_first_counts(written):
-    path = written('database = "a.db"\n[serve]\nport = 1\nhost = "::1"\nworkers = 3\n')
-    found = find_settings(
+def test_precedence_of_command_line_environment_file_and_default(write_settings):
+    path = write_settings('database = "a.db"\n[serve]\nport = 1\nhost = "::1"\nworkers = 3\n')
+    settings = find_settings(
         path,
         {"serve.port": 3, "serve.url": None},
         environment={"LADDERBOARD_SERVE_PORT": "2", "LADDERBOARD_SERVE_HOST": ALL_INTERFACES},
     )
-    told = {name: (each.value, each.source) for name, each in found.values.items()}
-    assert told["serve.port"] == (3, "command line")
-    assert told["serve.host"] == (ALL_INTERFACES, "environment")
-    assert told["serve.workers"] == (3, "file")
-    assert told["serve.parsers"] == (2, "default")
-    assert found.file == path
+    values = {name: (setting.value, setting.source) for name, setting in settings.values.items()}
+    assert values["serve.port"] == (3, "command line")
+    assert values["serve.host"] == (ALL_INTERFACES, "environment")
+    assert values["serve.workers"] == (3, "file")
+    assert values["serve.parsers"] == (2, "default")
+    assert settings.file == path
     assert find_settings(environment={"LADDERBOARD_CONFIG": str(path)})["serve.workers"] == 3
-    # The one that is named counts before the one in the environment.
+    # An explicit path precedes the one in the environment.
     assert find_settings(path, environment={"LADDERBOARD_CONFIG": "none.toml"})["serve.port"] == 1
 
 
-def test_an_empty_variable_is_not_set(written):
-    path = written("[serve]\nport = 1\n")
+def test_an_empty_variable_is_not_set(write_settings):
+    path = write_settings("[serve]\nport = 1\n")
     empty = {"LADDERBOARD_SERVE_PORT": "", "LADDERBOARD_KEY_FILE": "", "LADDERBOARD_CONFIG": ""}
     assert find_settings(path, environment=empty)["serve.port"] == 1
     assert find_settings(environment=empty)["key_file"] is None
@@ -108,49 +108,69 @@ EVERY = {
 
 
 def test_every_setting_reaches_the_server():
-    assert set(EVERY) == {each.variable for each in SETTINGS.values()} - {
+    assert set(EVERY) == {setting.variable for setting in SETTINGS.values()} - {
         "LADDERBOARD_SERVE_METRICS_TOKEN_FILE"
     }
-    found = find_settings(environment=EVERY)
+    settings = find_settings(environment=EVERY)
     by_url = Settings(url="https://a.example.org", hosts={"a.example.org"}, secure=True)
-    how = make_server_config(found, by_url)
-    assert (how.database, str(how.key_file), how.host, how.port) == ("x.db", "k", "::1", 81)
-    assert (how.workers, how.parsers, how.proxies) == (1, 5, "10.0.0.1,10.0.0.2")
-    got = how.settings
-    assert got.hosts == {"a.example.org", "b.example.org"}
-    assert (got.secure, got.threads, got.log_client) == (False, 6, True)
-    assert (str(got.spool), str(got.trials)) == ("s", "t")
-    assert (got.body_seconds, got.session_seconds, got.trial_seconds) == (7.5, 8, 9.0)
-    assert got.address_connections == 10
-    assert (got.failures, got.registrations, got.invalid) == (Rate(1, 2.5), Rate(3, 4), Rate(5, 6))
-    assert got.metrics_token == SECRET
-    assert SECRET not in repr(how) + repr(found)
+    config = make_server_config(settings, by_url)
+    assert (config.database, str(config.key_file), config.host, config.port) == (
+        "x.db",
+        "k",
+        "::1",
+        81,
+    )
+    assert (config.workers, config.parsers, config.proxies) == (1, 5, "10.0.0.1,10.0.0.2")
+    server_settings = config.settings
+    assert server_settings.hosts == {"a.example.org", "b.example.org"}
+    assert (server_settings.secure, server_settings.threads, server_settings.log_client) == (
+        False,
+        6,
+        True,
+    )
+    assert (str(server_settings.spool), str(server_settings.trials)) == ("s", "t")
+    assert (
+        server_settings.body_seconds,
+        server_settings.session_seconds,
+        server_settings.trial_seconds,
+    ) == (7.5, 8, 9.0)
+    assert server_settings.address_connections == 10
+    assert (server_settings.failures, server_settings.registrations, server_settings.invalid) == (
+        Rate(1, 2.5),
+        Rate(3, 4),
+        Rate(5, 6),
+    )
+    assert server_settings.metrics_token == SECRET
+    assert SECRET not in repr(config) + repr(settings)
 
 
-def test_paths_in_a_file_start_from_its_folder(written, tmp_path, monkeypatch):
+def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     text = 'database = "{}"\nkey_file = "key"\n[serve]\nspool = "~/spool"\ntrials = "/t"\n'
-    found = find_settings(written(text.format("boards.db")), environment={})
-    assert found["database"] == str(tmp_path / "boards.db")
-    assert found["key_file"] == tmp_path / "key"
-    assert found["serve.spool"] == tmp_path / "home" / "spool"
-    assert str(found["serve.trials"]) == "/t"
-    for given, expected in (
+    settings = find_settings(write_settings(text.format("boards.db")), environment={})
+    assert settings["database"] == str(tmp_path / "boards.db")
+    assert settings["key_file"] == tmp_path / "key"
+    assert settings["serve.spool"] == tmp_path / "home" / "spool"
+    assert str(settings["serve.trials"]) == "/t"
+    for address, expected in (
         ("sqlite:///boards.db", f"sqlite:///{tmp_path}/boards.db"),
         ("/srv/boards.db", "/srv/boards.db"),
         ("postgresql://me@there/boards", "postgresql://me@there/boards"),
     ):
-        assert find_settings(written(text.format(given)), environment={})["database"] == expected
+        assert (
+            find_settings(write_settings(text.format(address)), environment={})["database"]
+            == expected
+        )
     monkeypatch.chdir(tmp_path.parent)
     path = f"{tmp_path.name}/ladderboard.toml"
     assert find_settings(path, environment={})["key_file"] == tmp_path / "key"
-    # A variable's path is one of where the program is started.
-    found = find_settings(path, environment={"LADDERBOARD_KEY_FILE": "other"})
-    assert str(found["key_file"]) == "other"
+    # A path in a variable is relative to the working directory.
+    settings = find_settings(path, environment={"LADDERBOARD_KEY_FILE": "other"})
+    assert str(settings["key_file"]) == "other"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("[serve]\nprot = 80", "serve.prot in .* is not a setting. Did you mean serve.port?"),
         ("port = 80", "port in .* is not a setting. Put port under [serve]"),
@@ -179,16 +199,16 @@ def test_paths_in_a_file_start_from_its_folder(written, tmp_path, monkeypatch):
         (b"#" * (2**20 + 1), "larger than"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_its_name(written, text, said):
-    path = written(text)
-    told = refused(path)
-    assert str(path) in told
-    pattern = ".*".join(re.escape(each) for each in said.split(".* "))
-    assert re.search(pattern, told), told
+def test_an_invalid_file_is_refused_with_the_name_of_the_setting(write_settings, text, expected):
+    path = write_settings(text)
+    message = refused_message(path)
+    assert str(path) in message
+    pattern = ".*".join(re.escape(part) for part in expected.split(".* "))
+    assert re.search(pattern, message), message
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "expected"),
     [
         ("PORT", "eighty", "LADDERBOARD_SERVE_PORT must be a whole number"),
         ("PORT", "1.5", "got 1.5"),
@@ -198,21 +218,23 @@ def test_what_cannot_be_meant_is_refused_by_its_name(written, text, said):
         ("BODY_SECONDS", "nan", "LADDERBOARD_SERVE_BODY_SECONDS must be a number above 0"),
     ],
 )
-def test_a_variable_is_refused_by_its_name(name, value, said):
-    assert said in refused(None, **{f"LADDERBOARD_SERVE_{name}": value})
-    # Whoever wants the database only is not troubled.
-    only = find_settings(only=("database",), environment={f"LADDERBOARD_SERVE_{name}": value})
-    assert only["database"] == "ladderboard.db"
+def test_an_invalid_variable_is_refused_with_its_name(name, value, expected):
+    assert expected in refused_message(None, **{f"LADDERBOARD_SERVE_{name}": value})
+    # Reading only the database setting ignores the other variable.
+    database_settings = find_settings(
+        only=("database",), environment={f"LADDERBOARD_SERVE_{name}": value}
+    )
+    assert database_settings["database"] == "ladderboard.db"
 
 
-def test_a_file_that_is_not_there_or_is_none(tmp_path):
-    assert "No such file" in refused(tmp_path / "none.toml")
-    assert "No such file" in refused(None, LADDERBOARD_CONFIG=str(tmp_path / "none.toml"))
-    assert "Is a directory" in refused(tmp_path)
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    assert "No such file" in refused_message(tmp_path / "none.toml")
+    assert "No such file" in refused_message(None, LADDERBOARD_CONFIG=str(tmp_path / "none.toml"))
+    assert "Is a directory" in refused_message(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "said"),
+    ("text", "mode", "expected"),
     [
         ("", 0o666, "chmod o-w"),
         ("", 0o602, "chmod o-w"),
@@ -225,43 +247,47 @@ def test_a_file_that_is_not_there_or_is_none(tmp_path):
         (f"[serve]\nmetrics_token = '{SECRET}'", 0o600, None),
     ],
 )
-def test_a_file_that_anybody_may_write_or_with_a_secret_read(written, text, mode, said):
-    path = written(text, mode)
-    if said is None:
+def test_modes_that_let_others_write_the_file_or_read_its_secrets(
+    write_settings, text, mode, expected
+):
+    path = write_settings(text, mode)
+    if expected is None:
         find_settings(path, environment={})
     else:
-        assert said in refused(path)
+        assert expected in refused_message(path)
 
 
-def test_the_token_comes_from_a_file_of_its_own(written, tmp_path):
+def test_the_metrics_token_can_be_in_its_own_file(write_settings, tmp_path):
     (tmp_path / "token").write_text(f"{SECRET}\r\nwhat else there is\n")
-    path = written('[serve]\nmetrics_token_file = "token"\n')
-    found = find_settings(path, environment={})
-    assert found.metrics_token() == SECRET
-    other = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
-    assert find_settings(path, environment=other).metrics_token() == "other"
-    both = {**other, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
-    assert "remove one" in refused(None, **both)
+    path = write_settings('[serve]\nmetrics_token_file = "token"\n')
+    settings = find_settings(path, environment={})
+    assert settings.metrics_token() == SECRET
+    other_token = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
+    assert find_settings(path, environment=other_token).metrics_token() == "other"
+    both_tokens = {**other_token, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
+    assert "remove one" in refused_message(None, **both_tokens)
     (tmp_path / "token").write_text("")
     with pytest.raises(InvalidSetting, match="token"):
-        found.metrics_token()
+        settings.metrics_token()
     (tmp_path / "token").unlink()
     with pytest.raises(InvalidSetting, match="No such file"):
-        found.metrics_token()
+        settings.metrics_token()
 
 
-def test_variables_that_mean_nothing_are_named():
-    known = {each.variable: "1" for each in SETTINGS.values()}
+def test_unknown_variables_are_reported():
+    known = {setting.variable: "1" for setting in SETTINGS.values()}
     known |= {"LADDERBOARD_URL": "x", "LADDERBOARD_TOKEN": "x", "LADDERBOARD_CONFIG": "x"}
     assert unknown_variables(known) == []
-    (said,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": SECRET})
-    assert said == "LADDERBOARD_KEYFILE is not a known variable. Did you mean LADDERBOARD_KEY_FILE?"
-    (said,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": SECRET})
-    assert said.endswith("ladderboard settings lists all variables.")
+    (warning,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": SECRET})
+    assert (
+        warning == "LADDERBOARD_KEYFILE is not a known variable. Did you mean LADDERBOARD_KEY_FILE?"
+    )
+    (warning,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": SECRET})
+    assert warning.endswith("ladderboard settings lists all variables.")
 
 
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "expected"),
     [
         ("boards.db", "boards.db"),
         ("postgresql://me@there:5432/b", "postgresql://me@there:5432/b"),
@@ -276,11 +302,11 @@ def test_variables_that_mean_nothing_are_named():
         (f"postgresql://me:p#{SECRET}@there/b", "postgresql://***"),
     ],
 )
-def test_an_address_is_shown_without_its_password(address, shown):
-    assert without_password(address) == shown
+def test_an_address_is_shown_without_its_password(address, expected):
+    assert without_password(address) == expected
 
 
-def test_the_process_s_own_environment_is_looked_at(monkeypatch):
+def test_the_process_environment_is_read_by_default(monkeypatch):
     for name in list(os.environ):
         if name.startswith("LADDERBOARD_"):
             monkeypatch.delenv(name)
@@ -289,12 +315,12 @@ def test_the_process_s_own_environment_is_looked_at(monkeypatch):
     assert find_settings()["serve.port"] == 8123
 
 
-@pytest.mark.parametrize("given", ["host=db password=hunter2 dbname=b", "PASSWORD = 'hunter2'"])
-def test_words_for_a_database_are_no_file_with_a_password_in_its_name(given):
+@pytest.mark.parametrize("address", ["host=db password=hunter2 dbname=b", "PASSWORD = 'hunter2'"])
+def test_a_connection_string_is_refused_without_showing_its_password(address):
     with pytest.raises(InvalidSetting, match=r"_DATABASE must be a path.* not shown") as refused:
-        find_settings(environment={"LADDERBOARD_DATABASE": given})
+        find_settings(environment={"LADDERBOARD_DATABASE": address})
     assert "hunter2" not in str(refused.value)
     with pytest.raises(InvalidSetting, match="database must be a path") as refused:
-        open_boards(given, create=True)
+        open_boards(address, create=True)
     assert "hunter2" not in str(refused.value)
-    assert "hunter2" not in without_password(given)
+    assert "hunter2" not in without_password(address)

@@ -1,4 +1,4 @@
-"""The page of settings says what the table says, and every variable that is read is on it."""
+"""The settings page agrees with the table and lists every variable that the program reads."""
 
 import ast
 import re
@@ -13,115 +13,122 @@ from ladderboard.server._config import CONFIG, SETTINGS, VARIABLES
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/ladderboard"
 PAGE = (ROOT / "docs/reference/settings.md").read_text()
-# Set for processes that help, and looked at by nobody here.
-GIVEN = {"POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
-GIVEN |= {"MKL_NUM_THREADS", "NUMBA_NUM_THREADS"}
-NONE = {
+# Set for child processes, not read by our code.
+SET_FOR_CHILDREN = {
+    "POLARS_MAX_THREADS",
+    "RAYON_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+}
+SET_FOR_CHILDREN |= {"MKL_NUM_THREADS", "NUMBA_NUM_THREADS"}
+OTHER_WORDS = {
     "AF_UNIX",
     "COMMANDLINE",
     "FIRST_COMPLETED",
     "GET",
     "POST",
-}  # other words, in files that look at the environment
+}  # words in files that read the environment
 
 
-def rows(head):
-    """Return the rows of the table below a head, without the marks of code."""
+def table_rows(head):
+    """Return the rows of the table with this head, without backticks."""
     table = PAGE.split(f"\n| {head} |\n", 1)[1].split("\n\n", 1)[0]
     return [
-        tuple(each.strip().strip("`") for each in line.strip("|").split("|"))
+        tuple(part.strip().strip("`") for part in line.strip("|").split("|"))
         for line in table.splitlines()[1:]
     ]
 
 
-def test_the_page_has_every_setting_as_the_table_has_it():
-    found = rows("setting | variable | option | kind | default | meaning")
+def test_the_page_lists_every_setting():
+    documented = table_rows("setting | variable | option | kind | default | meaning")
     expected = [
         (
-            each.name,
-            each.variable,
-            each.option or "",
-            each.kind.label,
-            _format_value(each.redacted(each.default)),
-            each.meaning,
+            setting.name,
+            setting.variable,
+            setting.option or "",
+            setting.kind.label,
+            _format_value(setting.redacted(setting.default)),
+            setting.meaning,
         )
-        for each in SETTINGS.values()
+        for setting in SETTINGS.values()
     ]
-    assert found == expected
+    assert documented == expected
 
 
-def test_the_page_has_every_other_variable():
-    found = rows("variable | read by | meaning")
-    assert found == [(each.name, each.library or "", each.meaning) for each in VARIABLES]
+def test_the_page_lists_every_other_variable():
+    documented = table_rows("variable | read by | meaning")
+    assert documented == [
+        (variable.name, variable.library or "", variable.meaning) for variable in VARIABLES
+    ]
 
 
-@pytest.mark.parametrize("each", [*SETTINGS.values(), *VARIABLES], ids=lambda each: each.name)
-def test_a_meaning_is_one_sentence(each):
-    assert re.fullmatch(r"[A-Z][^|\n]*[^.]\.", each.meaning)
-    assert ". " not in each.meaning
+@pytest.mark.parametrize("entry", [*SETTINGS.values(), *VARIABLES], ids=lambda entry: entry.name)
+def test_a_meaning_is_one_sentence(entry):
+    assert re.fullmatch(r"[A-Z][^|\n]*[^.]\.", entry.meaning)
+    assert ". " not in entry.meaning
 
 
-def test_the_sample_file_is_read(tmp_path):
+def test_the_sample_file_can_be_read(tmp_path):
     (sample,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     path = tmp_path / "ladderboard.toml"
     path.write_text(sample)
-    found = find_settings(path, environment={})
-    said = {name for name, each in found.values.items() if each.source == "file"}
-    assert len(said) == len(re.findall(r"^\w+ = ", sample, re.MULTILINE)) == 8
-    assert found["database"] == str(tmp_path / "boards.db")
-    assert found["serve.failures"] == (30, 10.0)
+    settings = find_settings(path, environment={})
+    names = {name for name, setting in settings.values.items() if setting.source == "file"}
+    assert len(names) == len(re.findall(r"^\w+ = ", sample, re.MULTILINE)) == 8
+    assert settings["database"] == str(tmp_path / "boards.db")
+    assert settings["serve.failures"] == (30, 10.0)
 
 
-def test_the_command_line_has_an_option_for_each_that_the_table_names():
+def test_the_command_line_has_every_option_of_the_table():
     from typer.main import get_command
 
     from ladderboard.cli._app import app
 
     serve = get_command(app).get_command(None, "serve")
-    options = {name for each in serve.params for name in each.opts if name.startswith("--")}
-    named = {each.option for each in SETTINGS.values() if each.option}
-    assert options - named == {"--config", "--json"}
-    assert named <= options
+    options = {name for param in serve.params for name in param.opts if name.startswith("--")}
+    documented = {setting.option for setting in SETTINGS.values() if setting.option}
+    assert options - documented == {"--config", "--json"}
+    assert documented <= options
 
 
-def _words(tree):
-    """Return the texts of a module, without what it gives away and what options show."""
+def _strings(tree):
+    """Return the string constants of a module, except __all__ and metavars."""
     skipped = {
-        id(each)
+        id(inner)
         for node in ast.walk(tree)
         if (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__")
         or (isinstance(node, ast.keyword) and node.arg == "metavar")
-        for each in ast.walk(node)
+        for inner in ast.walk(node)
     }
     return {
-        each.value
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Constant)
-        and isinstance(each.value, str)
-        and id(each) not in skipped
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in skipped
     }
 
 
 def variables_read():
-    """Return what looks like a variable where the environment is looked at, and all ours."""
-    found = set()
+    """Return likely variable names in modules that read the environment, and all of ours."""
+    variables = set()
     for path in SOURCE.rglob("*.py"):
-        if path.name == "_definitions.py":  # which tells them, and reads none
+        if path.name == "_definitions.py":  # defines them and reads none
             continue
         tree = ast.parse(path.read_text())
-        names = {getattr(each, "attr", getattr(each, "arg", None)) for each in ast.walk(tree)}
-        looks = bool({"environ", "environb", "getenv", "envvar"} & names)
-        pattern = r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*" if looks else r"LADDERBOARD_[A-Z_]+"
-        found |= {each for each in _words(tree) if re.fullmatch(pattern, each)}
-    return found
+        names = {getattr(node, "attr", getattr(node, "arg", None)) for node in ast.walk(tree)}
+        reads_environment = bool({"environ", "environb", "getenv", "envvar"} & names)
+        pattern = r"[A-Z][A-Z0-9]+(_[A-Z0-9]+)*" if reads_environment else r"LADDERBOARD_[A-Z_]+"
+        variables |= {word for word in _strings(tree) if re.fullmatch(pattern, word)}
+    return variables
 
 
-def test_every_variable_that_is_read_is_known():
-    found = variables_read()
-    ours = {each.name for each in VARIABLES if each.library is None}
-    settings = {each.variable for each in SETTINGS.values()}
-    known = settings | {each.name for each in VARIABLES}
-    assert found - GIVEN - NONE <= known
-    assert {CONFIG} == ours - found  # which is looked up where it is told
-    assert found >= GIVEN
-    assert {"LADDERBOARD_DATABASE", "XDG_STATE_HOME", "LC_CTYPE"} <= found
+def test_every_variable_the_program_reads_is_listed():
+    variables = variables_read()
+    own_variables = {variable.name for variable in VARIABLES if variable.library is None}
+    settings = {setting.variable for setting in SETTINGS.values()}
+    known = settings | {variable.name for variable in VARIABLES}
+    assert variables - SET_FOR_CHILDREN - OTHER_WORDS <= known
+    assert {CONFIG} == own_variables - variables  # read through its constant
+    assert variables >= SET_FOR_CHILDREN
+    assert {"LADDERBOARD_DATABASE", "XDG_STATE_HOME", "LC_CTYPE"} <= variables

@@ -1,4 +1,4 @@
-"""What a site must not hold: whatever was secret and was not opened, in any byte of any file."""
+"""A site contains no secret that was not opened, in any byte of any file."""
 
 import json
 import os
@@ -16,69 +16,73 @@ from support.site_crawler import crawl_site
 ORGANISER = Caller(Role.ORGANISER)
 ROWS = range(400)
 NOTE = "a note for ourselves only"
-# What labels and submissions alone hold: nobody else knows the ids of this holdout.
+# Only labels and submissions contain the ids of this holdout.
 ID = "heron-{:04d}"
 
 
-def file_of(wrong):
-    rows = (f"{ID.format(at)},{at % 2 ^ (at % wrong == 0)}" for at in ROWS)
+def predictions_file(wrong):
+    rows = (f"{ID.format(index)},{index % 2 ^ (index % wrong == 0)}" for index in ROWS)
     return "\n".join(["id,prediction", *rows, ""]).encode()
 
 
 @pytest.fixture
 def secret_board(empty_server):
-    """A board with two teams, one of them disqualified, and everything that is secret of it."""
+    """A board with two teams, one of them disqualified, and the teams with their tokens."""
     live_server = empty_server
     folder = make_folder(live_server.slug)
-    rows = (f"{ID.format(at)},{at % 2},{'public' if at < 300 else 'private'}" for at in ROWS)
+    rows = (
+        f"{ID.format(index)},{index % 2},{'public' if index < 300 else 'private'}" for index in ROWS
+    )
     folder.table = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
     board = live_server.boards.create(folder)
     teams = [live_server.join(name) for name in ("Egrets Anonymous", "Put Out To Sea")]
-    for at, (_, token) in enumerate(teams):
-        said = live_server.submit(
-            token, file_of(3 + at), query=f"?message={NOTE}", Idempotency_Key="once"
+    for index, (_, token) in enumerate(teams):
+        response = live_server.submit(
+            token, predictions_file(3 + index), query=f"?message={NOTE}", Idempotency_Key="once"
         )
-        assert said.status_code == 201, said.text
+        assert response.status_code == 201, response.text
     board.teams.invite(ORGANISER)
     board.teams.disqualify(ORGANISER, teams[1][0])
     return board, teams
 
 
-def everything(folder):
+def all_bytes(folder):
     """Return all bytes of a site, with the names of its files; the bundle is not packed."""
-    files = sorted(each for each in folder.rglob("*") if each.is_file())
-    return b"\0".join([each.name.encode() + b"\0" + each.read_bytes() for each in files])
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return b"\0".join([file.name.encode() + b"\0" + file.read_bytes() for file in files])
 
 
 def secrets_of(board, teams, live_server, request):
-    """Return what nobody is ever told by a site, by name."""
-    keys = {f"token {at}": token for at, (_, token) in enumerate(teams)}
-    found = {**keys, "organiser": live_server.organiser, "note": NOTE, "retry": "once\0"}
-    found |= {f"{name} (its end)": token[-20:] for name, token in keys.items()}
-    found["folder"] = os.fspath(request.getfixturevalue("tmp_path").parents[1])
-    found |= {"source": os.fspath(request.config.rootpath), "home": f"{Path.home()}/"}
-    found |= {"postgres": "postgresql", "sqlite": "boards-", "loopback": "127.0.0.1"}
-    kept = {name: text.encode() for name, text in found.items()}
+    """Return by name the texts that no site may contain."""
+    keys = {f"token {index}": token for index, (_, token) in enumerate(teams)}
+    texts = {**keys, "organiser": live_server.organiser, "note": NOTE, "retry": "once\0"}
+    texts |= {f"{name} (its end)": token[-20:] for name, token in keys.items()}
+    texts["folder"] = os.fspath(request.getfixturevalue("tmp_path").parents[1])
+    texts |= {"source": os.fspath(request.config.rootpath), "home": f"{Path.home()}/"}
+    texts |= {"postgres": "postgresql", "sqlite": "boards-", "loopback": "127.0.0.1"}
+    encoded = {name: text.encode() for name, text in texts.items()}
     marking = bytes(board.book.read_encrypted("marking"))
-    return {**kept, "marking": marking, "marking in hex": marking.hex().encode()}
+    return {**encoded, "marking": marking, "marking in hex": marking.hex().encode()}
 
 
-def test_nothing_that_was_kept_is_in_it(secret_board, empty_server, request, tmp_path):
+def test_a_site_contains_only_opened_secrets(secret_board, empty_server, request, tmp_path):
     board, teams = secret_board
-    kept = secrets_of(board, teams, empty_server, request)
+    secrets = secrets_of(board, teams, empty_server, request)
     salt = bytes(board.book.read_encrypted("salt of the holdout"))
-    sent = board.scorer().read(file_of(3)).pack()
+    packed = board.scorer().read(predictions_file(3)).pack()
     board.closer.close(ORGANISER)
     opened = {}
-    for words in ((), ("labels",), ("submissions",), ("labels", "submissions")):
-        made = write_site(board, tmp_path / "-".join(("out", *words)), **dict.fromkeys(words, True))
-        text = everything(made.folder)
-        assert [name for name, secret in kept.items() if secret in text] == []
-        opened[words] = (
+    for options in ((), ("labels",), ("submissions",), ("labels", "submissions")):
+        site = write_site(
+            board, tmp_path / "-".join(("out", *options)), **dict.fromkeys(options, True)
+        )
+        text = all_bytes(site.folder)
+        assert [name for name, secret in secrets.items() if secret in text] == []
+        opened[options] = (
             ID.format(7).encode() in text, salt in text or salt.hex().encode() in text,
-            sent in text,
+            packed in text,
         )  # fmt: skip
-    # The same eyes find what was opened on the organiser's word, and only that.
+    # The same search finds what the organiser opened, and only that.
     assert opened == {
         (): (False, False, False),
         ("labels",): (True, True, False),
@@ -87,53 +91,53 @@ def test_nothing_that_was_kept_is_in_it(secret_board, empty_server, request, tmp
     }
 
 
-def test_who_was_put_out_is_on_no_page(secret_board, tmp_path):
+def test_a_disqualified_team_is_on_no_page(secret_board, tmp_path):
     board, _ = secret_board
     board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out").folder
     bundle = (folder / f"{board.slug}.bundle").read_bytes()
-    assert b"Put Out To Sea" in bundle  # which is the whole history
-    text = everything(folder).replace(bundle, b"")
+    assert b"Put Out To Sea" in bundle  # which contains the whole history
+    text = all_bytes(folder).replace(bundle, b"")
     assert b"Egrets Anonymous" in text
     assert b"Put Out To Sea" not in text
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
-def test_what_a_board_does_not_show_its_site_does_not(
+def test_the_site_of_a_hidden_or_anonymous_board_shows_no_names(
     secret_board, empty_server, tmp_path, visibility
 ):
     board, teams = secret_board
     board.amendments.amend(ORGANISER, {"visibility": visibility})
     board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out", bundle=False).folder
-    text = everything(folder)
+    text = all_bytes(folder)
     assert b"Egrets" not in text
     assert (teams[0][0].encode() in text) == (visibility == "anonymous")
     crawl_site(folder)
     page = empty_server.client.get(f"/boards/{board.slug}/ledger.jsonl").content
     assert (folder / "ledger.jsonl").read_bytes() == page
     if visibility == "hidden":
-        names = {each.name for each in folder.iterdir()}
+        names = {path.name for path in folder.iterdir()}
         assert names == {"index.html", "ledger.jsonl", "board.json", "sha256sums.txt", "static"}
         assert len(page.splitlines()) == 1
-        told = json.loads((folder / "board.json").read_bytes())
-        assert (told["used"], told["best"]["released"]) == (None, None)
-        said = (folder / "index.html").read_text()
-        assert re.search(r"The board was closed for good\.", said)
+        board_json = json.loads((folder / "board.json").read_bytes())
+        assert (board_json["used"], board_json["best"]["released"]) == (None, None)
+        index_html = (folder / "index.html").read_text()
+        assert re.search(r"The board was closed for good\.", index_html)
 
 
-def test_a_hidden_world_looks_the_same_whoever_asked(empty_server, tmp_path):
-    """Two boards that differ in who asked what, and whose sites differ in nothing else."""
+def test_a_hidden_boards_site_does_not_depend_on_submissions(empty_server, tmp_path):
+    """Two boards with different submissions have the same site but for their ids."""
     texts = []
     for wrong in ((), (140, 90, 40)):
         empty_server.reset()
         board = empty_server.create_board(visibility="hidden")
         _, token = empty_server.join("Ada")
-        for each in wrong:
+        for count in wrong:
             empty_server.clock.now += 60
-            empty_server.submit(token, make_predictions(each))
+            empty_server.submit(token, make_predictions(count))
         board.closer.close(ORGANISER)
-        text = everything(write_site(board, tmp_path / board.slug, bundle=False).folder)
-        own = re.compile(rb"\b([0-9a-f]{32,64}|%b)\b" % board.slug.encode())
-        texts.append(own.sub(b"", text))
+        text = all_bytes(write_site(board, tmp_path / board.slug, bundle=False).folder)
+        identifiers = re.compile(rb"\b([0-9a-f]{32,64}|%b)\b" % board.slug.encode())
+        texts.append(identifiers.sub(b"", text))
     assert texts[0] == texts[1]

@@ -1,4 +1,4 @@
-"""A server of an older version that still runs while a newer one has brought the database along."""
+"""A server of an older version that still runs after a newer one has migrated the database."""
 
 import pickle
 import subprocess
@@ -14,12 +14,12 @@ pickle.load(sys.stdin.buffer).close()
 """
 
 
-def test_it_writes_nothing_more_and_says_that_it_cannot(make_server):
+def test_an_older_server_refuses_to_write_after_a_migration(make_server):
     live_server = make_server()
     live_server.create_board()
     _, token = live_server.join("Ada")
     assert live_server.submit(token, make_predictions(20)).status_code == 201
-    storage = live_server.boards.storage  # which travels as its address
+    storage = live_server.boards.storage  # pickled as its address
     subprocess.run([sys.executable, "-c", NEWER], input=pickle.dumps(storage), check=True)
     refused = live_server.submit(token, make_predictions(10))
     assert (refused.status_code, refused.json()["code"]) == (503, "storage")

@@ -13,10 +13,10 @@ from support.server.live_server import make_predictions
 
 @pytest.fixture
 def upload(empty_server):
-    """Give a function that sends the head of a large submission and as much of a body as told."""
+    """Return a function that sends the header of a large submission and part of its body."""
     with contextlib.ExitStack() as stack:
 
-        def begin(token, body=b"", *, length=10_000_000, **headers):
+        def start_upload(token, body=b"", *, length=10_000_000, **headers):
             line = stack.enter_context(
                 socket.create_connection(("127.0.0.1", empty_server.port), timeout=10)
             )
@@ -32,19 +32,19 @@ def upload(empty_server):
             line.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
             return line
 
-        yield begin
+        yield start_upload
 
 
 def status_of(line):
-    """Return the status of the answer, once there is one."""
+    """Wait for the response and return its status."""
     return int(line.recv(2000).split()[1])
 
 
-def until_there_are(live_server, count):
-    """Wait until the server knows of so many uploads of its teams."""
+def wait_for_uploads(live_server, count):
+    """Wait until the server has this many uploads in progress."""
     uploads = live_server.app.state.context.uploads
     for _ in range(2000):
-        if sum(each.count for each in tuple(uploads._teams.values())) == count:
+        if sum(team.count for team in tuple(uploads._teams.values())) == count:
             return
         time.sleep(0.005)
     raise AssertionError
@@ -60,25 +60,25 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_server, upload, limit):
+def test_a_submission_past_a_limit_is_refused_before_its_body_is_read(empty_server, upload, limit):
     live_server, (rules, status) = empty_server, LIMITS[limit]
     live_server.create_board(**rules)
     token = live_server.join("Alpha")[1]
-    first = live_server.submit(token, make_predictions(30), Idempotency_Key="known")
-    assert first.status_code == 201
+    response = live_server.submit(token, make_predictions(30), Idempotency_Key="known")
+    assert response.status_code == 201
     if limit == "paused":
         live_server.boards.open(live_server.slug).amendments.pause(
             live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
         )
-    if limit.startswith("quota"):  # 544 bytes are kept: with a second one there would be too many
+    if limit.startswith("quota"):  # 544 bytes are stored; a second submission is too many
         assert live_server.submit(token, make_predictions(29)).status_code == status
         live_server.amend(files={"quota" if "board" in limit else "team_quota": 544})
     assert status_of(upload(token)) == status  # no byte of the body was sent
     assert status_of(upload(token, Idempotency_Key="new")) == status
-    again = live_server.submit(
+    duplicate = live_server.submit(
         token, make_predictions(30), Idempotency_Key="known"
     )  # costs nothing
-    assert (again.status_code, again.json()["again"]) == (200, True)
+    assert (duplicate.status_code, duplicate.json()["again"]) == (200, True)
     assert live_server.boards.open(live_server.slug).book.chain_state().asked == 1
 
 
@@ -88,13 +88,13 @@ def test_each_team_sends_one_body_at_a_time(empty_server, upload):
     alpha, beta = live_server.join("Alpha")[1], live_server.join("Beta")[1]
     body = make_predictions(30)
     slow = upload(alpha, body[:100], length=len(body))
-    until_there_are(live_server, 1)
+    wait_for_uploads(live_server, 1)
     waiting = [upload(alpha, length=len(body)) for _ in range(16)]
-    until_there_are(live_server, 17)
-    assert status_of(upload(alpha)) == 429  # so many may wait, and no more
+    wait_for_uploads(live_server, 17)
+    assert status_of(upload(alpha)) == 429  # 16 may wait, no more
     assert (
         live_server.submit(beta, make_predictions(20)).status_code == 201
-    )  # another team waits for nobody
+    )  # another team does not wait
     for line in waiting:
         line.settimeout(0.01)
         with pytest.raises(TimeoutError):
@@ -102,21 +102,21 @@ def test_each_team_sends_one_body_at_a_time(empty_server, upload):
         line.settimeout(10)
     slow.sendall(body[100:])
     assert status_of(slow) == 201
-    for at, line in enumerate(waiting):  # which of them is first, the network decides
-        line.sendall(make_predictions(at))
+    for index, line in enumerate(waiting):  # their order is up to the network
+        line.sendall(make_predictions(index))
     assert {status_of(line) for line in waiting} == {201}
-    until_there_are(live_server, 0)
+    wait_for_uploads(live_server, 0)
 
 
-def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_server, upload):
+def test_a_waiting_upload_is_refused_when_the_limit_is_reached_meanwhile(empty_server, upload):
     live_server = empty_server
     live_server.create_board(per_team=1)
     token = live_server.join("Alpha")[1]
     body = make_predictions(30)
     first = upload(token, body[:100], length=len(body))
-    until_there_are(live_server, 1)
+    wait_for_uploads(live_server, 1)
     second = upload(token)
-    until_there_are(live_server, 2)
+    wait_for_uploads(live_server, 2)
     first.sendall(body[100:])
     assert (status_of(first), status_of(second)) == (201, 409)
 
@@ -127,16 +127,16 @@ def test_a_gzip_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused(emp
     token = live_server.join("Alpha")[1]
     bomb = gzip.compress(b"id,prediction\n" + b"0" * 20_000_000)
     assert len(bomb) < 20_000 + 1000
-    said = live_server.submit(token, bomb, Content_Encoding="gzip")
-    assert (said.status_code, said.json()["errors"][0]["code"]) == (422, "packed")
-    assert "more than 200 times as large" in said.json()["detail"]
+    response = live_server.submit(token, bomb, Content_Encoding="gzip")
+    assert (response.status_code, response.json()["errors"][0]["code"]) == (422, "packed")
+    assert "more than 200 times as large" in response.json()["detail"]
 
 
 def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch):
     live_server = empty_server
     board = live_server.create_board()
     caller = live_server.boards.caller_by_token(live_server.join("Alpha")[1], live_server.slug)
-    scorer, scored, answers = board.scorer(), [], []
+    scorer, scored, results = board.scorer(), [], []
     real = type(scorer).score
 
     def score(self, submission):
@@ -148,15 +148,15 @@ def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch)
     from ladderboard.board import IncomingSubmission
 
     def submit():
-        sent = IncomingSubmission(scorer.read(make_predictions(30)), live_server.clock.now)
-        answers.append(board.submit(caller, sent))
+        submission = IncomingSubmission(scorer.read(make_predictions(30)), live_server.clock.now)
+        results.append(board.submit(caller, submission))
 
     threads = [threading.Thread(target=submit) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(scored) == 1
-    assert sorted(each.again for each in answers) == [False, *[True] * 7]
-    assert len({each.id for each in answers}) == 1
+    assert sorted(result.again for result in results) == [False, *[True] * 7]
+    assert len({result.id for result in results}) == 1
     assert board.book.chain_state().asked == 1

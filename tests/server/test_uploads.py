@@ -1,4 +1,4 @@
-"""Intake: bodies of every kind come in whole, or leave nothing behind."""
+"""Uploads: bodies of every kind are received completely, or leave nothing behind."""
 
 import contextlib
 import gzip
@@ -17,7 +17,7 @@ from ladderboard.server._uploads._body import BodyLimits
 from ladderboard.server._uploads._spool import Spool
 from support.server.upload_echo import UploadEcho
 
-CSV = b"id,prediction\n" + b"".join(b"%d,%d\n" % (at, at % 2) for at in range(1000))
+CSV = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, index % 2) for index in range(1000))
 LARGE = os.urandom(3 * 2**20)
 
 
@@ -35,37 +35,39 @@ def shared_upload_echo(tmp_path_factory):
 
 @pytest.fixture
 def upload_echo(shared_upload_echo):
-    """Give the server with default limits; check that no file or reservation is left."""
+    """The server with default limits; afterwards no file or reservation may be left."""
     yield shared_upload_echo
     shared_upload_echo.limits = BodyLimits()
-    until(lambda: not shared_upload_echo.spooled)
+    wait_until(lambda: not shared_upload_echo.spooled)
     assert shared_upload_echo.spool._left == 2**33
 
 
-def until(so):
-    """Wait until something is so."""
+def wait_until(condition):
+    """Wait until a condition holds."""
     for _ in range(2000):
-        if so():
+        if condition():
             return
         time.sleep(0.005)
     raise AssertionError
 
 
 def send(upload_echo, body, kind="text/csv", **headers):
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = upload_echo.client.post("/", content=body, headers={"Content-Type": kind, **named})
-    return answer.status_code, answer.json()
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = upload_echo.client.post(
+        "/", content=body, headers={"Content-Type": kind, **header_fields}
+    )
+    return response.status_code, response.json()
 
 
-def taken(body, **told):
-    """Return what is said of a body that came in."""
-    known = {"format": "csv", "message": None, "file": len(body) > 2**20}
+def accepted(body, **fields):
+    """Return the expected reply to an accepted body."""
+    defaults = {"format": "csv", "message": None, "file": len(body) > 2**20}
     hashed = hashlib.sha256(body).hexdigest()
-    return 201, {"size": len(body), "hash": hashed, **known, **told}
+    return 201, {"size": len(body), "hash": hashed, **defaults, **fields}
 
 
 def chunked(body, step=1000):
-    yield from (body[at : at + step] for at in range(0, len(body), step))
+    yield from (body[start : start + step] for start in range(0, len(body), step))
 
 
 def test_raw_bodies_of_each_kind(upload_echo):
@@ -79,31 +81,31 @@ def test_raw_bodies_of_each_kind(upload_echo):
         "application/x-ndjson": "jsonl",
         "application/octet-stream": None,
     }
-    for kind, told in kinds.items():
-        assert send(upload_echo, CSV, kind) == taken(CSV, format=told)
+    for kind, format_ in kinds.items():
+        assert send(upload_echo, CSV, kind) == accepted(CSV, format=format_)
     for body in (b"", b"x", b"\x1f", LARGE[: 2**20], LARGE[: 2**20 + 1], LARGE):
-        assert send(upload_echo, body) == send(upload_echo, chunked(body, 70_000)) == taken(body)
+        assert send(upload_echo, body) == send(upload_echo, chunked(body, 70_000)) == accepted(body)
     assert upload_echo.file_modes == {0o600}
     assert upload_echo.spool.path.stat().st_mode & 0o777 == 0o700
 
 
-def test_packed_bodies(upload_echo):
+def test_gzipped_bodies(upload_echo):
     for body in (CSV, LARGE, b""):
         packed = gzip.compress(body, 1)
         half = len(body) // 2
         two = gzip.compress(body[:half], 1) + gzip.compress(body[half:], 1)
-        for each in (packed, two, packed + gzip.compress(b"")):
-            assert send(upload_echo, each, Content_Encoding="gzip") == taken(body)
-            assert send(upload_echo, each) == taken(body)  # known by its bytes
+        for variant in (packed, two, packed + gzip.compress(b"")):
+            assert send(upload_echo, variant, Content_Encoding="gzip") == accepted(body)
+            assert send(upload_echo, variant) == accepted(body)  # recognised by its bytes
     for step in (1, 7):
         body = chunked(gzip.compress(CSV) + gzip.compress(CSV), step)
-        assert send(upload_echo, body, Content_Encoding="gzip") == taken(CSV + CSV)
+        assert send(upload_echo, body, Content_Encoding="gzip") == accepted(CSV + CSV)
 
 
 @pytest.mark.parametrize("body", [CSV, LARGE], ids=["small", "large"])
-def test_damaged_packing_is_refused(upload_echo, body):
+def test_damaged_gzip_is_refused(upload_echo, body):
     packed = gzip.compress(body, 1)
-    twice = gzip.compress(packed)
+    packed_twice = gzip.compress(packed)
     wrong = {
         "cut off": packed[:-1],
         "cut off early": packed[:12],
@@ -115,39 +117,39 @@ def test_damaged_packing_is_refused(upload_echo, body):
         "plain": body,
         "deflate": zlib.compress(body),
     }
-    for name, each in wrong.items():
-        status, said = send(upload_echo, each, Content_Encoding="gzip")
-        assert (status, said["code"]) == (422, "damaged"), name
-    for how in ({}, {"Content_Encoding": "gzip"}):
-        assert send(upload_echo, twice, **how)[1]["code"] == "packed"
-    many = gzip.compress(b"") * 10_001
-    assert send(upload_echo, many)[1]["code"] == "damaged"
+    for name, damaged in wrong.items():
+        status, refusal = send(upload_echo, damaged, Content_Encoding="gzip")
+        assert (status, refusal["code"]) == (422, "damaged"), name
+    for headers in ({}, {"Content_Encoding": "gzip"}):
+        assert send(upload_echo, packed_twice, **headers)[1]["code"] == "packed"
+    many_members = gzip.compress(b"") * 10_001
+    assert send(upload_echo, many_members)[1]["code"] == "damaged"
 
 
 BOMB = gzip.compress(bytes(2**26), 6)  # a thousandth of what is in it
 
 
-def test_what_is_too_large_ends_early(upload_echo):
+def test_a_too_large_body_is_refused_early(upload_echo):
     upload_echo.limits = BodyLimits(bytes=3 * 2**20)
-    assert send(upload_echo, LARGE) == taken(LARGE)
-    for how in ({}, {"Content_Encoding": "gzip"}):
-        status, said = send(upload_echo, BOMB, **how)
-        assert (status, said["code"]) == (413, "too_large")
+    assert send(upload_echo, LARGE) == accepted(LARGE)
+    for headers in ({}, {"Content_Encoding": "gzip"}):
+        status, refusal = send(upload_echo, BOMB, **headers)
+        assert (status, refusal["code"]) == (413, "too_large")
     assert send(upload_echo, LARGE + b"x")[0] == 413
     assert send(upload_echo, chunked(LARGE + b"x", 2**16))[0] == 413
-    begun = []
+    chunks_sent = []
 
     def endless():
         while True:
-            begun.append(1)
+            chunks_sent.append(1)
             yield bytes(2**16)
 
-    with contextlib.suppress(httpx.TransportError):  # the answer may come before all was sent
+    with contextlib.suppress(httpx.TransportError):  # the response may come before all was sent
         assert send(upload_echo, endless())[0] == 413
-    assert len(begun) < 1000
+    assert len(chunks_sent) < 1000
 
 
-def test_what_a_form_hides_from_the_file_counts_too(upload_echo):
+def test_data_after_the_form_counts_for_the_limit(upload_echo):
     upload_echo.limits = BodyLimits(bytes=2**20)
     form = b"--x\r\nContent-Disposition: form-data; name=file\r\n\r\nid\r\n--x--\r\n"
     kind = "multipart/form-data; boundary=x"
@@ -165,25 +167,25 @@ def test_other_types_are_refused(upload_echo):
         ("multipart/mixed; boundary=x", {}),
         ("multipart/form-data; boundary=x", {"Content_Encoding": "zstd"}),
     ]
-    for kind, how in wrong:
-        status, said = send(upload_echo, CSV, kind, **how)
-        assert (status, said["code"]) == (415, "content_type"), (kind, how)
+    for kind, headers in wrong:
+        status, body = send(upload_echo, CSV, kind, **headers)
+        assert (status, body["code"]) == (415, "content_type"), (kind, headers)
 
 
-def test_there_must_be_room(upload_echo, monkeypatch):
+def test_a_full_spool_or_disk_is_refused(upload_echo, monkeypatch):
     spool = upload_echo.spool
-    held, spool._left = spool._left, 2**21
-    assert send(upload_echo, LARGE[: 2**21]) == taken(LARGE[: 2**21])
+    bytes_left, spool._left = spool._left, 2**21
+    assert send(upload_echo, LARGE[: 2**21]) == accepted(LARGE[: 2**21])
     assert send(upload_echo, LARGE)[0] == 503
     assert spool._left == 2**21
-    spool._left = held
+    spool._left = bytes_left
     monkeypatch.setattr(spool, "_free", 2**60)
-    status, said = send(upload_echo, LARGE)
-    assert (status, said["code"]) == (507, "disk_full")
-    assert send(upload_echo, CSV) == taken(CSV)  # needs no disk
+    status, refusal = send(upload_echo, LARGE)
+    assert (status, refusal["code"]) == (507, "disk_full")
+    assert send(upload_echo, CSV) == accepted(CSV)  # needs no disk
 
 
-class Line:
+class SlowUpload:
     """A connection on which a body is sent little by little."""
 
     def __init__(self, upload_echo, length):
@@ -198,16 +200,16 @@ class Line:
         self.socket.close()
 
 
-def test_who_is_too_slow_is_told_and_nothing_is_left(upload_echo):
+def test_a_too_slow_upload_gets_408_and_leaves_nothing(upload_echo):
     upload_echo.limits = BodyLimits(seconds=0.3)
     ended = threading.Event()
-    for first in (b"x", LARGE):
+    for first_part in (b"x", LARGE):
         ended.clear()
-        with Line(upload_echo, len(LARGE) + 1000) as line:
+        with SlowUpload(upload_echo, len(LARGE) + 1000) as line:
 
-            def drip(line=line, first=first):
+            def drip(line=line, first_part=first_part):
                 with contextlib.suppress(OSError):
-                    line.socket.sendall(first)
+                    line.socket.sendall(first_part)
                     while not ended.wait(0.02):
                         line.socket.sendall(b"x")
 
@@ -218,28 +220,28 @@ def test_who_is_too_slow_is_told_and_nothing_is_left(upload_echo):
             thread.join()
 
 
-def test_who_goes_away_leaves_nothing(upload_echo):
-    gone = upload_echo.disconnects
-    with Line(upload_echo, 2 * len(LARGE)) as line:
+def test_a_disconnected_upload_leaves_nothing(upload_echo):
+    disconnects = upload_echo.disconnects
+    with SlowUpload(upload_echo, 2 * len(LARGE)) as line:
         line.socket.sendall(LARGE)
-        until(lambda: upload_echo.spooled)
-    until(lambda: upload_echo.disconnects == gone + 1)
+        wait_until(lambda: upload_echo.spooled)
+    wait_until(lambda: upload_echo.disconnects == disconnects + 1)
     assert not upload_echo.spooled
 
 
-def test_what_a_crash_left_is_swept(tmp_path):
+def test_stale_files_are_removed(tmp_path):
     spool = Spool(tmp_path / "a" / "spool")
-    old, new = (spool.path / f"body-{each}" for each in ("old", "new"))
-    other = spool.path / "notes.txt"
-    for each in (old, new, other):
-        each.write_bytes(b"x")
+    old, new = (spool.path / f"body-{name}" for name in ("old", "new"))
+    unrelated = spool.path / "notes.txt"
+    for path in (old, new, unrelated):
+        path.write_bytes(b"x")
     past = time.time() - 3700
     os.utime(old, (past, past))
-    os.utime(other, (past, past))
+    os.utime(unrelated, (past, past))
     assert spool.remove_stale() == 1
     assert not old.exists()
     assert spool.remove_stale(older=0) == 1
-    assert other.exists()
+    assert unrelated.exists()
     spool.close()
 
 

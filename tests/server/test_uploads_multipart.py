@@ -1,4 +1,4 @@
-"""Forms: one file, perhaps a message, and nothing that is not understood."""
+"""Forms: one file, perhaps a message, and nothing else."""
 
 import asyncio
 import gzip
@@ -21,45 +21,49 @@ KIND = "multipart/form-data; boundary=edge"
 
 @pytest.fixture(scope="module")
 def spool(tmp_path_factory):
-    """Give a folder for what is large."""
+    """A spool folder for large bodies."""
     spool = Spool(tmp_path_factory.mktemp("form") / "spool")
     yield spool
     spool.close()
     assert not list(spool.path.iterdir())
 
 
-def take(spool, body, kind=KIND, step=None, limits=None, gone=False, **headers):
-    """Take a body in, without a server; return content, format and message."""
+def receive_form(spool, body, kind=KIND, step=None, limits=None, disconnect=False, **headers):
+    """Receive a body without a server; return content, format and message."""
     step = step or len(body) or 1
-    parts = [body[at : at + step] for at in range(0, len(body), step)]
-    messages = [{"type": "http.request", "body": each, "more_body": True} for each in parts]
-    messages.append({"type": "http.disconnect"} if gone else {"type": "http.request"})
-    told = {"content-type": kind, **headers}
-    named = [(name.encode(), value.encode()) for name, value in told.items()]
-    scope = {"type": "http", "method": "POST", "headers": named}
+    parts = [body[start : start + step] for start in range(0, len(body), step)]
+    messages = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in parts]
+    messages.append({"type": "http.disconnect"} if disconnect else {"type": "http.request"})
+    fields = {"content-type": kind, **headers}
+    raw_headers = [(name.encode(), value.encode()) for name, value in fields.items()]
+    scope = {"type": "http", "method": "POST", "headers": raw_headers}
 
-    async def come():
+    async def next_message():
         return messages.pop(0)
 
     async def run():
-        async with await receive_body(Request(scope, come), limits or BodyLimits(), spool) as got:
-            data = got.content if isinstance(got.content, bytes) else got.content.read_bytes()
-            assert len(data) == got.size
-            return data, got.format, got.message
+        async with await receive_body(
+            Request(scope, next_message), limits or BodyLimits(), spool
+        ) as upload:
+            data = (
+                upload.content if isinstance(upload.content, bytes) else upload.content.read_bytes()
+            )
+            assert len(data) == upload.size
+            return data, upload.format, upload.message
 
     return asyncio.run(run())
 
 
-def part(name="file", data=CSV, more="", disposition="form-data"):
-    head = f'Content-Disposition: {disposition}; name="{name}"{more}\r\n\r\n'
+def part(name="file", data=CSV, extra="", disposition="form-data"):
+    head = f'Content-Disposition: {disposition}; name="{name}"{extra}\r\n\r\n'
     return b"--edge\r\n" + head.encode() + data + b"\r\n"
 
 
 END = b"--edge--\r\n"
 
 
-def test_what_clients_really_send(spool):
-    for files, wanted in (
+def test_forms_as_clients_send_them(spool):
+    for files, expected_format in (
         ({"file": ("p.csv", CSV, "text/csv")}, "csv"),
         ({"file": ("p.csv", CSV, "application/vnd.ms-excel")}, "csv"),
         ({"file": ("P.TSV", CSV)}, "tsv"),
@@ -71,22 +75,26 @@ def test_what_clients_really_send(spool):
         request = httpx.Request("POST", "http://x/", data={"message": "größer"}, files=files)
         body, kind = request.read(), request.headers["content-type"]
         for step in (None, 1, 13):
-            assert take(spool, body, kind, step) == (CSV, wanted, "größer")
+            assert receive_form(spool, body, kind, step) == (CSV, expected_format, "größer")
 
 
-def test_order_packing_and_what_is_left_out(spool):
+def test_order_gzip_and_optional_parts(spool):
     message = part("message", "hé\r\n--edg".encode())
     for body in (part() + message + END, message + part() + END):
-        for how in ({}, {"content-encoding": "gzip"}):
-            sent = gzip.compress(body) if how else body
+        for headers in ({}, {"content-encoding": "gzip"}):
+            sent_body = gzip.compress(body) if headers else body
             for step in (None, 3):
-                assert take(spool, sent, step=step, **how) == (CSV, None, "hé\r\n--edg")
-    assert take(spool, part() + END) == (CSV, None, None)
-    assert take(spool, part() + part("message", b"") + END)[2] == ""
-    assert take(spool, part(data=b"") + END)[0] == b""
+                assert receive_form(spool, sent_body, step=step, **headers) == (
+                    CSV,
+                    None,
+                    "hé\r\n--edg",
+                )
+    assert receive_form(spool, part() + END) == (CSV, None, None)
+    assert receive_form(spool, part() + part("message", b"") + END)[2] == ""
+    assert receive_form(spool, part(data=b"") + END)[0] == b""
     large = os.urandom(2**21)
-    assert take(spool, part(data=large) + END, step=2**16)[0] == large
-    assert take(spool, part(data=gzip.compress(large)) + END)[0] == large
+    assert receive_form(spool, part(data=large) + END, step=2**16)[0] == large
+    assert receive_form(spool, part(data=gzip.compress(large)) + END)[0] == large
 
 
 WRONG = {
@@ -103,10 +111,10 @@ WRONG = {
     "no name": (part().replace(b"name=", b"nome=") + END, KIND),
     "no disposition": (b"--edge\r\nX: y\r\n\r\n" + CSV + b"\r\n" + END, KIND),
     "not of a form": (part(disposition="attachment") + END, KIND),
-    "base64": (part(more="\r\nContent-Transfer-Encoding: base64") + END, KIND),
-    "a header twice": (part(more="\r\nX: y\r\nx: z") + END, KIND),
-    "many headers": (part(more="".join(f"\r\nX{at}: y" for at in range(20))) + END, KIND),
-    "a long header": (part(more=f"; x={'y' * 5000}") + END, KIND),
+    "base64": (part(extra="\r\nContent-Transfer-Encoding: base64") + END, KIND),
+    "a header twice": (part(extra="\r\nX: y\r\nx: z") + END, KIND),
+    "many headers": (part(extra="".join(f"\r\nX{index}: y" for index in range(20))) + END, KIND),
+    "a long header": (part(extra=f"; x={'y' * 5000}") + END, KIND),
     "a long message": (part() + part("message", b"x" * 20_000) + END, KIND),
     "no text": (part() + part("message", b"\xff") + END, KIND),
     "cut off": (part(), KIND),
@@ -119,16 +127,16 @@ WRONG = {
 def test_other_forms_are_refused(spool, body, kind):
     for step in (None, 11):
         with pytest.raises(RequestRefused) as error:
-            take(spool, body, kind, step)
+            receive_form(spool, body, kind, step)
         assert (error.value.status, error.value.code) == (400, "form")
 
 
-def test_the_file_alone_counts_for_the_limit(spool):
+def test_only_the_file_counts_for_the_limit(spool):
     limits = BodyLimits(bytes=len(CSV))
-    assert take(spool, part() + part("message", b"x" * 100) + END, limits=limits)[0] == CSV
+    assert receive_form(spool, part() + part("message", b"x" * 100) + END, limits=limits)[0] == CSV
     for data in (CSV + b"x", gzip.compress(CSV + b"x")):
         with pytest.raises(RequestRefused) as error:
-            take(spool, part(data=data) + END, limits=limits)
+            receive_form(spool, part(data=data) + END, limits=limits)
         assert error.value.status == 413
 
 
@@ -144,16 +152,18 @@ PIECES += [b"Content-Disposition: form-data; name=file\r\n\r\n", gzip.compress(C
     st.booleans(),
 )
 @example([part(), END, b"\r\nmore"], 1, False, False)
-def test_anything_is_taken_or_refused(spool, pieces, step, packed, gone):
+def test_any_body_is_accepted_or_refused(spool, pieces, step, packed, disconnect):
     body = b"".join(pieces)
-    how = {"content-encoding": "gzip"} if packed else {}
-    sent = gzip.compress(body) if packed else body
+    headers = {"content-encoding": "gzip"} if packed else {}
+    sent_body = gzip.compress(body) if packed else body
     try:
-        data, _, message = take(spool, sent, step=step, gone=gone, **how)
+        data, _, message = receive_form(
+            spool, sent_body, step=step, disconnect=disconnect, **headers
+        )
     except (InvalidForm, InvalidPredictions, ClientDisconnect):
         pass
     else:
-        assert not gone
+        assert not disconnect
         assert message is None or isinstance(message, str)
         assert data in body or data == CSV
     assert not list(spool.path.iterdir())
