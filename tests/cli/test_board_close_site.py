@@ -76,10 +76,10 @@ def test_without_a_bundle(program, board):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--site", "folder"], "folder is there already; a site needs a folder that is new or"),
-        (["--site", "taken"], "taken is there already"),
+        (["--site", "folder"], "folder exists and is not an empty folder"),
+        (["--site", "taken"], "taken exists"),
         (["--site", "nowhere/site"], "There is no directory nowhere for site."),
-        (["--site", "."], ". is where you are; name another folder."),
+        (["--site", "."], ". is the current folder; name another one."),
         (["--site", "site", "--labels", "--no-bundle"], "Leave out --no-bundle"),
     ],
 )

@@ -1,7 +1,7 @@
-"""The pages: HTML that is made here and works without a script.
+"""The HTML pages. They are rendered on the server and work without JavaScript.
 
-``_rendering`` fills in the templates, ``_static`` hands out how pages look and what a script adds.
-Whatever a page shows or does goes through the board room, as everything of the API does.
+``_rendering`` renders the templates, ``_static`` serves style sheets, scripts and icons. Pages read
+and change boards through :mod:`ladderboard.board`, as the API does.
 """
 
 from fastapi import APIRouter
@@ -30,5 +30,5 @@ __all__ = [
 ]
 
 router = APIRouter(include_in_schema=False)
-for _each in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):
-    router.routes.extend(_each.router.routes)
+for _module in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):
+    router.routes.extend(_module.router.routes)

@@ -1,4 +1,4 @@
-"""The page of all boards, and that of each."""
+"""The list of boards, and the page of one board."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -36,15 +36,15 @@ from ladderboard.server._pages._wording import (
 
 router = APIRouter(include_in_schema=False)
 _BOARDS_PER_PAGE = 48
-_MAX_FINAL_ROWS = 100  # rows of a final ranking that a page shows
+_MAX_FINAL_ROWS = 100  # of a final ranking on the page; the rest is in the download
 _ROW_CLASSES = {"": "", "you": "you", "baseline": "aside"}
-_RECORDS_LISTED = 10  # records that are listed below the chart
+_RECORDS_LISTED = 10  # below the chart
 _RESTRICTED = {"hidden", "frozen"}
 
 
 @router.get("/")
 async def boards_page(request: Request) -> Response:
-    """Show all boards, as everybody sees them, a page at a time: those that are open first."""
+    """Show the list of boards as the public sees them, page by page, open ones first."""
     context = get_context(request)
     now = int(context.boards.world.clock())
     page = _page_number(request.query_params.get("page", "1"))
@@ -62,7 +62,7 @@ async def boards_page(request: Request) -> Response:
 
 
 def _page_number(text: str) -> int:
-    """Return a page that may be there; the first, for what is none."""
+    """Return the number of the requested page, or 1 if the text is not a page number."""
     is_number = text.isascii() and text.isdigit() and len(text) < 7
     return max(int(text), 1) if is_number else 1
 
@@ -79,7 +79,7 @@ def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
 
 @router.get("/boards/{board}")
 async def board_page(request: Request, board: Slug) -> Response:
-    """Show a board: standings, rules, what they mean, and how to submit."""
+    """Show a board: standings, rules, what the scores mean, and how to submit."""
     context, url = get_context(request), server_url(request)
     root = context.settings.prefix
     cursor = request.query_params.get("cursor") or None
@@ -89,10 +89,10 @@ async def board_page(request: Request, board: Slug) -> Response:
     def read_page(opened_board: Board, caller: Caller) -> CachedPage | dict[str, Any]:
         if not is_for_everybody:
             return _read_board(opened_board, caller, cursor, now)
-        # To the minute, as "in 3 days" is; but a phase begins and ends at its second.
+        # Relative times ("in 3 days") change by the minute; phases start and end on a second.
         row, changed_at = opened_board.cache_key()
         if row.visibility in _RESTRICTED:
-            # How long a reply takes must not tell that somebody asked: that changes the stamp.
+            # Never cached: the response time would tell whether somebody submitted meanwhile.
             return _render_for_cache(url, root, _read_board(opened_board, PUBLIC, cursor, now))
         phase = opened_board.rules_of(row).phase_at(now)
         key = (url, cursor, now // 60, phase, row, changed_at)
@@ -115,7 +115,7 @@ def _render_for_cache(url: str, root: str, data: dict[str, Any]) -> CachedPage:
 
 
 def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> dict[str, Any]:
-    """Return everything that goes into the page."""
+    """Return the data of the board page, as a caller may see it."""
     view = board.as_seen_by(caller)
     summary = view.summary()
     display = board.rules.display  # another process may have amended it
@@ -137,12 +137,12 @@ def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> d
 
 
 def public_board_variables(board: Board, cursor: str | None, now: int) -> dict[str, Any]:
-    """Return what the template says to everybody."""
+    """Return the template variables of the public board page."""
     return _template_variables(_read_board(board, PUBLIC, cursor, now))
 
 
 def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str | None:
-    """Return what a team has left, as its own page says it."""
+    """Return how many submissions a team has left, in the words of its submit page."""
     if team is None:
         return None
     window = board["window"]
@@ -151,7 +151,7 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
 
 
 def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what the template says of what was seen."""
+    """Return the template variables of the board page."""
     board, now, history = data["board"], data["now"], data["history"]
     display = data["display"]
     points = history["points"] if history is not None else []
@@ -194,7 +194,7 @@ class FinalRow(NamedTuple):
 
 
 def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] | None:
-    """Return a page of the standings, with the baselines from elsewhere where they belong."""
+    """Return a page of the standings, with declared baselines inserted by their score."""
     if page is None:
         return None
     rows = [(row["loss"], _standings_row(row, digits)) for row in page["rows"]]
@@ -215,7 +215,7 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
 
 
 class _StandingsRow(NamedTuple):
-    """A row of the standings; ``note`` says what it is besides a team."""
+    """A row of the standings; ``note`` is the text of its badge."""
 
     kind: str
     rank: str
@@ -226,10 +226,10 @@ class _StandingsRow(NamedTuple):
     submissions: str
 
     def to_html(self) -> str:
-        """Return it as HTML. Its columns look as their places say (style.css).
+        """Return the row as HTML; style.css formats its columns by position.
 
-        A page has many of these rows, so they are written here and not by a template; the name is
-        the only text that is not ours.
+        A page has many rows, so they are built here, which is faster than in a template. The name
+        is the only text from users.
 
         >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4").to_html())
         <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4
@@ -263,7 +263,7 @@ def _team_label(team: dict[str, Any]) -> str:
 def finals_table(
     final: dict[str, Any] | None, display: DisplayRules, team: dict[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return the final ranking: the first rows, and one's own wherever it stands."""
+    """Return the first rows of the final ranking, and the row of the caller's own team."""
     if final is None:
         return None
     own_id = None if team is None else team["id"]

@@ -1,4 +1,4 @@
-"""Downloads: all standings, and the whole ledger, in one file each."""
+"""Downloads: all standings as CSV or JSON, and the whole ledger."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,26 +15,26 @@ from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._pages._rendering import PRIVATE
 
 router = APIRouter(include_in_schema=False)
-_ENTRIES_PER_READ = 1000  # entries at a time
+_ENTRIES_PER_READ = 1000  # ledger entries
 StandingsPages = Iterator[dict[str, Any]]
 
 
 @router.get("/boards/{board}/standings.csv")
 async def download_standings_csv(request: Request, board: Slug) -> Response:
-    """Return all standings for a spreadsheet."""
+    """Return all standings as CSV."""
     return await _download_standings(request, board, all_standings_csv, "text/csv")
 
 
 @router.get("/boards/{board}/standings.json")
 async def download_standings_json(request: Request, board: Slug) -> Response:
-    """Return all standings, as a page of the API has them."""
+    """Return all standings as JSON, in the format of the API."""
     return await _download_standings(request, board, all_standings_json, "application/json")
 
 
 async def _download_standings(
     request: Request, board: str, write: Callable[[StandingsPages], bytes], media_type: str
 ) -> Response:
-    """Return what is written of all pages, which are read at one moment."""
+    """Return all pages of the standings, as of one moment, in one file."""
 
     def read(opened_board: Board, caller: Caller) -> bytes:
         return write(opened_board.as_seen_by(caller).standings())
@@ -54,10 +54,10 @@ def all_standings_csv(pages: StandingsPages) -> bytes:
 
 
 def all_standings_json(pages: StandingsPages) -> bytes:
-    """Return all pages of the standings as one page of the API."""
+    """Return all pages of the standings as one JSON object in the format of the API."""
     first = next(pages)
     head = json.dumps({key: first[key] for key in ("board", "as_of", "frozen", "declared")})
-    rows = [json.dumps(row) for row in first["rows"]]  # as text, which is smaller
+    rows = [json.dumps(row) for row in first["rows"]]  # text takes less memory than dictionaries
     for page in pages:
         rows += map(json.dumps, page["rows"])
     return f'{head[:-1]}, "rows": [{", ".join(rows)}]}}'.encode()
@@ -65,7 +65,7 @@ def all_standings_json(pages: StandingsPages) -> bytes:
 
 @router.get("/boards/{board}/ledger.jsonl")
 async def download_ledger(request: Request, board: Slug) -> Response:
-    """Return every entry that may be seen: the very bytes that were hashed, one a line."""
+    """Return all visible entries, one per line: exactly the bytes that were hashed."""
     # A slow reader must not use up its address's slots; there is no body to wait for.
     request.scope[OWN_BODY_LIMIT] = True
 
@@ -88,8 +88,10 @@ async def download_ledger(request: Request, board: Slug) -> Response:
             sent += len(batch)
             limit = min(_ENTRIES_PER_READ, entry_count - sent)
             batch = (await read(sent, limit))[0] if limit else []
-        if sent != entry_count:  # it was hidden meanwhile: let nobody take this for all of it
-            raise InvalidState("The ledger may not be seen to its end any more.")
+        if sent != entry_count:  # hidden meanwhile: an error, so that this is not taken for all
+            raise InvalidState(
+                "The ledger was hidden while it was sent; the download is incomplete."
+            )
 
     headers = {**PRIVATE, **_attachment_headers(f"{board}-ledger.jsonl")}
     headers |= {"Ledger-Entries": str(entry_count), "Ledger-Head": head}

@@ -1,4 +1,4 @@
-"""How a file of predictions must look on a board, in words and by example."""
+"""The format of a submission file for a board, in words and with an example."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
 
 Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-_EXAMPLE_COLUMNS = 3  # columns of an example
-_MAX_CLASSES = 12  # classes that are named
+_EXAMPLE_COLUMNS = 3  # shown at most
+_MAX_CLASSES = 12  # named at most
 _ELLIPSIS = "..."
 
 
 class FileFormat(NamedTuple):
-    """What a file needs: how many rows, sentences about its columns, and its first lines."""
+    """The number of rows of a file, a sentence for each kind of column, and its first lines."""
 
     rows: int
     column_rules: tuple[str, ...]
@@ -39,7 +39,7 @@ class FileFormat(NamedTuple):
 
 
 def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
-    """Return how a file must look. It tells what is declared, and nothing of labels.
+    """Return the format of a file. It depends on the declared rules, never on the labels.
 
     >>> from ladderboard.files import Roster
     >>> loss, roster = ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"])
@@ -57,7 +57,7 @@ def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
 
 
 def _describe_columns(loss: Loss, roster: Roster) -> Columns:
-    """Return the names of an example's columns, values for them, and sentences."""
+    """Return the column names of the example, its values, and sentences about the columns."""
     if isinstance(loss, Brier | Log):
         return _describe_probabilities(loss.classes)
     if isinstance(loss, TopK) and loss.classes is not None:
@@ -79,7 +79,7 @@ def _describe_columns(loss: Loss, roster: Roster) -> Columns:
 
 
 def _describe_label_columns(loss: Loss, roster: Roster) -> Columns:
-    """Return the same for a loss that compares labels, or is the organiser's own."""
+    """Return the same for a loss that compares labels, or that the organiser defined."""
     if isinstance(loss, ZeroOne):
         return _describe_label_column(loss, roster)
     if isinstance(loss, TopK):
@@ -133,7 +133,7 @@ def _example_values(names: tuple[str, ...], value: str) -> tuple[str, ...]:
 
 
 def _list_classes(classes: tuple[Any, ...]) -> str:
-    """Return the names of classes, but not of a thousand.
+    """Return the names of the first classes, and how many more there are.
 
     >>> _list_classes(tuple(range(40)))
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more'

@@ -1,4 +1,4 @@
-"""The page Play: two attacks climb three boards."""
+"""The Play page: an animation of two attacks on three kinds of boards."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from ladderboard.server._pages._rendering import page_response
 
 router = APIRouter(include_in_schema=False)
 _RECORDED_GAMES = json.loads((Path(__file__).parent / "play.json").read_text())
-_SCALE = 10_000  # numbers there are ten thousandths
+_SCALE = 10_000  # play.json holds accuracies in ten thousandths
 GAMES: int = _RECORDED_GAMES["games"]
 CHOICES: dict[str, tuple[int, ...]] = {
     key: tuple(_RECORDED_GAMES[key]) for key in ("n", "questions")
@@ -32,28 +32,28 @@ BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "shaky_ladder": "Shaky La
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
 _DEFAULT_CHOICE = (1_000, 1_000, "calibrated")
 _WIDTH, _HEIGHT = 340, 264
-# Left, right, top and bottom of the plot; play.js is told, and draws the same.
+# Left, right, top and bottom of the plot; play.js gets the same values.
 PLOT = (40.0, 332.0, 30.0, 236.0)
-# One range for all choices, so that one can be compared with another.
+# The same for all choices, so that they can be compared.
 ACCURACY_RANGE = (0.7, 1.0)
 _TICKS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-_LINE_HEIGHT = 15.0  # what a line of text takes
-_LABEL_WIDTH = 125.0  # and how long it is
+_LINE_HEIGHT = 15.0  # of a label
+_LABEL_WIDTH = 125.0  # of a label
 _TABLE_ROWS = 10
 
 
 class PlayChoice(NamedTuple):
-    """Which of the films are shown."""
+    """What the visitor chose: hidden labels, questions, and the Shaky Ladder's noise."""
 
     n: int
     questions: int
     noise: str
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> tuple["PlayChoice", list[str]]:
-        """Return what was chosen, and a sentence for everything that cannot be.
+    def from_query(cls, query: Mapping[str, str]) -> tuple["PlayChoice", list[str]]:
+        """Return the choice in a query, with defaults, and a sentence for each invalid value.
 
-        >>> PlayChoice.of({"n": "4000", "noise": "much"})[1]
+        >>> PlayChoice.from_query({"n": "4000", "noise": "much"})[1]
         ["There is nothing for noise 'much'; this is as calibrated."]
         """
         chosen: dict[str, Any] = {}
@@ -79,8 +79,9 @@ def _parse_table(numbers: tuple[int, ...]) -> dict[str, Any]:
 class Curve(NamedTuple):
     """An attack on a board, as accuracies.
 
-    ``shown`` is what the board shows if the attack stops at its best moment so far, at each frame;
-    ``worth`` what the best model is in truth, ``fits`` how the last vote does on the hidden labels.
+    ``shown`` is, for each frame, what the board shows if the attack stops at its best moment so
+    far; ``true_accuracy`` that of the best possible model; ``holdout_accuracy`` that of the
+    attack's last model on the hidden labels.
     """
 
     attack: str
@@ -90,17 +91,17 @@ class Curve(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How people call the attack."""
+        """The displayed name of the attack."""
         return ATTACKS[self.attack]
 
     @property
     def gap(self) -> float:
-        """How much better the model looks in the end than it is."""
+        """The final shown accuracy minus the true one."""
         return self.shown[-1] - self.true_accuracy
 
 
 class SimulatedBoard(NamedTuple):
-    """One board, and both attacks on it."""
+    """A simulated board and both attacks on it."""
 
     key: str
     mechanism: Mechanism
@@ -109,7 +110,7 @@ class SimulatedBoard(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How people call the board."""
+        """The displayed name of the board."""
         return BOARDS[self.key]
 
     @property
@@ -119,12 +120,12 @@ class SimulatedBoard(NamedTuple):
 
     @property
     def undetected_gain(self) -> float:
-        """The honest gain below which a better model may not be told; 0 if each is."""
+        """The gain below which an honest improvement may not be shown; 0 if all are shown."""
         return smallest_visible_gain(self.mechanism) or 0.0
 
 
 def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
-    """Return a board as chosen; only the Shaky Ladder has noise to choose."""
+    """Return the simulated board for a choice; the noise matters for the Shaky Ladder only."""
     noise = choice.noise if key == "shaky_ladder" else None
     return _load_boards()[choice.n, choice.questions, key, noise]
 
@@ -149,7 +150,7 @@ def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
 
 
 def draw_board(board: SimulatedBoard, questions: int) -> Markup:
-    """Return one board's picture, with everything that is true at the end visible."""
+    """Return the chart of a board at the last frame, which is complete without a script."""
     left, right, top, bottom = PLOT
     worth = board.patient.true_accuracy
     inside = tag("rect", x=left, y=top - 6, width=right - left, height=bottom - top + 6)
@@ -219,7 +220,7 @@ def _polyline(points: list[tuple[float, float]]) -> str:
 
 
 def _draw_area(curve: Curve) -> Markup:
-    """Shade what the board shows beyond the truth, and nothing below it."""
+    """Return the area between the shown and the true accuracy, where the shown one is higher."""
     truth = _to_y(curve.true_accuracy)
     above = [(x, min(y, truth)) for x, y in _plot_points(curve)]
     around = [(above[0][0], truth), *above, (above[-1][0], truth)]
@@ -231,7 +232,7 @@ def _draw_curve(curve: Curve) -> Markup:
 
 
 def _draw_end_marker(curve: Curve) -> Markup:
-    """Mark the end: a disc for one attack, a square for the other, not by colour alone."""
+    """Return the marker at the end of a curve; its shape tells the attacks apart."""
     x, y = _plot_points(curve)[-1]
     class_ = f"play-end play-{curve.attack}"
     if curve.attack == "majority":
@@ -247,11 +248,11 @@ def _draw_end_marker(curve: Curve) -> Markup:
 
 
 def _draw_labels(board: SimulatedBoard) -> list[Markup]:
-    """Name the lines at their ends: the upper one above it, the lower one where there is room."""
+    """Return labels at the ends of the curves: above the upper one, the other where it fits."""
     upper, lower = sorted(board.curves, key=lambda curve: -curve.shown[-1])
     high, low = _to_y(upper.shown[-1]), _to_y(lower.shown[-1])
     truth = _to_y(upper.true_accuracy)
-    # Below the line also where it was lower before.
+    # Below the whole part of the curve that the label spans.
     below_line = (
         max(y for x, y in _plot_points(lower) if x >= PLOT[1] - _LABEL_WIDTH) + _LINE_HEIGHT
     )
@@ -281,7 +282,7 @@ def _describe_curves(board: SimulatedBoard, questions: int) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """Return how much better a model looks than it is, in words.
+    """Return the gap between the shown and the true accuracy in words.
 
     >>> gap_text(0.0821), gap_text(-0.004), gap_text(0.0001)
     ('looks 0.082 better than it is', 'looks 0.004 worse than it is', 'looks as good as it is')
@@ -292,7 +293,7 @@ def gap_text(gap: float) -> str:
 
 
 def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
-    """Return what a board does, in one sentence."""
+    """Return a sentence about what a board reveals."""
     mechanism: Any = board.mechanism
     if board.key == "exact":
         return "Tells every score, to the last digit."
@@ -304,12 +305,12 @@ def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
 
 
 def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
-    """Return what each amount of noise leaves to the attacks, and costs the honest."""
+    """Return, for each amount of noise, what attacks gain and what honest teams lose."""
     rows = []
     for noise, name in NOISES.items():
         board = simulated_board(choice._replace(noise=noise), "shaky_ladder")
         mechanism = board.mechanism
-        assert isinstance(mechanism, ShakyLadder)  # noqa: S101 - it is what goes by this name
+        assert isinstance(mechanism, ShakyLadder)  # noqa: S101 - by its key
         rows.append(
             {
                 "noise": name,
@@ -324,7 +325,7 @@ def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
 
 
 def table_rows(boards: list[SimulatedBoard], choice: PlayChoice) -> list[tuple[int, list[float]]]:
-    """Return the numbers of the picture at ten moments: for each board both attacks."""
+    """Return the numbers of the charts at ten frames, for each board and attack."""
     count = len(boards[0].patient.shown)
     frames = [count * number // _TABLE_ROWS for number in range(1, _TABLE_ROWS + 1)]
     return [
@@ -338,8 +339,8 @@ def table_rows(boards: list[SimulatedBoard], choice: PlayChoice) -> list[tuple[i
 
 @router.get("/boards/{board}/play")
 async def play_page(request: Request, board: Slug) -> Response:
-    """Show what attacks gain, on boards whose rules say so."""
-    choice, problems = PlayChoice.of(request.query_params)
+    """Show the Play page, on boards whose rules enable it."""
+    choice, problems = PlayChoice.from_query(request.query_params)
 
     def read_summary(opened_board: Board, caller: Caller) -> dict[str, Any]:
         summary = opened_board.as_seen_by(caller).summary()
@@ -354,7 +355,7 @@ async def play_page(request: Request, board: Slug) -> Response:
 
 
 def _template_variables(choice: PlayChoice) -> dict[str, Any]:
-    """Return what the template says of a choice."""
+    """Return the template variables for a choice."""
     boards = [simulated_board(choice, key) for key in BOARDS]
     panels = [
         {
@@ -381,7 +382,7 @@ def _template_variables(choice: PlayChoice) -> dict[str, Any]:
 
 
 def _animation_data(boards: list[SimulatedBoard], choice: PlayChoice) -> dict[str, Any]:
-    """Return what play.js needs to show one frame after the other."""
+    """Return the data that play.js animates."""
     return {
         "questions": choice.questions,
         "plot": PLOT,

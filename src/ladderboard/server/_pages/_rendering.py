@@ -1,4 +1,4 @@
-"""Pages: a template, filled in, and the forms that come back from it."""
+"""Rendering of templates as responses, and reading of forms."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ladderboard.server._auth import CookieSession
 
 _API_PATHS = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
-_EXTERNAL_SCHEMES = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
+_EXTERNAL_SCHEMES = ("http://", "https://", "mailto:")  # links that work outside the server
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=select_autoescape(default=True, default_for_string=True),
     trim_blocks=True,
     lstrip_blocks=True,
-    auto_reload=False,  # it would look at every file for every page
+    auto_reload=False,  # checking the files for changes on each request is slow
 )
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 PRIVATE = {"Cache-Control": "private, no-store"}
@@ -44,10 +44,10 @@ _MAX_FIELDS = 200
 
 
 class _ArchiveMarkdown(MarkdownIt):
-    """Markdown that is read far from the server."""
+    """Markdown in an archive, where only external links work."""
 
-    def validateLink(self, url: str) -> bool:  # noqa: N802 - its name there
-        """Tell whether something is a link."""
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - overrides a method
+        """Tell whether a URL may be a link."""
         return url.lower().startswith(_EXTERNAL_SCHEMES)
 
 
@@ -58,12 +58,12 @@ _TEMPLATES.globals |= {"static": static_url, "full": is_full, "wheel": wheel_url
 
 
 def is_page(request: Request) -> bool:
-    """Tell whether people look at what is here."""
+    """Tell whether a request is for a page, not for the API, a probe or a static file."""
     return not request.url.path.startswith(_API_PATHS)
 
 
 def format_times(text: str) -> Markup:
-    """Return a sentence with its moments for people.
+    """Return a text with its timestamps as ``<time>`` elements.
 
     >>> print(format_times("The next is at 2026-11-16T14:05:00Z.").striptags())
     The next is at 2026-11-16 14:05 UTC.
@@ -75,7 +75,7 @@ def format_times(text: str) -> Markup:
 
 
 def format_value(value: float | None, digits: int) -> str:
-    """Return a number with all its digits, so that a column of them lines up.
+    """Return a number with a fixed number of decimals, so that columns line up.
 
     >>> format_value(0.78, 3), format_value(None, 3)
     ('0.780', 'no record')
@@ -85,15 +85,15 @@ def format_value(value: float | None, digits: int) -> str:
 
 @lru_cache(maxsize=64)
 def render_markdown(text: str, archived: bool = False) -> Markup:
-    """Return a board's description as HTML; what is HTML in it stays text.
+    """Return a board's description as HTML; HTML in it is escaped.
 
-    In an archive so does a link to something on the server, which is not there any more.
+    In an archive, links to pages of the server stay plain text.
     """
-    return Markup((_ARCHIVE_MARKDOWN if archived else _MARKDOWN).render(text))  # noqa: S704 - as said
+    return Markup((_ARCHIVE_MARKDOWN if archived else _MARKDOWN).render(text))  # noqa: S704 - html is off
 
 
 def render_public_page(name: str, **variables: Any) -> str:
-    """Return the text of a page for somebody who is not signed in, and whose page has no form."""
+    """Return the HTML of a page without forms, for visitors who are not signed in."""
     return _TEMPLATES.get_template(name).render(csrf="", signed_in=False, **variables)
 
 
@@ -105,9 +105,9 @@ def page_response(
     new_session: CookieSession | None = None,
     **variables: Any,
 ) -> Response:
-    """Return a page; if it has a form, with a word for it and a cookie for who has none yet.
+    """Return a page. If it has a form, it holds a CSRF token and sets the cookie for it.
 
-    ``begun`` is a session that begins with this page.
+    ``new_session`` is a session that starts with this response.
     """
     sessions = get_context(request).sessions
     session = sessions.read(request) if new_session is None else new_session
@@ -121,7 +121,7 @@ def page_response(
         root=get_context(request).settings.prefix,
         **variables,
     )
-    if csrf_token not in text:  # so that nothing in it is secret, if it is for everybody
+    if csrf_token not in text:  # no form, so a public page has no secret
         return html_response(
             request, text.encode(), compress_page if is_public(request) else None, status
         )
@@ -134,7 +134,7 @@ def page_response(
 
 
 def compress_page(content: bytes) -> bytes:
-    """Return a page as it travels fastest; never one with a secret, of which the size may tell."""
+    """Return a compressed page. Not for pages with secrets: the size could reveal them."""
     return gzip.compress(content, 4, mtime=0)
 
 
@@ -144,7 +144,7 @@ def html_response(
     compress: Callable[[bytes], bytes] | None = None,
     status: int = 200,
 ) -> Response:
-    """Return a page that is made already, packed if that may be and the browser asks for it."""
+    """Return a response with rendered HTML, compressed if allowed and accepted."""
     headers = dict(PRIVATE)
     if compress is not None:
         headers["Vary"] = "Accept-Encoding"
@@ -154,7 +154,7 @@ def html_response(
 
 
 def refusal_page(request: Request, response: Response) -> Response:
-    """Return a page that says what a problem document says."""
+    """Return the page for an API problem response."""
     problem = json.loads(bytes(response.body))
     next_path = request.url.path if request.method == "GET" else ""
     page = page_response(
@@ -167,18 +167,18 @@ def refusal_page(request: Request, response: Response) -> Response:
 
 
 def redirect(request: Request, path: str) -> Response:
-    """Return the way on to a page of ours, after a form."""
+    """Return a redirect to a path of this server, after a form."""
     return RedirectResponse(get_context(request).settings.prefix + path, 303, PRIVATE)
 
 
 def server_url(request: Request) -> str:
-    """Return how this server is called from outside."""
+    """Return the server's public URL."""
     configured = get_context(request).settings.url
     return (configured or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
 
 
 def none_if_hidden(read: Callable[[], Any]) -> Any:
-    """Return what is there to see, or None."""
+    """Return what ``read`` returns, or None if it is hidden or missing."""
     try:
         return read()
     except (NotAllowed, NotFound):
@@ -196,12 +196,12 @@ _TEMPLATES.filters |= {
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form of ours, which was not made by another's page."""
+    """Return the fields of a form, after checking its CSRF token."""
     return dict(await read_fields(request))
 
 
 async def read_fields(request: Request) -> list[tuple[str, str]]:
-    """Return the same where a field may be there several times."""
+    """Return the same as pairs, for forms with repeated fields."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise RequestRefused(415, "content_type", "Send this as a form.")

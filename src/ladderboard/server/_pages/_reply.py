@@ -1,4 +1,4 @@
-"""The reply to a submission, and refusals, as sentences for people."""
+"""Texts on the pages: the reply to a submission, and refusals."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ladderboard.board import DisplayRules
 
-_WORST_LOSS = 1.0  # what stands on a ladder before anything was seen
-_MAX_ITEMS = 20  # of the things that are wrong; nobody reads past these
+_WORST_LOSS = 1.0  # the best of a ladder before the first release
+_MAX_ITEMS = 20  # of the errors in a file
 _TIPS = {
     "missing_column": "Name the columns as shown under “How the file must look”.",
     "missing_id": "Every id must be there, once.",
@@ -30,7 +30,7 @@ _TIPS = {
 
 
 class ReplyText(NamedTuple):
-    """A reply in words: whether there is a new best, the sentence, and what can be promised."""
+    """A reply in words: whether there is a new best, the sentence, and the bound if any."""
 
     good: bool
     sentence: Markup
@@ -54,9 +54,10 @@ class ReplyContext(NamedTuple):
 
 
 def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyText:
-    """Return the words for what ``Answer.describe`` says.
+    """Return the text for an answer, given as ``Answer.describe`` returns it.
 
-    It is never said that a model is no better: only that no gain was seen, and which are.
+    It never says that a model is not better, only that no gain was detected and how large a gain
+    must be to be detected.
 
     >>> from ladderboard.board import DisplayRules
     >>> accuracy = DisplayRules("accuracy", 3, "complement")
@@ -105,14 +106,16 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     )
     sentence = Markup("{}; {}.").format("; ".join(parts), left)
     bound = None
-    if answer["bound"] is not None:  # which is about the best of now, and not of then
+    if (
+        answer["bound"] is not None
+    ):  # the bound is about the current best, not that of a repeated answer
         released = None if answer["again"] else answer["loss"]
         bound = bound_text(answer["bound"]["loss"], context.display, released, answer["ladder"])
     return ReplyText(answer["improved"] and not answer["again"], sentence, bound)
 
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
-    """Return what was said of the best, and of this model where the mechanism says that too."""
+    """Return sentences about the best score, and this model's score if it is released."""
     value, score, text = answer["loss"], answer["score_loss"], context.display.text
     parts = []
     if score is not None and score != value:
@@ -174,7 +177,7 @@ def _capitalise(text: str) -> str:
 def remaining_text(
     limits: Sequence[Mapping[str, Any]], window_seconds: int | None, following: str | None, now: str
 ) -> Markup:
-    """Return what is left of a team's questions, and when the next may come if not now.
+    """Return how many questions a team has left, and when it may ask the next one.
 
     >>> team = {"name": "team", "remaining": 1, "allowed": 50}
     >>> used = {"name": "window", "remaining": 0, "allowed": 5, "next": "2026-11-16T14:05:00Z"}
@@ -186,7 +189,7 @@ def remaining_text(
     >>> spent = {"name": "board", "remaining": 0, "allowed": 101}
     >>> print(remaining_text([spent], None, None, now).striptags())
     no questions left: your share of the board's budget is used up
-    >>> print(remaining_text([spent], None, now, now))  # while what others do is hidden
+    >>> print(remaining_text([spent], None, now, now))  # other teams are hidden
     your share is used up; whether others left any over is not shown
     """
     tightest = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
@@ -202,7 +205,7 @@ def remaining_text(
     text = f"{format_count(rest, 'question')} left"
     window_limit = next((limit for limit in limits if limit["name"] == "window"), tightest)
     now_left = window_limit["remaining"]
-    if now_left < rest:  # more may come within the window, as the first in it leave it
+    if now_left < rest:  # the window allows fewer than are left in all
         window_rule = (
             f"at most {window_limit['allowed']:,} in any {exact_duration(window_seconds or 1)}"
         )
@@ -220,7 +223,7 @@ def _remaining(limit: Mapping[str, Any]) -> int:
 
 
 def _short_time(time: str, now: str) -> Markup:
-    """Return a moment; of today the time alone."""
+    """Return a time; without the date if it is today."""
     if time[:10] != now[:10]:
         return time_element(time)
     return Markup('<time datetime="{}">{} UTC</time>').format(time, time[11:16])
@@ -229,7 +232,7 @@ def _short_time(time: str, now: str) -> Markup:
 def bound_text(
     bound: Mapping[str, Any], display: DisplayRules, released: float | None, ladder: str
 ) -> str | None:
-    """Return what a certificate promises, in the metric that is shown; None if nothing.
+    """Return the bound of a certificate in the displayed metric; None if it bounds nothing.
 
     >>> from ladderboard.board import DisplayRules
     >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
@@ -242,7 +245,7 @@ def bound_text(
     if low is None or high is None or bound["vacuous"] or bound["nats"] is None:
         return None
     if bound["theorem"].endswith("as printed"):
-        return None  # which holds up to a constant that nobody knows
+        return None  # it holds up to an unknown constant
     if bound["differences"]:
         if released is None or released >= _WORST_LOSS:
             return None
@@ -260,7 +263,7 @@ def bound_text(
 
 
 class ProblemItem(NamedTuple):
-    """One thing that is wrong: in words, the first ids, how many more there are, and what helps."""
+    """An error in a file: a text, the first ids, how many more there are, and a tip."""
 
     text: str
     ids: tuple[str, ...]
@@ -269,7 +272,7 @@ class ProblemItem(NamedTuple):
 
 
 class PageProblem(NamedTuple):
-    """Why something was not done; ``more`` counts what is wrong besides ``items``."""
+    """Why a request was refused; ``more`` counts the errors besides ``items``."""
 
     status: int
     detail: str
@@ -280,7 +283,7 @@ class PageProblem(NamedTuple):
 
 
 def page_problem(error: Exception) -> PageProblem:
-    """Return what a page says of an exception; raise it where the log must tell more of it."""
+    """Return the problem to show for an exception; raise internal errors again, to be logged."""
     response, is_internal = problem_from_exception(error)
     if is_internal:
         raise error
@@ -297,7 +300,7 @@ def page_problem(error: Exception) -> PageProblem:
 
 
 def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemItem, ...], int]:
-    """Return the things that are wrong, and how many more there are.
+    """Return the first errors in a file, and how many more there are.
 
     >>> error = {"code": "missing_id", "count": 12, "ids": ["a", "b"], "column": None}
     >>> error["message"] = "Missing from the file: 12 ids ('a', 'b', ...)."
@@ -310,7 +313,7 @@ def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemIte
 def _problem_item(error: Mapping[str, Any]) -> ProblemItem:
     message, count, ids = error["message"], error["count"], tuple(error["ids"])
     tip = _TIPS.get(error["code"])
-    # Ids stand in brackets at the end of a message; a page shows them one by one.
+    # The message ends with the ids in brackets; the page lists them separately.
     match = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
     if match is None:
         return ProblemItem(message, (), 0, tip)

@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/boards/{board}/join")
 async def join_page(request: Request, board: Slug) -> Response:
-    """Show how one becomes a team."""
+    """Show the form to register a team."""
     return page_response(request, "join.html", **await _read_join_page(request, board))
 
 
@@ -41,7 +41,7 @@ async def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
 
 @router.post("/boards/{board}/join")
 async def register_team(request: Request, board: Slug) -> Response:
-    """Make a team, show its token once, and sign this browser in as that team."""
+    """Register a team, show its token once, and sign the browser in as that team."""
     context, form = get_context(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
 
@@ -66,7 +66,7 @@ async def register_team(request: Request, board: Slug) -> Response:
         if problem.retry is not None:
             page.headers["Retry-After"] = problem.retry
         return page
-    # An organiser stays who they are.
+    # Organisers and evaluators stay signed in as themselves.
     new_session = None
     if caller.role < Role.EVALUATOR:
         new_session = context.sessions.start(hash_token(new_team.token))
@@ -76,7 +76,7 @@ async def register_team(request: Request, board: Slug) -> Response:
 
 @router.get("/login")
 async def login_page(request: Request) -> Response:
-    """Show the form to sign in with."""
+    """Show the sign-in form."""
     return page_response(
         request, "login.html", refused=False, next=request.query_params.get("next", "")
     )
@@ -84,7 +84,7 @@ async def login_page(request: Request) -> Response:
 
 @router.post("/session")
 async def sign_in(request: Request) -> Response:
-    """Begin a session with a token."""
+    """Start a session with a token."""
     context, form = get_context(request), await read_form(request)
     credentials = Credentials(hash_token(form.get("token", "").strip()))
     context.authenticator.check(request, credentials, form=True)
@@ -103,7 +103,7 @@ async def sign_in(request: Request) -> Response:
 
 
 def _default_page(context: ServerContext, credentials: Credentials) -> str | None:
-    """Return where somebody belongs, if the token is good anywhere."""
+    """Return the page to show after signing in; None if the token is not valid."""
     try:
         caller, slug = context.authenticator.default_board(credentials)
     except InvalidToken:
@@ -114,7 +114,7 @@ def _default_page(context: ServerContext, credentials: Credentials) -> str | Non
 
 
 def _safe_redirect_path(path: str, default_path: str) -> str:
-    """Return where to go on: to a page of ours only."""
+    """Return the path if it is a board page of this server, else the default."""
     is_plain = path.isascii() and path.isprintable() and not {"\\", "%"} & set(path)
     is_board_page = path.startswith("/boards/") and "//" not in path and ".." not in path
     return path if is_plain and is_board_page and len(path) < 200 else default_path

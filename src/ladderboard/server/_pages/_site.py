@@ -1,4 +1,4 @@
-"""A site: a closed board as a folder of files, which any web server can host."""
+"""Export of a closed board as a static site, a folder that any web server can host."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _FILE_NAMES = {
     "board": "board.json",
     "first": "index.html",
 }
-# As the server's own, but that nothing is run, sent or asked for; a file is its own place.
+# Like the server's, but without scripts, forms and requests; file: is for local copies.
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self' file:; img-src 'self' file:; form-action 'none'; "
     "base-uri 'none'"
 )
 CHECKSUMS = "sha256sums.txt"
-_ENTRIES_PER_READ = 1000  # entries at a time
+_ENTRIES_PER_READ = 1000  # ledger entries
 _CLOSED_ENTRY = b'"kind":"closed"'
 
 
 class Archive(NamedTuple):
-    """What an archive tells of itself: when the board closed, and what opens it."""
+    """What the pages of an archive say about it: when the board closed, and its bundle."""
 
     closed: str | None
     bundle: str | None
@@ -56,12 +56,12 @@ class Archive(NamedTuple):
 
 
 def archive_static_files() -> Iterator[tuple[str, bytes]]:
-    """Yield the files that the pages look nice with; there is no script among them."""
+    """Yield the static files that the pages need."""
     return ((f"static/{name}", static_content(name)) for name in _STATIC_FILES)
 
 
 def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]:
-    """Yield every page: the board's own, and one for each further page of its standings."""
+    """Yield the board's page, and one for each further page of the standings."""
     now = int(board.book.environment.clock())
     number, cursor = 1, None
     while number == 1 or cursor is not None:
@@ -78,7 +78,7 @@ def _page_name(number: int) -> str:
 def _render_archive_page(variables: dict[str, Any], archive: Archive, following: str) -> bytes:
     files = {**_FILE_NAMES, "next": following}
     overrides = {
-        "closed_ago": "for good",  # how long ago it was is another thing every day
+        "closed_ago": "for good",  # a relative time would become wrong
         "archive": {**archive._asdict(), "files": files, "policy": _CONTENT_SECURITY_POLICY},
         "root": "",
         "static": lambda name: f"static/{name}",
@@ -87,7 +87,7 @@ def _render_archive_page(variables: dict[str, Any], archive: Archive, following:
 
 
 class Site(NamedTuple):
-    """What was written, and where."""
+    """A site that was written."""
 
     folder: Path
     files: int
@@ -95,18 +95,18 @@ class Site(NamedTuple):
     bundle: str | None
 
     def describe(self) -> dict[str, Any]:
-        """Return what a machine is told about it."""
+        """Return the site as JSON-compatible values."""
         return {**self._asdict(), "folder": str(self.folder)}
 
 
 def check_site(board: Board, to: Path, *, bundle: bool = True) -> None:
-    """Refuse a folder that no site can be made in, and a bundle that tells more than its pages."""
+    """Refuse a folder that cannot be used, and a bundle that reveals more than the pages."""
     folder = Path(os.path.realpath(to))
     if folder == Path.cwd():
-        raise InvalidSetting(f"{to} is where you are; name another folder. Nothing was changed.")
+        raise InvalidSetting(f"{to} is the current folder; name another one. Nothing was changed.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidSetting(
-            f"{to} is there already; a site needs a folder that is new or empty. Nothing was "
+            f"{to} exists and is not an empty folder; name a new or an empty one. Nothing was "
             "changed."
         )
     if not folder.parent.is_dir():
@@ -129,19 +129,19 @@ def write_site(
     labels: bool = False,
     submissions: bool = False,
 ) -> Site:
-    """Write everything that is public of a closed board into a new folder.
+    """Write everything that is public about a closed board into a new folder.
 
-    It holds the board's page, as everybody saw it, all downloads, and the bundle. All links are
-    relative, nothing needs a script, and nothing is asked for from elsewhere. The folder appears
-    when it is whole.
+    The folder holds the board's public page, all downloads, and the bundle. Links are relative,
+    and pages need no script and load nothing from other servers. The folder appears when it is
+    complete.
 
     Parameters
     ----------
     bundle
-        Put the bundle in. It tells what hidden and anonymous boards do not show, so it is refused
-        for those.
+        Include the bundle. It reveals what hidden and anonymous boards do not show, so it is
+        refused for those.
     labels, submissions
-        Open these in the bundle, too.
+        Include these in the bundle.
     """
     to = Path(to)
     if board.row().status != "closed":
@@ -182,7 +182,7 @@ def _write_files(
     closed = _write_ledger(view, folder / LEDGER)
     if bundle:
         write_board_bundle(board, folder / name, labels=labels, submissions=submissions)
-        shutil.copymode(folder / LEDGER, folder / name)  # here it is for everybody
+        shutil.copymode(folder / LEDGER, folder / name)  # readable by everybody
     archive = Archive(closed, name if bundle else None, labels, submissions)
     for files in (archive_static_files(), archive_pages(board, archive), _downloads(view)):
         for path, content in files:
@@ -192,7 +192,7 @@ def _write_files(
 
 
 def _write_ledger(view: View, path: Path) -> str | None:
-    """Write every entry that may be seen; return when the board was closed, if that may be."""
+    """Write all visible entries; return when the board was closed, if that is visible."""
     closed, written = None, 0
     entries, _ = view.head()
     with path.open("xb") as file:
@@ -210,10 +210,10 @@ def _write_ledger(view: View, path: Path) -> str | None:
 
 
 def _downloads(view: View) -> Iterator[tuple[str, bytes]]:
-    """Yield what the page offers, as the server does."""
+    """Yield the files that the page links to."""
     yield "board.json", _json(view.summary())
     records, finals = none_if_hidden(view.records), none_if_hidden(view.finals)
-    if records is not None:  # where it is None the standings are hidden
+    if records is not None:  # else the standings are hidden
         yield "records.json", _json({"records": records})
         yield "standings.csv", all_standings_csv(view.standings())
         yield "standings.json", all_standings_json(view.standings())
@@ -227,7 +227,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
 
 def _write_checksums(folder: Path) -> int:
-    """Write the hash of every file, as sha256sum reads it, and see all of it to the disk."""
+    """Write the checksums of all files for sha256sum, and flush everything to the disk."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = []
     for path in files:

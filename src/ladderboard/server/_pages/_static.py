@@ -1,4 +1,4 @@
-"""What pages are made with, and the wheel of the client that a server hands out."""
+"""Static files of the pages, and the wheel of Ladderboard that a server offers to its users."""
 
 import base64
 import gzip
@@ -36,7 +36,7 @@ _PACKAGED_SUFFIXES = {
     ".json",
     ".svg",
     ".typed",
-}  # of what a wheel holds
+}  # of files in the wheel
 _WHEEL_METADATA = (
     "Wheel-Version: 1.0\nGenerator: ladderboard\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 )
@@ -64,12 +64,12 @@ _FILES = {
 
 
 def static_url(name: str) -> str:
-    """Return where a file is; another version is another place, so it may be kept for long."""
+    """Return the URL of a file, with a digest of its content so that it can be cached for long."""
     return f"/static/{name}?{_FILES[name].tag}"
 
 
 def static_content(name: str) -> bytes:
-    """Return what is in a file."""
+    """Return the content of a file."""
     return _FILES[name].content
 
 
@@ -77,7 +77,7 @@ def static_content(name: str) -> bytes:
 async def static_file(
     request: Request, name: Annotated[str, fastapi.Path(pattern="^[a-z-]+[.][a-z]+$")]
 ) -> Response:
-    """Return a file of the pages."""
+    """Return a static file."""
     file = _FILES.get(name)
     if file is None:
         raise HTTPException(404)
@@ -97,7 +97,7 @@ async def static_file(
 
 
 def wheel_url() -> str:
-    """Return where the wheel is."""
+    """Return the URL of the wheel."""
     return f"/install/{_WHEEL_NAME}"
 
 
@@ -105,7 +105,7 @@ def wheel_url() -> str:
 async def download_wheel(
     request: Request, name: Annotated[str, fastapi.Path(pattern="^[A-Za-z0-9_.+-]+$")]
 ) -> Response:
-    """Return this very version of Ladderboard, for pip."""
+    """Return the wheel of the installed version, for pip."""
     if name != _WHEEL_NAME:
         raise HTTPException(404)
     content, tag = await run_in_threadpool(_build_wheel)
@@ -117,7 +117,7 @@ async def download_wheel(
 
 @lru_cache(maxsize=1)
 def _build_wheel() -> tuple[bytes, str]:
-    """Return the wheel that the installed files make, and its tag."""
+    """Return a wheel built from the installed files, and its ETag."""
     installed = metadata.distribution("ladderboard")
     files = {
         f"ladderboard/{path.relative_to(_PACKAGE).as_posix()}": path.read_bytes()

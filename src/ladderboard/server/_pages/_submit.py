@@ -1,4 +1,4 @@
-"""The page to submit with: what is left, the form, the reply, and a team's own history."""
+"""A team's submit page: remaining questions, the form, the reply, and its history."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -56,7 +56,7 @@ _CLOSED_REASONS = {
 
 
 class FormOutcome(NamedTuple):
-    """What the page says besides what it always does: an answer, a refusal, a new token."""
+    """What came of a form: an answer, a problem, or a new token with its session."""
 
     answer: SubmissionAnswer | None = None
     problem: PageProblem | None = None
@@ -66,13 +66,13 @@ class FormOutcome(NamedTuple):
 
 @router.get("/boards/{board}/submit")
 async def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> Response:
-    """Show the form to submit with, and one's own history."""
+    """Show the submit form and the team's history."""
     return await show_submit_page(request, board, FormOutcome(), before)
 
 
 @router.post("/boards/{board}/submit")
 async def submit_form(request: Request, board: Slug) -> Response:
-    """Take the form, and show the answer."""
+    """Score the submitted file and show the answer."""
     context = get_context(request)
     context.authenticator.check_form(
         request, context.sessions.read(request), request.query_params.get("csrf", "")
@@ -87,13 +87,13 @@ async def submit_form(request: Request, board: Slug) -> Response:
 async def show_submit_page(
     request: Request, slug: str, outcome: FormOutcome, before: int | None = None
 ) -> Response:
-    """Show the page, with what came of a form."""
+    """Show the page with the outcome of a form."""
     context = get_context(request)
 
     def read_page(board: Board, caller: Caller) -> dict[str, Any]:
         return _read_submit_page(context, board, caller, outcome, before)
 
-    # Whoever has just got a new token is known by that one.
+    # After a token was rotated the request's own cookie is no longer valid.
     new_session, problem = outcome.new_session, outcome.problem
     variables = await (
         context.for_page(request, slug, read_page)
@@ -122,7 +122,7 @@ async def show_submit_page(
 
 
 class _BoardSnapshot(NamedTuple):
-    """A board through somebody's eyes, now."""
+    """A board as a caller sees it at a time."""
 
     board: Board
     caller: Caller
@@ -163,14 +163,16 @@ def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> Repl
 
 
 def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
-    """Return what stood on the ladder before, as far as it may be seen."""
+    """Return the best loss before this answer, if the caller may see it."""
     previous: float | None = None
     if not answer.release.improved or answer.again:
         return previous
     if answer.rules.ladder == "team":
         submission = view.submission(answer.id)
         earlier = view.submissions(limit=1, before=answer.number)
-        if earlier and earlier[0]["epoch"] == submission["epoch"]:  # else labels were corrected
+        if (
+            earlier and earlier[0]["epoch"] == submission["epoch"]
+        ):  # else labels were corrected in between
             previous = earlier[0]["loss"]
     elif answer.entry is not None:
         records = none_if_hidden(view.records) or []
@@ -182,7 +184,7 @@ def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
 
 @router.post("/boards/{board}/selections")
 async def select_submissions(request: Request, board: Slug) -> Response:
-    """Select submissions for the finals, in place of those selected before."""
+    """Replace the team's selection of submissions for the finals."""
     fields = await read_fields(request)
     submission_ids = [value for name, value in fields if name == "submission"]
 
@@ -198,7 +200,7 @@ async def select_submissions(request: Request, board: Slug) -> Response:
 
 @router.post("/boards/{board}/token")
 async def rotate_token(request: Request, board: Slug) -> Response:
-    """Give one's own team another token, which is shown once; this browser stays signed in."""
+    """Replace the team's token and show the new one once; the browser stays signed in."""
     context, _ = get_context(request), await read_form(request)
 
     def rotate(opened_board: Board, caller: Caller) -> TeamWithToken:
@@ -215,9 +217,9 @@ async def rotate_token(request: Request, board: Slug) -> Response:
 
 
 class FinalSelection(NamedTuple):
-    """What a team selected for the finals: how many it may, what it did, and whether it still can.
+    """A team's selection for the finals: the limit, how many it selected, and if that is final.
 
-    ``elsewhere`` are those that are not on this page of its history.
+    ``on_other_pages`` are selected submissions that this page of the history does not list.
     """
 
     limit: int
@@ -229,7 +231,7 @@ class FinalSelection(NamedTuple):
 def team_variables(
     board: Board, view: View, summary: Mapping[str, Any], before: int | None, now: str
 ) -> dict[str, Any]:
-    """Return everything that the page shows to a team alone."""
+    """Return the template variables that only a team's members see."""
     team, window = view.team(), summary["window"]
     submissions = view.submissions(limit=_SUBMISSIONS_PER_PAGE, before=before)
     seconds = None if window is None else window["seconds"]
@@ -260,7 +262,7 @@ def team_variables(
 
 
 def history_from_first_record(history: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a history as it is drawn: from the first record on.
+    """Return a history for the chart, without the points before the first record.
 
     >>> start = {"loss": 1.0, "display": 0.0, "improved": False}
     >>> first = {"loss": 0.2, "display": 0.8, "improved": True}
@@ -276,12 +278,12 @@ def history_from_first_record(history: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_no_record(submission: Mapping[str, Any]) -> bool:
-    """Tell whether there was no record after a submission."""
+    """Tell whether the team had no record after a submission."""
     return submission["loss"] is not None and submission["loss"] >= 1 and not submission["improved"]
 
 
 def release_text(submission: Mapping[str, Any], digits: int) -> str:
-    """Return the release after a submission, for a cell.
+    """Return the released score after a submission, for a table cell.
 
     >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
     '0.780'
@@ -298,7 +300,7 @@ def release_text(submission: Mapping[str, Any], digits: int) -> str:
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
-    """Return why a board takes no submissions now; None if it does.
+    """Return why a board accepts no submissions now; None if it does.
 
     >>> phase = {"name": "main", "start": "2026-11-20T00:00:00Z", "end": None}
     >>> board = {"status": "open", "phase": None, "phases": [phase], "deadline": None}

@@ -1,4 +1,4 @@
-"""The words of the pages: counts, times, sizes, the rules of a board and what its number means."""
+"""Texts on the pages: counts, times, sizes, a board's rules and the meaning of its scores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCALES = {
 }
 _MEANS = {"complement": "their mean", "root": "the root of 1 less their mean"}
 SCORED_EVERY_TIME = {"exact": "", "rounded": ", rounded", "noisy": ", with noise"}
-"""What tells a number about every submission, and how."""
+"""Mechanisms that release a score for every submission, and how it is altered."""
 _REGISTRATION = {
     "open": "Anyone can register a team.",
     "invited": "A team needs an invitation, which the organiser gives; each is good for one team.",
@@ -70,7 +70,7 @@ _CORRECTED_LABELS = (
 
 
 def count(number: int, noun: str) -> str:
-    """Return so many of something.
+    """Return a number with a noun.
 
     >>> count(1, "question"), count(1200, "team"), count(0, "entry")
     ('1 question', '1,200 teams', 'no entries')
@@ -82,7 +82,7 @@ def count(number: int, noun: str) -> str:
 
 
 def rough_duration(seconds: int) -> str:
-    """Return about how long something is: one number, rounded down, never nothing.
+    """Return a duration in its largest unit, rounded down, at least one second.
 
     >>> [rough_duration(seconds) for seconds in (90, 3 * 86400 + 7000, 400 * 86400, 0)]
     ['1 minute', '3 days', '13 months', '1 second']
@@ -98,7 +98,7 @@ def rough_duration(seconds: int) -> str:
 
 
 def parse_time(text: str) -> int:
-    """Return a moment that the board room told, in seconds since 1970.
+    """Return an ISO 8601 time in seconds since 1970.
 
     >>> parse_time("1970-01-01T00:01:00Z")
     60
@@ -107,7 +107,7 @@ def parse_time(text: str) -> int:
 
 
 def relative_time(time: str, now: int) -> str:
-    """Return how far away a moment is.
+    """Return the time until or since a time.
 
     >>> relative_time("1970-01-03T00:00:00Z", 0), relative_time("1970-01-01T00:00:00Z", 7200)
     ('in 2 days', '2 hours ago')
@@ -117,7 +117,7 @@ def relative_time(time: str, now: int) -> str:
 
 
 def exact_duration(seconds: int) -> str:
-    """Return a length of time to the second; a day is 24 hours, as it begins anywhere.
+    """Return an exact duration; a day is "24 hours", since a window starts at any time.
 
     >>> [exact_duration(seconds) for seconds in (86400, 3600, 604800, 5400, 61)]
     ['24 hours', 'hour', '7 days', '90 minutes', '61 seconds']
@@ -129,7 +129,7 @@ def exact_duration(seconds: int) -> str:
 
 
 def format_bytes(number: int) -> str:
-    """Return so many bytes.
+    """Return a number of bytes with its unit.
 
     >>> format_bytes(100_000_000), format_bytes(512), format_bytes(1)
     ('100 MB', '512 bytes', '1 byte')
@@ -138,7 +138,7 @@ def format_bytes(number: int) -> str:
 
 
 def confidence_percent(beta: float) -> str:
-    """Return a confidence in percent: never more than it is, and so never all.
+    """Return the confidence 1 - beta in percent, rounded down, so never 100.
 
     >>> confidence_percent(0.05), confidence_percent(0.001), confidence_percent(1e-9)
     ('95', '99.9', '99.9999')
@@ -147,7 +147,7 @@ def confidence_percent(beta: float) -> str:
 
 
 def time_element(time: str) -> Markup:
-    """Return a moment, as the board room tells it, for people; a script makes it local time.
+    """Return an ISO 8601 time as a ``<time>`` element; a script changes it to local time.
 
     >>> print(time_element("2026-11-16T14:05:00Z"))
     <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>
@@ -156,7 +156,7 @@ def time_element(time: str) -> Markup:
 
 
 class BoardState(NamedTuple):
-    """How a board stands: a word or two, the class of its badge, and a sentence."""
+    """The state of a board: a label, the CSS class of its badge, and a sentence."""
 
     label: str
     badge_class: str
@@ -175,7 +175,7 @@ _STATES = {
 
 
 def is_over(board: Mapping[str, Any]) -> bool:
-    """Tell whether a board will never again take a question.
+    """Tell whether a board has ended for good.
 
     >>> is_over({"status": "closed"}), is_over({"status": "paused"})
     (True, False)
@@ -184,7 +184,7 @@ def is_over(board: Mapping[str, Any]) -> bool:
 
 
 def is_full(board: Mapping[str, Any]) -> bool:
-    """Tell whether all places for teams are known to be taken; hidden boards do not tell.
+    """Tell whether all places for teams are taken; False if the number of teams is hidden.
 
     >>> is_full({"registered": 4, "teams": 4}), is_full({"registered": None, "teams": 4})
     (True, False)
@@ -193,7 +193,7 @@ def is_full(board: Mapping[str, Any]) -> bool:
 
 
 def board_state(board: Mapping[str, Any], now: int) -> BoardState:
-    """Return how a board stands: one that is open may still have no phase to ask in.
+    """Return the state of a board; an open one may be outside of its phases.
 
     >>> board = {"status": "open", "phase": None, "phases": [
     ...     {"name": "main", "start": "1970-01-02T00:00:00Z", "end": None}]}
@@ -218,7 +218,7 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
 
 
 def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the rules, each with what it is about; texts that are Markup hold times."""
+    """Return the rules as pairs of a topic and a text; texts with times are Markup."""
     rules = [
         ("Score", _describe_score(board)),
         ("Files", _describe_files(board)),
@@ -234,7 +234,7 @@ def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _describe_score(board: Mapping[str, Any]) -> str:
-    """Say how a submission is scored.
+    """Return how submissions are scored.
 
     >>> display = {"name": "accuracy", "as": "complement", "direction": "higher", "digits": 3}
     >>> board = {"display": display, "n": 1000, "takes": "predictions"}
@@ -274,7 +274,7 @@ def _describe_files(board: Mapping[str, Any]) -> str:
 
 
 def _describe_questions(board: Mapping[str, Any]) -> str:
-    """Say how much may be asked.
+    """Return how many questions are allowed.
 
     >>> print(_describe_questions({"questions": 1001, "baselines": [{"file": "a.csv"}], "teams": 40,
     ...     "share": 25, "per_team": 30, "window": {"questions": 5, "seconds": 86400},
@@ -319,7 +319,7 @@ def _describe_questions(board: Mapping[str, Any]) -> str:
 
 
 def _describe_answers(board: Mapping[str, Any]) -> str:
-    """Say what an answer holds.
+    """Return what an answer reveals.
 
     >>> rounded = {"mechanism": "rounded", "digits": 2}
     >>> print(_describe_answers({"ladder": "team", "mechanism": rounded}))
@@ -346,7 +346,7 @@ def _describe_answers(board: Mapping[str, Any]) -> str:
 
 
 def _describe_phases(board: Mapping[str, Any]) -> str:
-    """Say when questions are answered.
+    """Return when questions are answered.
 
     >>> phase = {"name": "main", "start": None, "end": None}
     >>> print(_describe_phases({"status": "open", "phases": [phase]}))
@@ -375,7 +375,7 @@ def _describe_phases(board: Mapping[str, Any]) -> str:
 
 
 def _describe_registration(board: Mapping[str, Any]) -> str:
-    """Say who takes part.
+    """Return how teams register.
 
     >>> board = {"status": "closed", "registration": "open", "teams": 9, "takes": "predictions"}
     >>> _describe_registration(board)
@@ -395,7 +395,7 @@ def _describe_registration(board: Mapping[str, Any]) -> str:
 
 
 def _describe_baselines(board: Mapping[str, Any]) -> str:
-    """Say where the baselines come from.
+    """Return where the baselines come from.
 
     >>> _describe_baselines({"baselines": [{"name": "Mean", "file": "mean.csv"}]})
     'Mean was asked as everybody asks, and has no rank.'
@@ -414,7 +414,7 @@ def _describe_baselines(board: Mapping[str, Any]) -> str:
 
 
 def _describe_finals(board: Mapping[str, Any]) -> str:
-    """Say how the board ends.
+    """Return how the final ranking is made.
 
     >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}))
     When the organiser closes the board, the final ranking is made on private examples that no
@@ -459,13 +459,13 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
 def explain_scores(
     board: Mapping[str, Any], point: Mapping[str, Any] | None, gain: str | None
 ) -> list[tuple[str, str]]:
-    """Return the words of the board, with what they mean.
+    """Return terms of the board's page with their explanations.
 
-    ``point`` is how the board's best stands now, if it has one; ``gain`` is what may go unseen, as
-    people are shown it, None where every gain is told or there is no number for it.
+    ``point`` is the last point of the board's history, if any; ``gain`` the gain, as displayed,
+    below which an improvement may not be detected, None if all are shown or it is unknown.
     """
     entries = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
-    if board["bound"] is not None:  # which it is where the standings are hidden
+    if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, point)))
     return [*entries, ("What it does not mean", _explain_limits(board))]
 
@@ -503,7 +503,7 @@ def _explain_improved(board: Mapping[str, Any], gain: str | None) -> str:
 
 
 def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
-    """Say what is promised about the best of all models so far, and on which conditions.
+    """Return the bound on the best model so far, and its conditions.
 
     >>> display = {"name": "accuracy", "digits": 2}
     >>> board = {"beta": 0.05, "display": display, "takes": "predictions"}

@@ -1,4 +1,4 @@
-"""Charts as SVG, from numbers alone; None where there is nothing to draw, to be said in words."""
+"""Charts as SVG. Functions return None when there is nothing to draw; the page then says so."""
 
 from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, histogram
 from ladderboard.server._pages._charts._board import (

@@ -1,4 +1,4 @@
-"""Axes of numbers and of times: round ticks, and where they are drawn."""
+"""Axes of numbers and of times: ranges, round ticks, and how axes are drawn."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,30 +15,30 @@ from ladderboard.server._pages._charts._svg import (
     truncate_to_width,
 )
 
-_HUGE = 1e300  # so that the difference of two is finite
+_HUGE = 1e300  # keeps the difference of two values finite
 _TOLERANCE = 1e-9
-_LOG_STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3))  # of a power of ten
+_LOG_STEPS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3))  # multiples of a power of ten
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-_MONDAY = 4 * _DAY  # the first one after 1970 began
-_LATEST_TIME = 253_370_764_800  # the year 9999, which has no end here
+_MONDAY = 4 * _DAY  # the first Monday of 1970
+_LATEST_TIME = 253_370_764_800  # in the year 9999, the last one datetime knows
 _LABEL_SPACING = 18.0
 _CLOCK_LABELS = "{0:%H:%M}", "{0.day} {0:%b %Y}"
 _GAP = 8.0
 
 
 class Range(NamedTuple):
-    """From where to where an axis goes: never nothing."""
+    """The ends of an axis; ``high`` is above ``low``."""
 
     low: float
     high: float
 
     def fraction(self, value: float) -> float:
-        """Return how far a value lies along it, from 0 to 1."""
+        """Return where a value lies in the range, from 0 to 1; values outside are clamped."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
 class Tick(NamedTuple):
-    """A place on an axis, with what stands there; ``context`` is a second line."""
+    """A tick of an axis with its label; ``context`` is a second line below it."""
 
     value: float
     label: str
@@ -46,9 +46,9 @@ class Tick(NamedTuple):
 
 
 def padded_range(values: Iterable[float], *, margin: float = 0.06) -> Range:
-    """Return a range around values, with some room, also where they are all the same.
+    """Return a range around values with a margin, also when all values are equal.
 
-    What lies within 0 and 1 gets no room beyond them, and what is not negative none below 0.
+    The margin does not extend values between 0 and 1 beyond these, nor positive values below 0.
 
     >>> padded_range([0.0, 1.0])
     Range(low=0.0, high=1.0)
@@ -71,7 +71,7 @@ def padded_range(values: Iterable[float], *, margin: float = 0.06) -> Range:
 
 
 def _tick_step(span: float, max_steps: int) -> float:
-    """Return the least of 1, 2, 5, 10, ... that parts a span into no more than so many."""
+    """Return the smallest of 1, 2, 5, 10, ... that divides a span into at most ``max_steps``."""
     rough = span / max(max_steps, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     return next(
@@ -81,7 +81,7 @@ def _tick_step(span: float, max_steps: int) -> float:
 
 
 def number_ticks(range_: Range, max_ticks: int) -> list[Tick]:
-    """Return at most about so many round numbers within a range.
+    """Return ticks at round numbers, about ``max_ticks`` at most.
 
     >>> [each.label for each in number_ticks(Range(0.11, 0.42), 4)]
     ['0.2', '0.3', '0.4']
@@ -103,7 +103,7 @@ def _number_label(value: float, step: float) -> str:
 
 
 def log_ticks(range_: Range, max_ticks: int) -> list[Tick]:
-    """Return round numbers for a range of logarithms to the base of ten."""
+    """Return ticks at round numbers for a range of base-10 logarithms."""
     span = range_.high - range_.low
     factors = next((factors for factors in _LOG_STEPS if span * len(factors) <= max_ticks), (1,))
     power_step = max(math.ceil(span / max(max_ticks, 1)), 1)
@@ -120,7 +120,7 @@ def log_ticks(range_: Range, max_ticks: int) -> list[Tick]:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Return a number in words for people: no more digits than tell something.
+    """Return a number with four significant digits, whole numbers in full.
 
     >>> format_number(1000), format_number(0.25), format_number(1 / 3), format_number(2.5e9)
     ('1,000', '0.25', '0.3333', '2.5e+09')
@@ -131,7 +131,7 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 class _TimeStep(NamedTuple):
-    """How far ticks are apart, in seconds or months, and how they are written."""
+    """The distance between ticks, in seconds or months, and the format of their labels."""
 
     seconds: int
     months: int
@@ -159,7 +159,7 @@ def _utc_datetime(time: float) -> datetime:
 
 
 def format_minute(time: float) -> str:
-    """Return a time as people are told it.
+    """Return a time in UTC, to the minute.
 
     >>> format_minute(1_800_000_000)
     '15 Jan 2027, 08:00 UTC'
@@ -169,19 +169,19 @@ def format_minute(time: float) -> str:
 
 
 def format_day(time: float) -> str:
-    """Return a day as people are told it."""
+    """Return the day of a time in UTC."""
     date = _utc_datetime(time)
     return f"{date.day} {date:%b} {date.year}"
 
 
 def time_range(first: float, last: float) -> Range:
-    """Return a range of time, of a minute at least."""
+    """Return a range of time that is at least one minute long."""
     low, high = sorted((_clamp_time(first), _clamp_time(last)))
     return Range(low, max(high, low + _MINUTE))
 
 
 def time_ticks(range_: Range, width: float) -> list[Tick]:
-    """Return as many ticks as have room in so much width, the more the better."""
+    """Return as many ticks as fit into a width."""
     ticks: list[Tick] = []
     for step in _TIME_STEPS:
         label_width = text_width(_time_label(step.label, range_.low)) + _LABEL_SPACING
@@ -230,7 +230,7 @@ def _tick_times(step: _TimeStep, range_: Range) -> list[int]:
 
 
 class PlotArea(NamedTuple):
-    """Where values are drawn, and which."""
+    """The rectangle of a plot, and the ranges that it shows."""
 
     left: float
     top: float
@@ -240,26 +240,26 @@ class PlotArea(NamedTuple):
     ys: Range
 
     def x(self, value: float) -> float:
-        """Return where a value is along the bottom."""
+        """Return the x coordinate of a value."""
         return self.left + self.xs.fraction(value) * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return where a value is along the left; what is more is higher."""
+        """Return the y coordinate of a value; larger values are higher up."""
         return self.bottom - self.ys.fraction(value) * (self.bottom - self.top)
 
 
 def draw_title(title: str, width: float) -> Markup:
-    """Return what the left axis is about, on top, where it can be read."""
+    """Return the title of the left axis, written horizontally above the plot."""
     return draw_text(truncate_to_width(title, width), 0, 13, class_="heading")
 
 
 def left_axis_width(ticks: Sequence[Tick]) -> float:
-    """Return the room that the labels of a left axis take."""
+    """Return the width of the labels of a left axis."""
     return max((text_width(tick.label) for tick in ticks), default=0.0) + _GAP
 
 
 def draw_left_axis(area: PlotArea, ticks: Sequence[Tick]) -> Markup:
-    """Return a left axis: labels, and lines across."""
+    """Return a left axis: labels and grid lines."""
     lines = "".join(
         f"M{coord(area.left)} {coord(area.y(tick.value))}H{coord(area.right)}" for tick in ticks
     )
@@ -287,7 +287,7 @@ def draw_bottom_axis(
         if tick.context:
             half_context = text_width(tick.context) / 2
             x = min(max(x, half_context), width - half_context)
-            # Where two do not fit beside each other, the later one says it for more of the axis.
+            # Of two labels that overlap keep the later one: it is valid for more of the axis.
             if (
                 contexts
                 and contexts[-1][0] + text_width(contexts[-1][1]) / 2 + _GAP > x - half_context

@@ -1,4 +1,4 @@
-"""Bars: so many of each, and so many over time."""
+"""Bar charts: named amounts, and amounts over time."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,8 +26,8 @@ from ladderboard.server._pages._charts._svg import (
 )
 
 _ROW_HEIGHT = 24.0
-_NAME_WIDTH = 0.36  # of the width
-_MAX_BAR_WIDTH = 60.0  # the most that a bar takes
+_NAME_WIDTH = 0.36  # as a part of the width
+_MAX_BAR_WIDTH = 60.0
 
 
 class Bar(NamedTuple):
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """An amount, 0 or more, in a stretch of time."""
+    """An amount, 0 or more, in an interval of time."""
 
     start: float
     end: float
@@ -50,7 +50,7 @@ class Bin(NamedTuple):
 def bar_chart(
     bars: Sequence[Bar], *, key: str, title: str, summary: str, caption: str = ""
 ) -> Markup | None:
-    """Return bars beside their names, with their amounts; None if there are none."""
+    """Return horizontal bars with names and amounts; None without bars."""
     if not bars:
         return None
     largest = padded_range([max(bar.value, 0.0) for bar in bars] + [0.0], margin=0).high
@@ -94,7 +94,7 @@ def _rectangle_path(left: float, top: float, right: float, low: float) -> str:
 def histogram(
     bins: Sequence[Bin], *, key: str, title: str, summary: str, y_title: str, caption: str = ""
 ) -> Markup | None:
-    """Return bars over time; None if there are none."""
+    """Return bars over time; None without bins."""
     if not bins:
         return None
     xs = time_range(min(tick.start for tick in bins), max(tick.end for tick in bins))

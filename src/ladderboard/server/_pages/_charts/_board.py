@@ -1,4 +1,4 @@
-"""The charts of boards: from what a view says to a picture, with the same in words."""
+"""The charts of a board, from the data of a :class:`View`, each with a summary in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ _UTC = "Times are in UTC."
 
 
 def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup | None:
-    """Return the best of a board over time with its certificates, from :meth:`View.history`.
+    """Return the best score of a board over time, with its bounds, from :meth:`View.history`.
 
-    Now is the end of this minute, so that one drawing serves everybody who looks within it.
+    The chart ends at the end of the current minute, so it can be cached for that long.
     """
     if not history["points"]:
         return None
@@ -33,7 +33,7 @@ def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup
 
 @dataclass(frozen=True)
 class _HistoryKey:
-    """A history, known by everything that is drawn of it."""
+    """A history as a cache key: histories with the same drawn values are equal."""
 
     drawn_values: tuple[Any, ...]
     history: Mapping[str, Any] = field(compare=False)
@@ -62,7 +62,7 @@ def _drawn_values(history: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=64)
 def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
-    """Return a history's chart; the same history makes the same picture."""
+    """Return the chart of a history, cached by what is drawn."""
     history = history_key.history
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
@@ -123,7 +123,7 @@ def _bound_text(step: ChartStep, digits: int, before: str = "; truly") -> str:
 
 
 def _confidence_text(beta: float) -> str:
-    """Return how sure something is.
+    """Return a confidence as text.
 
     >>> _confidence_text(0.05), _confidence_text(1e-9)
     ('with probability at least 95%', 'but for a probability of 1e-09')
@@ -138,7 +138,7 @@ def _count_questions(number: int) -> str:
 
 
 def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Markup | None:
-    """Return what a team was told over time, from :meth:`View.own_history`."""
+    """Return the scores that a team was told over time, from :meth:`View.own_history`."""
     display = history["display"]
     metric, digits = display["name"], display["digits"]
     points = [point for point in history["points"] if point["display"] is not None]
@@ -179,7 +179,7 @@ def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Marku
 
 
 def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
-    """Return how much each of the most active teams asked, from :meth:`View.activity`."""
+    """Return the questions of the most active teams, from :meth:`View.activity`."""
     teams, others = activity["teams"], activity["others"]
     left_out = teams[_MAX_TEAMS:]
     other_count = len(left_out) + others["teams"]
@@ -195,7 +195,7 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
     if not bars:
         return None
     caption = ""
-    if other_count:  # a bar for all of them would make the others short
+    if other_count:  # one bar for all of them would dwarf the others
         questions = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (
             f"Those who asked most. {other_count:,} more: {_count_questions(questions)} in all."
@@ -208,7 +208,7 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
 
 
 def activity_histogram(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
-    """Return how much was asked when, from :meth:`View.activity`."""
+    """Return the number of questions over time, from :meth:`View.activity`."""
     bins = [
         Bin(start, parse_time(bin_["end"]), bin_["questions"],
             f"{_count_questions(bin_['questions'])} from {format_minute(start)}")

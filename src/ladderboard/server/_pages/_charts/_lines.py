@@ -1,4 +1,4 @@
-"""Line charts: a few named lines, or the steps of a best over time with a band around it."""
+"""Line charts: a few named lines, or a step function over time with a band around it."""
 
 import math
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ from ladderboard.server._pages._charts._svg import (
 _MAX_LINES = 6
 _MAX_MARKERS = 40
 _LEGEND_SAMPLE, _LEGEND_ROW = 30.0, 20.0
-_MARKER_RADIUS = 4.0  # half the size of a mark
-_MAX_TOOLTIPS = 150  # marks with words of their own; of more there are points only
+_MARKER_RADIUS = 4.0  # half its width
+_MAX_TOOLTIPS = 150  # older marks become dots without a tooltip
 _MAX_TICKS = 6
 
 
@@ -57,10 +57,10 @@ def line_chart(
     zero: bool = False,
     caption: str = "",
 ) -> Markup | None:
-    """Return lines over a common axis; None if there is nothing to draw.
+    """Return at most six lines in one plot; None if there is nothing to draw.
 
-    At most six. With ``log_x`` only what is above 0 has a place. With ``zero`` the left axis
-    begins there, or reaches it.
+    ``log_x`` makes the x axis logarithmic and leaves out points at 0 or below; ``zero`` extends the
+    y axis to 0.
     """
     if len(lines) > _MAX_LINES:
         raise ValueError(f"There are colours for {_MAX_LINES} lines; got {len(lines)}.")
@@ -128,7 +128,7 @@ def _draw_line(area: axes.PlotArea, line: ChartLine, number: int, *, log_x: bool
 
 
 def _draw_marker(x: float, y: float, number: int, note: str = "") -> Markup:
-    """Return a mark of a shape of its own: disc, square, triangle, lozenge, two crosses."""
+    """Return the marker of a line: disc, square, triangle, diamond, plus or cross."""
     left, right, top, bottom = (
         coord(position)
         for position in (
@@ -153,7 +153,7 @@ def _draw_marker(x: float, y: float, number: int, note: str = "") -> Markup:
 
 
 def _draw_legend(lines: Sequence[ChartLine], width: float) -> tuple[Markup, float]:
-    """Return samples with names, in as many rows as they need, and the height they take."""
+    """Return the legend, in as many rows as needed, and its height."""
     elements, x, y = Markup(""), 0.0, 34.0
     for number, line in enumerate(lines, 1):
         name = truncate_to_width(line.name, width - _LEGEND_SAMPLE - 8)
@@ -169,7 +169,7 @@ def _draw_legend(lines: Sequence[ChartLine], width: float) -> tuple[Markup, floa
 
 
 class ChartStep(NamedTuple):
-    """From when on a value stood, and between what it was known to lie."""
+    """A value from a time on, and the bounds on it that were known then."""
 
     time: float
     value: float
@@ -178,7 +178,7 @@ class ChartStep(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something that happened: ``strong`` where it moved the line; without a value, at the foot."""
+    """An event to mark: ``large`` if it moved the line; without a value, at the bottom."""
 
     time: float
     value: float | None
@@ -198,22 +198,22 @@ def step_chart(
     until: float | None = None,
     caption: str = "",
 ) -> Markup | None:
-    """Return values over time, each of which stands until the next; None if there are none.
+    """Return values over time, each valid until the next one; None without values.
 
     Parameters
     ----------
     steps
-        The values. The last one's band is drawn as a bar at the end, the others' as areas.
+        The values. The last one's bounds are drawn as an error bar, the others' as a band.
     marks
-        What to mark, on the line or off it.
+        Events to mark, on the line or beside it.
     key, title, summary, caption
-        A word for ids, the name, the whole in words, and what stands below for all to see.
+        A prefix for ids, the title, a text for screen readers, and the visible caption.
     y_title
         What the values are, and which way is better.
     digits
-        Decimals of the last value, which is written at its end.
+        Decimals of the last value, which is written beside the line's end.
     until
-        Where the line ends: now.
+        The time at which the line ends.
     """
     if not steps:
         return None
@@ -263,7 +263,7 @@ def _step_path(area: axes.PlotArea, steps: Sequence[ChartStep]) -> str:
 
 
 def _draw_band(area: axes.PlotArea, steps: Sequence[ChartStep]) -> Markup:
-    """Return an area for every stretch that has a band, and a bar for how it stands at the end."""
+    """Return a band where bounds are known, and an error bar at the end."""
     intervals = [*pairwise(steps), (steps[-1], None)]
     boxes = "".join(
         f"M{coord(area.x(step.time))} {coord(area.y(step.low))}"

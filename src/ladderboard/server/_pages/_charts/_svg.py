@@ -1,4 +1,4 @@
-"""SVG: elements, text that fits, and figures in two sizes."""
+"""SVG elements, the width of text, and figures in two sizes."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,13 +8,13 @@ from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
-FONT = 13.0  # as in style.css; of a view box that is shown about as wide as it says
-_CHARACTER_WIDTH, _BOLD_WIDTH = 0.64, 0.7  # of the font's size: what a digit takes in a wide font
+FONT = 13.0  # in units of the view box; the same as in style.css
+_CHARACTER_WIDTH, _BOLD_WIDTH = 0.64, 0.7  # of a digit in a wide font, relative to the font size
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class ViewBox(NamedTuple):
-    """A view box. Text shrinks with its picture, so a phone gets a picture of its own."""
+    """The size of a drawing. Text scales with it, so narrow screens get a drawing of their own."""
 
     name: str
     width: float
@@ -26,7 +26,7 @@ _NARROW = ViewBox("narrow", 340, 260)
 
 
 def coord(value: float) -> str:
-    """Return a coordinate.
+    """Return a coordinate as text, with at most one decimal.
 
     >>> coord(12.0), coord(1 / 3), coord(-0.01)
     ('12', '0.3', '0')
@@ -36,7 +36,7 @@ def coord(value: float) -> str:
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> Markup:
-    """Return an element with everything escaped; ``class_`` is class, and ``_`` is ``-``.
+    """Return an element, escaped. In attribute names ``class_`` is class and ``_`` is ``-``.
 
     >>> tag("text", "a < b", x=1, class_="axis")
     Markup('<text x="1" class="axis">a &lt; b</text>')
@@ -55,7 +55,7 @@ def _attribute_name(key: str) -> str:
 
 
 def _escape(value: str | float) -> str:
-    """Return what XML may hold, escaped."""
+    """Return a value as escaped text; characters that XML forbids are replaced."""
     if not isinstance(value, str):
         return coord(value)
     return str(escape(_INVALID_XML.sub("\ufffd", str(value))))
@@ -64,33 +64,33 @@ def _escape(value: str | float) -> str:
 def draw_text(
     content: str, x: float, y: float, *, anchor: str = "start", class_: str = "axis"
 ) -> Markup:
-    """Return a line of text."""
+    """Return a text element."""
     return tag("text", content, x=x, y=y, text_anchor=anchor, class_=f"chart-{class_}")
 
 
 def tooltip(note: str) -> Markup:
-    """Return what is told about a mark when it is pointed at."""
+    """Return a title element, which browsers show as a tooltip."""
     return tag("title", note) if note else Markup("")
 
 
 def dots_path(positions: Iterable[tuple[float, float]]) -> str:
-    """Return a path of points: a line without length has a round cap."""
+    """Return the path of dots: lines of length 0, drawn with round caps."""
     points = dict.fromkeys((coord(x), coord(y)) for x, y in positions)
     return "".join(f"M{x} {y}H{x}" for x, y in points)
 
 
 def text_width(content: str, *, bold: bool = False) -> float:
-    """Return about how much room text takes."""
+    """Return the approximate width of a text."""
     return sum(map(_character_width, content)) * FONT * (_BOLD_WIDTH if bold else _CHARACTER_WIDTH)
 
 
 def _character_width(character: str) -> float:
-    """Return how wide a character is: those of East Asia and little pictures are wider."""
+    """Return the relative width of a character: East Asian ones and emoji are wider."""
     return 1.6 if east_asian_width(character) in "WF" else 1.0
 
 
 def truncate_to_width(content: str, width: float) -> str:
-    """Return text that is cut off where there is no more room.
+    """Return a text cut to a width, with an ellipsis if it is cut.
 
     >>> truncate_to_width("a long name", 50)
     'a lon…'
@@ -110,9 +110,9 @@ def draw_figure(
     summary: str,
     caption: str = "",
 ) -> Markup:
-    """Return a figure: drawn twice, of which style.css shows the one for the room there is.
+    """Return a figure with a wide and a narrow drawing; style.css shows the one that fits.
 
-    ``draw`` returns the height it took, and what it drew.
+    ``draw`` returns the height and the content of a drawing.
     """
     pictures = [_draw_svg(draw, size, f"{key}-{size.name}", title, summary)
                 for size in (_WIDE, _NARROW)]  # fmt: skip

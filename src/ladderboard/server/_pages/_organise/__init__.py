@@ -1,4 +1,4 @@
-"""The pages of organisers: teams, tokens, amendments, a dump, and what an attacker could gain."""
+"""The organiser's pages: teams, tokens, amendments, dumps, and simulated attacks."""
 
 from fastapi import APIRouter
 
@@ -8,5 +8,5 @@ from ladderboard.server._pages._organise._dump import remove_stale_dumps
 __all__ = ["remove_stale_dumps", "router"]
 
 router = APIRouter()
-for _each in (_pages, _attack):
-    router.routes.extend(_each.router.routes)
+for _module in (_pages, _attack):
+    router.routes.extend(_module.router.routes)

@@ -1,4 +1,4 @@
-"""The page on which organisers see what an attacker could gain."""
+"""The organiser's page that simulates attacks and shows how much they gain."""
 
 import json
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ _ATTACK_NAMES = {
     "sybil": "Many accounts",
 }
 _BOARD_NAMES = {"board": "this board", "exact": "exact scores"}
-_SINGLE_ACCOUNT_ATTACKS = ("majority", "shifted_majority")  # which need one account
-_REFERENCE_LOSS = 0.5  # the loss that gains are counted from, where it matters
+_SINGLE_ACCOUNT_ATTACKS = ("majority", "shifted_majority")  # a single team can run these
+_REFERENCE_LOSS = 0.5  # gains start from it, if the metric is not linear in the loss
 _PRIVATE_ROUTE: dict[str, Any] = {"security": PRIVATE}
 _UNKNOWN_MECHANISM = (
     "What answers on this board is not known by its name, so that no game can be played."
@@ -35,7 +35,7 @@ _UNKNOWN_MECHANISM = (
 
 
 class AttackReport(NamedTuple):
-    """A chart, its table, and what is to be said about them."""
+    """The results of simulated attacks: a chart, its table and sentences about them."""
 
     chart: Markup | None
     attack_names: list[str]
@@ -44,9 +44,9 @@ class AttackReport(NamedTuple):
 
 
 def attack_report(result: Mapping[str, Any], target: Target, display: DisplayRules) -> AttackReport:
-    """Return what there is to show of games against a target.
+    """Return the report on simulated attacks against a target.
 
-    ``kept`` has the points, the seed and the time.
+    ``result`` holds the points, the seed and the time.
     """
     points = result["points"]
     names = list(points[0]["attacks"])
@@ -88,7 +88,7 @@ def attack_report(result: Mapping[str, Any], target: Target, display: DisplayRul
 
 
 def displayed_gain(display: DisplayRules, gain: float) -> float:
-    """Return how much better a loss that is lower by so much is, as the metric that is shown.
+    """Return a gain in loss as a gain in the displayed metric.
 
     >>> from ladderboard.board import DisplayRules
     >>> displayed_gain(DisplayRules("accuracy", shown_as="complement"), 0.125)
@@ -103,7 +103,7 @@ def displayed_gain(display: DisplayRules, gain: float) -> float:
 def _summarise_gains(
     points: list[dict[str, Any]], target: Target, display: DisplayRules
 ) -> list[str]:
-    """Return what the strongest of the attacks came to: with all questions, and for one team."""
+    """Return sentences about the strongest attack: with all questions, and by one team."""
 
     def format_gain(gain: float) -> str:
         return f"{displayed_gain(display, gain):.{display.digits}f}"
@@ -133,14 +133,14 @@ def _summarise_gains(
 
 
 def _strongest_attack(point: dict[str, Any], attacks: tuple[str, ...]) -> tuple[str, float]:
-    """Return who gained most against the board, and how much."""
+    """Return the name of the attack that gained most against the board, and its gain."""
     gains = {name: point["attacks"][name]["board"] for name in attacks}
     name = max(gains, key=lambda attack: gains[attack])
     return _ATTACK_NAMES[name].lower(), gains[name]
 
 
 def size_notes(target: Target) -> list[str]:
-    """Return what is played, and how that differs from the board."""
+    """Return sentences on how the simulated board is smaller than the real one."""
     notes = []
     if target.n < target.worth:
         notes.append(
@@ -159,7 +159,7 @@ def size_notes(target: Target) -> list[str]:
 
 @router.get("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
 async def attack_page(request: Request, board: Slug) -> Response:
-    """Show how far the games are, and what they found."""
+    """Show the progress of the simulation, and its last results."""
     return await _show_attack_page(request, board)
 
 
@@ -196,7 +196,7 @@ async def _show_attack_page(
 
 
 def _as_json(target: Target) -> Any:
-    """Return a target as it looks when it was written and read."""
+    """Return a target as it looks after a round trip through JSON."""
     return json.loads(json.dumps(target.describe()))
 
 
@@ -209,7 +209,7 @@ def _is_playable(target: Target) -> bool:
 
 
 def _visible_other_board(request: Request, job: JobStatus) -> str | None:
-    """Return the board that another trial is about, if whoever asks runs it, too."""
+    """Return the board of another running simulation, if the caller also organises it."""
     context, slug = get_context(request), job.other_board
     if slug is None:
         return None
@@ -224,7 +224,7 @@ def _visible_other_board(request: Request, job: JobStatus) -> str | None:
 
 @router.post("/boards/{board}/attack", openapi_extra=_PRIVATE_ROUTE)
 async def start_attack(request: Request, board: Slug) -> Response:
-    """Begin the games."""
+    """Start the simulation."""
     await read_form(request)
     context = get_context(request)
 
@@ -254,7 +254,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
 
 @router.post("/boards/{board}/attack/cancel", openapi_extra=_PRIVATE_ROUTE)
 async def cancel_attack(request: Request, board: Slug) -> Response:
-    """End the games."""
+    """Stop the simulation."""
     await read_form(request)
     context = get_context(request)
 
@@ -268,7 +268,7 @@ async def cancel_attack(request: Request, board: Slug) -> Response:
 
 @router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE_ROUTE)
 async def attack_progress(request: Request, board: Slug) -> Response:
-    """Return how far the games are, for a script."""
+    """Return the progress of the simulation as JSON, for the page's script."""
     context = get_context(request)
 
     def read_status(_: Board, caller: Caller) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A dump to take away: written beside the submissions that come in, sent, and gone."""
+"""Download of a board's dump: written to the spool folder, sent, and deleted."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, Caller
     from ladderboard.server._context import ServerContext
 
-_DUMP_LOCK = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
+_DUMP_LOCK = threading.Lock()  # deriving a key takes 128 MiB, and a dump may fill the disk
 _FOLDER_PREFIX = "dump-"
-_STALE_SECONDS = 3600.0  # seconds after which nobody writes what lies there
+_STALE_SECONDS = 3600.0  # older dumps were left by a crash
 _CHUNK_BYTES = 2**18
 _KEY_PREFIXES = ("ladderboard-public-", "ladderboard-secret-")
 
 
 class _EncryptionKey(NamedTuple):
-    """What a dump is encrypted to: one of these."""
+    """The key of a dump: a passphrase or a public key."""
 
     passphrase: str | None
     public: str | None
 
 
 async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Response:
-    """Return a copy of a board as a file, for its organiser.
+    """Return an encrypted dump of a board as a file.
 
-    One is made and sent at a time, by each process: there is no hurry, and it may be large.
+    Each process makes and sends one dump at a time, because they can be large.
     """
     context = get_context(request)
     key = _read_key(form)
@@ -74,7 +74,7 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
 
 
 def _read_key(form: Mapping[str, str]) -> _EncryptionKey:
-    """Return what a dump is encrypted to: a passphrase that was typed twice, or a public key."""
+    """Return the key from the form: a passphrase, typed twice, or a public key."""
     passphrase, repeated = form.get("passphrase", ""), form.get("again", "")
     public_key = form.get("public_key", "").strip()
     if bool(passphrase or repeated) == bool(public_key):
@@ -83,16 +83,14 @@ def _read_key(form: Mapping[str, str]) -> _EncryptionKey:
         if passphrase != repeated:
             raise InvalidSetting("The two passphrases differ; type both again.")
         return _EncryptionKey(passphrase, None)
-    if not public_key.startswith(
-        _KEY_PREFIXES
-    ):  # anything else would be taken for a file of the server's
+    if not public_key.startswith(_KEY_PREFIXES):  # dump_board would read anything else as a path
         raise InvalidSetting(f"This is not a public key; one begins with {_KEY_PREFIXES[0]}.")
     return _EncryptionKey(None, public_key)
 
 
 def _write_dump(context: ServerContext, board: Board, key: _EncryptionKey) -> BinaryIO:
-    """Return a dump as a file that has no name any more: it goes with whoever holds it."""
-    from ladderboard.board import dump_board  # noqa: PLC0415 - it is not installed everywhere
+    """Return a dump as an open file that is already unlinked, so closing it deletes it."""
+    from ladderboard.board import dump_board  # noqa: PLC0415 - an optional dependency
 
     spool_folder = context.spool.path
     remove_stale_dumps(spool_folder)
@@ -111,7 +109,7 @@ def _write_dump(context: ServerContext, board: Board, key: _EncryptionKey) -> Bi
 
 
 def remove_stale_dumps(spool_folder: Path) -> None:
-    """Remove what a crash has left."""
+    """Remove dumps that a crash has left behind."""
     for folder in spool_folder.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):
             times = [path.stat().st_mtime for path in (folder, *folder.iterdir())]
@@ -120,7 +118,7 @@ def remove_stale_dumps(spool_folder: Path) -> None:
 
 
 class _FileDownload(Response):
-    """A file as an attachment; when it is sent, or nobody is left to take it, it is let go."""
+    """A file as an attachment; it is closed when it was sent or the client has gone."""
 
     def __init__(self, file: BinaryIO, name: str, release: Callable[[], None]) -> None:
         super().__init__(
@@ -134,7 +132,7 @@ class _FileDownload(Response):
         self._file, self._done = file, release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, piece by piece."""
+        """Send the file in chunks."""
         context: ServerContext = scope["app"].state.context
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         try:

@@ -1,4 +1,4 @@
-"""The organiser's forms: what stands in their fields, and the verb of the board that each is."""
+"""The organiser's forms: the values of their fields, and the action that each one runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Action = TypeVar("Action")
 
 WINDOW_UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
-"""What the length of a window may be said in, and seconds of each."""
+"""The units of a window's length, in seconds."""
 _MAX_PHASES = 20  # phases in a form
 _AMENDED_MEANWHILE = (
     "These rules were amended since this page was made. What stands now is beside each field that "
@@ -49,7 +49,7 @@ _DONE_MESSAGES = {
     "disqualified": "The team is disqualified: it is no longer shown. Nothing else has changed.",
     "reinstated": "The team is shown again.",
 }
-"""What is said after a form was done; an address holds the word only."""
+"""Messages after a form was done; the redirect's URL holds the key only."""
 _EXPECTED_STATES = {
     "paused": ("status", "paused"),
     "resumed": ("status", "open"),
@@ -60,7 +60,7 @@ _EXPECTED_STATES = {
 
 
 def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the fields of all forms hold, from rules as they describe themselves.
+    """Return the values of all form fields for rules, given as ``Rules.describe`` returns them.
 
     >>> rules = {"phases": [], "window": {"questions": 5, "seconds": 7200}}
     >>> rules_as_fields(rules)["window_length"]
@@ -89,7 +89,7 @@ def _largest_unit(seconds: int) -> str:
 
 
 def fields_digest(group: str, fields: Mapping[str, str]) -> str:
-    """Return what tells whether a form's fields were others when it was made."""
+    """Return a digest of a form's fields; it tells whether they changed since it was shown."""
     group_fields = sorted(
         (name, value) for name, value in fields.items() if _belongs_to_group(group, name)
     )
@@ -101,7 +101,7 @@ def _belongs_to_group(group: str, name: str) -> bool:
 
 
 def read_changes(form: Mapping[str, str], rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of rules that differ in a form from what they are, with their new values."""
+    """Return the rules that a form changes, with their new values."""
     group, current = form.get("group", ""), rules_as_fields(rules)
     if group not in FORM_GROUPS:
         raise RequestRefused(400, "form", "There is no such form here.")
@@ -125,7 +125,7 @@ def _normalise_text(text: str) -> str:
 
 
 def _parse_whole_number(name: str, text: str) -> int | None:
-    """Return a number that was typed; nothing for nothing.
+    """Return a typed number, or None for an empty field.
 
     >>> _parse_whole_number("questions", "1,000")
     1000
@@ -191,7 +191,7 @@ def _read_registration(fields: Mapping[str, str], changed: set[str]) -> dict[str
 
 
 def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
-    """Return limits of files; a size may be typed with a unit, as in ``board.yaml``."""
+    """Return limits of files; sizes may have a unit, as in ``board.yaml``."""
     sizes = {name.partition("_")[2]: fields[name] for name in changed}
     return {
         "files": {
@@ -202,7 +202,7 @@ def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str,
 
 
 def _read_phases(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
-    """Return all phases: those of which anything is left."""
+    """Return all phases except those whose fields are all empty."""
     rows = []
     for number in range(_MAX_PHASES):
         row = {name: fields.get(f"phase_{number}_{name}", "") for name in ("name", "start", "end")}
@@ -224,11 +224,16 @@ FORM_GROUPS = {
     "people": (("registration", "finals_selections"), _read_registration),
     "files": (tuple(f"files_{name}" for name in _SECTION_FIELDS["files"]), _read_file_limits),
 }
-"""The forms: their fields (those of phases are as many as there are phases), and who reads them."""
+"""The groups of fields that are amended together, and the function that reads each.
+
+The fields of ``times`` depend on the number of phases.
+"""
 
 
 def done_message(code: str, board: Mapping[str, Any]) -> str | None:
-    """Return what is said after a form was done, unless the board is not so: links may lie.
+    """Return the message after a form was done, or None if the board's state contradicts it.
+
+    Anybody can make a link with any key.
 
     >>> done_message("closed", {"status": "open"}) is None
     True
@@ -238,13 +243,13 @@ def done_message(code: str, board: Mapping[str, Any]) -> str | None:
 
 
 class ActionDone(NamedTuple):
-    """Something was done: the word for it."""
+    """An action was done; ``code`` is the key of its message."""
 
     code: str
 
 
 class TokenCreated(NamedTuple):
-    """A token was made: for whom, and the token, which is shown in this one reply."""
+    """A token was created; it is shown once, in the response."""
 
     kind: str
     token: str
@@ -252,7 +257,7 @@ class TokenCreated(NamedTuple):
 
 
 def run_board_action(board: Board, caller: Caller, form: Form) -> ActionDone | TokenCreated:
-    """Do what a form on the organiser's page asks for."""
+    """Run the action of a form on the organiser's page."""
     check_permission(caller, "run")
     return _find_action(_BOARD_ACTIONS, form)(board, caller, form)
 
@@ -260,7 +265,7 @@ def run_board_action(board: Board, caller: Caller, form: Form) -> ActionDone | T
 def run_team_action(
     board: Board, caller: Caller, team: str, form: Form
 ) -> ActionDone | TokenCreated:
-    """Do what a form on the page of a team asks for."""
+    """Run the action of a form on the organiser's page of one team."""
     check_permission(caller, "run")
     return _find_action(_TEAM_ACTIONS, form)(board, caller, team)
 

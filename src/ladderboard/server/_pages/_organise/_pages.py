@@ -1,4 +1,4 @@
-"""The organiser's page, and that of each team on it."""
+"""The organiser's page of a board, and of each team."""
 
 import json
 import re
@@ -35,22 +35,20 @@ from ladderboard.server._problems import RequestRefused, problem_from_exception
 
 router = APIRouter(include_in_schema=False)
 AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
-_TEAMS_PER_PAGE = 100  # rows of a page
+_TEAMS_PER_PAGE = 100
 _MAX_TOKENS = 200
 _ROLE_ORDER = ("organiser", "evaluator", "invitation")
-_MAX_DESCRIPTION_BYTES = (
-    50_000  # bytes of a description in a form, of which the front lets 64 KiB through
-)
+_MAX_DESCRIPTION_BYTES = 50_000  # a form may have 64 KiB in all
 _BOARD_PATH = "/boards/{board}/organise"
 _TEAM_PATH = f"{_BOARD_PATH}/teams/{{team}}"
 _PRIVATE_ROUTE = {"security": PRIVATE}
-# What is not put back into a field: nobody needs to see it again.
+# Not put back into the form after a refusal.
 _SECRET_FIELDS = {"csrf", "passphrase", "again", "public_key"}
 _PHASE_KEY = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 
 def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, Any]:
-    """Return everything on the organiser's page."""
+    """Return the template variables of the organiser's page."""
     check_permission(caller, "run")
     view, rules = board.as_seen_by(caller), board.rules
     budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
@@ -78,7 +76,7 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
 
 
 def _read_staff_tokens(board: Board, caller: Caller) -> dict[str, Any]:
-    """Return the tokens that belong to no team, those of few first, and how many there are."""
+    """Return tokens without a team (organisers first, then evaluators, invitations) and counts."""
     valid = board.teams.list_tokens(caller)
     staff = [token for token in valid if token["role"] != "team"]
     staff.sort(key=lambda token: token["made"], reverse=True)
@@ -93,7 +91,7 @@ def _read_staff_tokens(board: Board, caller: Caller) -> dict[str, Any]:
 
 
 def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
-    """Return everything on the page of one team."""
+    """Return the template variables of the organiser's page of one team."""
     check_permission(caller, "run")
     view = board.as_seen_by(caller)
     team_summary, valid_tokens = view.team(team), board.teams.list_tokens(caller)
@@ -112,7 +110,7 @@ def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
 
 @router.get(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -> Response:
-    """Show how a board does, and what can be done about it."""
+    """Show the state of a board to its organiser, with forms to manage it."""
     return await _show_board(request, board, after=after)
 
 
@@ -143,7 +141,7 @@ def _show_page(request: Request, name: str, status: int, variables: dict[str, An
 
 @router.post(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def run_organiser_form(request: Request, board: Slug) -> Response:
-    """Do what a form of the page says."""
+    """Run a form of the organiser's page."""
     form, path = await read_form(request), f"/boards/{board}/organise"
     try:
         if form.get("do") == "dump":
@@ -164,7 +162,7 @@ async def run_organiser_form(request: Request, board: Slug) -> Response:
 
 @router.get(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def organise_team_page(request: Request, board: Slug, team: TeamId) -> Response:
-    """Show how a team does, and what can be done about it."""
+    """Show a team to the organiser, with forms to manage it."""
     return await _show_team(request, board, team)
 
 
@@ -182,7 +180,7 @@ async def _show_team(
 
 @router.post(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
 async def run_team_form(request: Request, board: Slug, team: TeamId) -> Response:
-    """Do to a team what a form of its page says."""
+    """Run a form of the organiser's page of a team."""
     form, path = await read_form(request), f"/boards/{board}/organise/teams/{team}"
     try:
         outcome = await get_context(request).with_board(
@@ -202,7 +200,7 @@ async def run_team_form(request: Request, board: Slug, team: TeamId) -> Response
 def _redirect_if_done(
     request: Request, outcome: ActionDone | TokenCreated, path: str
 ) -> Response | None:
-    """Return the way on after something was done; None where a token must be shown first."""
+    """Return a redirect after an action; None if a new token must be shown first."""
     return (
         redirect(request, f"{path}?done={outcome.code}")
         if isinstance(outcome, ActionDone)
@@ -211,7 +209,7 @@ def _redirect_if_done(
 
 
 def _phase_field_name(match: re.Match[str]) -> str:
-    """Return a key of the rules as the form calls it.
+    """Return the name that the form has for a key of the rules.
 
     >>> _PHASE_KEY.sub(_phase_field_name, "Phases[0].end must be a time.")
     'The end of phase 1 must be a time.'
@@ -221,7 +219,7 @@ def _phase_field_name(match: re.Match[str]) -> str:
 
 
 def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
-    """Return how a page says that something cannot be done; what is no mere refusal goes on."""
+    """Return the status and the template variables for a refusal; raise other errors again."""
     response, is_internal = problem_from_exception(error)
     if is_internal or response.status_code in {401, 403}:
         raise error
