@@ -30,7 +30,9 @@ def test_every_package_is_on_the_page():
 
 def test_the_layers_are_drawn_in_the_order_of_the_import_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    (layers,) = (each["layers"] for each in contracts["contracts"] if each["type"] == "layers")
+    (layers,) = (
+        contract["layers"] for contract in contracts["contracts"] if contract["type"] == "layers"
+    )
     drawn = PAGE.partition("```text\n")[2].partition("```")[0]
     positions = [
         [drawn.index(f" {package}/ ") for package in layer.split(" | ")]

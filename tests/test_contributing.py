@@ -35,13 +35,13 @@ def test_the_code_passes_its_test(title, tmp_path):
     (tmp_path / path.name).write_text(source)
     (tmp_path / "a_test.py").write_text(test)
     arguments = [tmp_path, path.parent.name, tmp_path / "a_test.py"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", _RUN, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("title", ["How to add a loss", "How to add an attack"])
@@ -50,13 +50,13 @@ def test_the_code_passes_ruff(title, tmp_path):
     (tmp_path / path.name).write_text(source)
     for arguments in (["check", "--ignore", "INP001"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *arguments, "--config", ROOT / "pyproject.toml"]
-        done = subprocess.run(
+        result = subprocess.run(
             [*map(str, command), str(tmp_path / path.name)],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout
+        assert result.returncode == 0, result.stdout
 
 
 def test_the_files_that_are_mentioned_exist():

@@ -59,23 +59,23 @@ def rows():
 
 
 def test_the_page_has_the_numbers_of_the_program():
-    told = {name: None if number == "none" else int(number) for name, number, *_ in rows()}
-    assert told == NUMBERS
+    numbers = {name: None if number == "none" else int(number) for name, number, *_ in rows()}
+    assert numbers == NUMBERS
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
 def test_a_file_of_every_format_is_kept(row):
-    kept = re.findall(r"`([^`]+)`", row[-1])
-    assert kept
-    assert all((ROOT / each).exists() for each in kept)
+    files = re.findall(r"`([^`]+)`", row[-1])
+    assert files
+    assert all((ROOT / file).exists() for file in files)
 
 
-def test_a_session_goes_on():
-    kept = json.loads((FORMATS / "session-1.json").read_text())
-    going = MAKE["MECHANISM"].resume(kept["state"], lb.Tape(key=MAKE["KEY"]))
-    assert [going.ask(risk=risk).value for risk in MAKE["RISKS"]] == kept["next"]
+def test_a_stored_session_is_resumed():
+    data = json.loads((FORMATS / "session-1.json").read_text())
+    going = MAKE["MECHANISM"].resume(data["state"], lb.Tape(key=MAKE["KEY"]))
+    assert [going.ask(risk=risk).value for risk in MAKE["RISKS"]] == data["next"]
     with pytest.raises(InvalidState, match="format 2; this version reads format 1"):
-        MAKE["MECHANISM"].resume({**kept["state"], "format": 2}, lb.Tape(key=MAKE["KEY"]))
+        MAKE["MECHANISM"].resume({**data["state"], "format": 2}, lb.Tape(key=MAKE["KEY"]))
 
 
 def test_receipts_are_read_by_the_client_and_by_verify(tmp_path):
@@ -86,17 +86,17 @@ def test_receipts_are_read_by_the_client_and_by_verify(tmp_path):
     first, second = receipts.read("digits")
     assert (first.state, first.key, first.answer) == ("answered", "first", MAKE["ANSWER"])
     assert (second.state, second.key, second.team) == ("pending", "second", "0" * 16)
-    (opened,) = read_receipts(file)
-    assert (opened.entry, opened.hash) == (3, b"h".hex() * 32)
+    (receipt,) = read_receipts(file)
+    assert (receipt.entry, receipt.hash) == (3, b"h".hex() * 32)
 
 
 def test_tokens_are_read(isolated_home, tmp_path):
     folder = tmp_path / "config" / "ladderboard"
     folder.mkdir(parents=True)
     shutil.copy(FORMATS / "config-1.toml", folder / "config.toml").chmod(0o600)
-    found = read_config()
-    assert found.default == "http://127.0.0.1:8000"
-    assert found.tokens == {found.default: {"digits": "lb_team_not-a-token"}}
+    config = read_config()
+    assert config.default == "http://127.0.0.1:8000"
+    assert config.tokens == {config.default: {"digits": "lb_team_not-a-token"}}
 
 
 def test_an_encrypted_guard_opens_with_its_key_file(tmp_path):

@@ -59,12 +59,14 @@ assert "numpy" not in sys.modules
 roots = {name.split(".")[0] for name in set(sys.modules) - before}
 print(sorted(roots - set(sys.stdlib_module_names)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(eval(done.stdout)) <= {"ladderboard", "numpy"}  # noqa: S307
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(eval(result.stdout)) <= {"ladderboard", "numpy"}  # noqa: S307
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page):
+def test_links_between_pages_have_targets(page):
     text = page.read_text()
     for target in re.findall(r"\]\(([^)]+)\)", text):
         if target.startswith("http"):
@@ -74,8 +76,8 @@ def test_links_between_pages_lead_somewhere(page):
         assert linked.exists(), target
         if anchor:
             headings = re.findall(r"^#+ (.+)$", linked.read_text(), flags=re.MULTILINE)
-            plain = (re.sub(r"[^\w\- ]", "", heading) for heading in headings)
-            assert anchor in {heading.lower().replace(" ", "-") for heading in plain}, target
+            anchors = (re.sub(r"[^\w\- ]", "", heading) for heading in headings)
+            assert anchor in {heading.lower().replace(" ", "-") for heading in anchors}, target
 
 
 def test_every_page_is_on_the_index():

@@ -46,44 +46,44 @@ def is_private_to_others(importer: str, imported: str) -> bool:
     True
     """
     parts = imported.split(".")
-    owners = (".".join(parts[:at]) for at, part in enumerate(parts) if part.startswith("_"))
+    owners = (".".join(parts[:depth]) for depth, part in enumerate(parts) if part.startswith("_"))
     return any(importer != owner and not importer.startswith(f"{owner}.") for owner in owners)
 
 
 def test_no_module_imports_a_private_module_of_another_package():
-    found = [
+    offenders = [
         f"{path.relative_to(SRC)}:{line} imports {imported}"
         for path in FILES
         for line, imported in imported_modules(ast.parse(path.read_text("utf-8")))
         if imported.startswith("ladderboard.") and is_private_to_others(module_name(path), imported)
     ]
-    assert not found, "\n".join(["Export it from the package's __init__.py:", *found])
+    assert not offenders, "\n".join(["Export it from the package's __init__.py:", *offenders])
 
 
 def test_no_folder_has_too_many_modules_side_by_side():
     sizes = {folder: len(_modules_in(folder)) for folder in FOLDERS}
-    found = {str(each): size for each, size in sizes.items() if size > MODULES_IN_A_FOLDER}
-    assert not found, f"Group what changes together into sub-packages: {found}"
+    offenders = {str(path): size for path, size in sizes.items() if size > MODULES_IN_A_FOLDER}
+    assert not offenders, f"Group what changes together into sub-packages: {offenders}"
 
 
 def test_no_folder_has_a_family_of_modules_with_one_prefix():
-    found = {
+    offenders = {
         f"{folder.relative_to(SRC)}/_{prefix}*": count
         for folder in FOLDERS
         for prefix, count in Counter(map(_first_word, _modules_in(folder))).items()
         if count > MODULES_WITH_A_PREFIX
     }
-    assert not found, f"Make a sub-package of each: {found}"
+    assert not offenders, f"Make a sub-package of each: {offenders}"
 
 
 def test_only_packages_and_errors_list_their_names():
-    found = [
+    offenders = [
         str(path.relative_to(SRC))
         for path in FILES
         if path.name not in {"__init__.py", "errors.py"}
         and any(_assigns_all(node) for node in ast.parse(path.read_text("utf-8")).body)
     ]
-    assert not found, f"__all__ is for __init__.py and errors.py: {found}"
+    assert not offenders, f"__all__ is for __init__.py and errors.py: {offenders}"
 
 
 def _modules_in(folder: Path) -> list[str]:

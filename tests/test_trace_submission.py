@@ -15,11 +15,11 @@ SCRIPT = ROOT / "script/_trace.py"
 
 @pytest.fixture(scope="module")
 def traced():
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, SCRIPT, "--json", "--calls"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +34,21 @@ def test_the_numbers_fit_each_other(traced):
     assert 0 <= traced["upward_crossings"] <= traced["layer_crossings"]
     assert 0 < traced["layer_crossings"] < traced["module_switches"] < traced["calls"]
     assert 20 < traced["modules"] < traced["functions"] < traced["calls"]
-    assert sum(each["calls"] for each in traced["layers"].values()) == traced["calls"]
-    assert sum(each["modules"] for each in traced["layers"].values()) == traced["modules"]
+    assert sum(layer["calls"] for layer in traced["layers"].values()) == traced["calls"]
+    assert sum(layer["modules"] for layer in traced["layers"].values()) == traced["modules"]
     assert sum(traced["processes"].values()) == traced["calls"]
     assert sum(traced["upward"].values()) == traced["upward_crossings"]
 
 
 def test_the_layers_are_those_of_the_import_contract_from_top_to_bottom(traced):
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    (rows,) = (each["layers"] for each in contracts["contracts"] if each["type"] == "layers")
+    (rows,) = (
+        contract["layers"] for contract in contracts["contracts"] if contract["type"] == "layers"
+    )
     ranks = {name: rank for rank, row in enumerate(rows) for name in row.split(" | ")}
     assert {"server", "board", "ledger", "mechanisms", "files"} <= set(traced["layers"])
-    found = [ranks[layer] for layer in traced["layers"]]
-    assert found == sorted(found)
+    layer_ranks = [ranks[layer] for layer in traced["layers"]]
+    assert layer_ranks == sorted(layer_ranks)
 
 
 def test_the_parser_reads_the_file_and_nothing_else_does(traced):
@@ -57,7 +59,7 @@ def test_the_parser_reads_the_file_and_nothing_else_does(traced):
     assert deciders == {"server"}
 
 
-def test_every_module_is_a_file_of_ours(traced):
+def test_every_traced_module_is_a_file_of_the_package(traced):
     for module in {call["module"] for call in traced["tree"]}:
         path = ROOT / "src/ladderboard" / module.replace(".", "/")
         assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), module
@@ -82,10 +84,10 @@ def test_a_call_from_a_lower_layer_goes_upwards(script):
     assert numbers["upward"] == {"files._a -> board._a:run": 1}
 
 
-def test_people_read_the_same(script, traced):
-    calls = [script.Call(**each) for each in traced["tree"]]
+def test_the_text_output_has_the_same_numbers(script, traced):
+    calls = [script.Call(**node) for node in traced["tree"]]
     numbers = script.summary(calls)
-    assert numbers == {name: said for name, said in traced.items() if name != "tree"}
+    assert numbers == {name: value for name, value in traced.items() if name != "tree"}
     assert f"module switches{numbers['module_switches']:9}\n" in script.report(numbers)
     tree = script.call_tree(calls).splitlines()
     assert len([line for line in tree if line.startswith("  ")]) == len(calls)

@@ -1,4 +1,4 @@
-"""The abstaining attack: what a prediction that is surely wrong is worth to an attacker.
+"""The abstaining attack: the gain from predictions that are certainly wrong.
 
 Measured bias times sqrt(n) against the calibrated Shaky Ladder, standard deviation of one game
 about 0.45: 2.3 at n = k = 1,000, 2.8 at (1e4, 1e3), 3.2 at (1e4, 1e4). The bounds below lie at
@@ -23,12 +23,13 @@ RULE = ComparisonRule(step=70, fresh=22, release=3, grid=20)
 def bias(analyst, n, questions, games):
     ladder = lb.ShakyLadder.calibrated(n=n, questions=questions)
     played = [
-        analyst.play_against(ladder, n=n, questions=questions, seed=at).bias for at in range(games)
+        analyst.play_against(ladder, n=n, questions=questions, seed=index).bias
+        for index in range(games)
     ]
     return np.mean(played) * math.sqrt(n)
 
 
-def test_it_gains_without_knowing_a_label_what_two_declared_classes_deny_it():
+def test_abstaining_gains_only_where_classes_are_undeclared():
     # With half of the labels known, the shifted majority attack keeps 1.5.
     assert bias(AbstainingAttack(), 1_000, 1_000, 10) > 1.75
     # With two declared classes: 0.9, and no label known. Three standard errors of ten games: 0.4.
@@ -41,11 +42,11 @@ def test_a_rare_class_serves_nearly_as_well():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "questions", "games", "least"),
+    ("n", "questions", "games", "minimum"),
     [(1_000, 1_000, 60, 2.1), (10_000, 1_000, 24, 2.45), (10_000, 10_000, 12, 2.65)],
 )
-def test_what_it_keeps_at_three_sizes(n, questions, games, least):
-    assert bias(AbstainingAttack(), n, questions, games) > least
+def test_the_bias_left_at_three_sizes(n, questions, games, minimum):
+    assert bias(AbstainingAttack(), n, questions, games) > minimum
 
 
 @pytest.mark.parametrize("questions", [1, 3, 4, 9])
@@ -56,7 +57,7 @@ def test_few_questions_and_few_examples(questions):
             assert 1 <= score.asked <= questions
 
 
-def test_the_world_has_labels_that_are_never_two():
+def test_the_undeclared_class_is_never_a_label():
     world = RareClassWorld(1_000, np.random.default_rng(0))
     assert world.risk(np.full(1_000, 2)) == world.true_risk(np.full(1_000, 2)) == 1
     ones = np.ones(1_000, dtype=int)
@@ -92,7 +93,7 @@ def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
     assert guess.size(2_000) == 0
 
 
-def test_what_an_answer_lets_expect_agrees_with_playing():
+def test_expected_errors_agree_with_simulation():
     # Frequencies over 200,000 guesses at five standard errors: false alarms below 1e-5.
     plan = PlacementPlan(RULE, PartialGuess(1_000))
     value, wrong = 600.0, 600.0 + float(plan.shift[30])
@@ -101,12 +102,12 @@ def test_what_an_answer_lets_expect_agrees_with_playing():
     luck = rng.standard_normal(200_000)
     errors = wrong - math.sqrt(size) / 2 * luck
     crossed = errors + rng.normal(0, 22, 200_000) < value - 70
-    told = np.round((errors + rng.normal(0, 3, 200_000)) / 20) * 20
-    moved = crossed & (told < value)
+    answers = np.round((errors + rng.normal(0, 3, 200_000)) / 20) * 20
+    moved = crossed & (answers < value)
     for fall in (20.0, 40.0, 60.0):
-        mine = luck[moved & (told == value - fall)]
+        mine = luck[moved & (answers == value - fall)]
         expected = plan.mean_luck(wrong, value, fall)
-        # Sizes and shifts are told apart in steps: allow for their rounding as well.
+        # Sizes and shifts are discrete: allow for their rounding as well.
         assert mine.mean() == pytest.approx(expected, abs=5 / len(mine) ** 0.5 + 0.05)
     assert luck[~moved].mean() == pytest.approx(plan.mean_luck(wrong, value, None), abs=0.02)
     assert luck[moved].mean() == pytest.approx(plan.mean_luck(wrong, value, math.inf), abs=0.05)
@@ -114,6 +115,6 @@ def test_what_an_answer_lets_expect_agrees_with_playing():
 
 def test_with_more_questions_left_it_waits_for_more_luck():
     plan = plan_placements(RULE, PartialGuess(1_000), 1_000)
-    few, some, many = (plan.expected_wrong(700.0, left) for left in (5, 100, 1_000))
-    assert few < some < many
+    with_5, with_100, with_many = (plan.expected_wrong(700.0, left) for left in (5, 100, 1_000))
+    assert with_5 < with_100 < with_many
     assert plan.information(1_000) > plan.information(100) > plan.information(10) > 0

@@ -59,8 +59,8 @@ def test_the_search_conforms():
     check_analyst(HyperparameterSearch(), n=40, questions=4, games=8)
 
 
-def test_none_is_forgotten():
-    assert {each.name for each in (*OURS, HyperparameterSearch())} == set(ANALYSTS)
+def test_every_analyst_is_tested():
+    assert {analyst.name for analyst in (*OURS, HyperparameterSearch())} == set(ANALYSTS)
 
 
 @pytest.mark.parametrize("subject", OURS, ids=repr)
@@ -96,7 +96,7 @@ def test_by_name():
 
 
 @pytest.mark.parametrize(
-    ("make", "settings"),
+    ("analyst_class", "settings"),
     [
         (MulticlassAttack, {"classes": 1}),
         (MulticlassAttack, {"vote": "majority"}),
@@ -115,6 +115,6 @@ def test_by_name():
         (HyperparameterSearch, {"noise": -1}),
     ],
 )
-def test_settings_are_read(make, settings):
+def test_settings_are_read(analyst_class, settings):
     with pytest.raises(InvalidSetting, match=next(iter(settings))):
-        make(**settings)
+        analyst_class(**settings)

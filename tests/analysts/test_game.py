@@ -1,4 +1,4 @@
-"""The score-keeper: what is noted, what is told, and what a world says of a model."""
+"""Games: recorded values, answers to analysts, and the risk of models."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,8 @@ def game_of(mechanism, *, n=100, questions=10, easy=0.0, seed=0):
 def test_bits_go_in_and_out(n):
     bits = np.random.default_rng(n).integers(0, 2, n).astype(bool)
     assert (unpack_bits(pack_bits(bits), n) == bits).all()
-    drawn = random_bits(np.random.default_rng(n), n)
-    assert (pack_bits(unpack_bits(drawn, n)) == drawn).all()
+    random = random_bits(np.random.default_rng(n), n)
+    assert (pack_bits(unpack_bits(random, n)) == random).all()
 
 
 def test_coins_score_packed_and_plain_models_alike():
@@ -38,7 +38,7 @@ def test_coins_score_packed_and_plain_models_alike():
 
 
 @pytest.mark.parametrize("model", [np.zeros(129), np.full(130, 2), np.full(3, 2**64 - 1, "u8")])
-def test_coins_refuse_what_is_no_model(model):
+def test_coins_refuse_invalid_models(model):
     with pytest.raises(InvalidPredictions):
         CoinFlipWorld(130, np.random.default_rng(0)).risk(model)
 
@@ -57,12 +57,12 @@ def test_a_game_counts_and_ends():
     assert score.leaderboard_error == pytest.approx(abs(0.5 - world.risk(model)), abs=0.2)
 
 
-def test_the_board_shows_the_best_over_accounts_accounts():
+def test_the_board_shows_the_best_over_all_accounts():
     world, game = game_of(lb.Exact(), easy=1.0, questions=6)
-    right = unpack_bits(world._labels, 100)
+    labels = unpack_bits(world._labels, 100)
 
     def wrong(count):
-        model = right.copy()
+        model = labels.copy()
         model[:count] ^= True
         return model
 
@@ -81,7 +81,7 @@ def test_a_board_that_may_rise_is_followed_up():
     assert game._best_over_accounts(0, 0.5) == 0.4
 
 
-def test_a_silent_mechanism_is_judged_by_its_last_word():
+def test_a_silent_mechanism_is_judged_by_its_last_answer():
     class Guesser(Analyst):
         name = "guesser"
 

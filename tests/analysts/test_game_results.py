@@ -42,7 +42,7 @@ def test_the_bias_is_that_of_the_last_question(mechanism):
     assert game.finish().bias == pytest.approx(0.12)
 
 
-def test_silence_is_judged_by_the_least_last_word_and_the_least_true_risk():
+def test_a_silent_mechanism_is_judged_by_the_smallest_answer_and_true_risk():
     game = game_of(lb.OneBit(step=0.01))
     # The last words are 0.40, 0.20 and 0.30; the least true risk is neither first nor last.
     for account, model in ((0, (40, 55)), (1, (60, 25)), (1, (20, 70)), (2, (30, 45))):
@@ -52,7 +52,7 @@ def test_silence_is_judged_by_the_least_last_word_and_the_least_true_risk():
     assert score.changes == 4
 
 
-def test_the_last_word_may_be_too_high_or_too_low():
+def test_the_last_answer_may_be_too_high_or_too_low():
     for risk, true_risk in ((20, 70), (70, 20)):
         game = game_of(lb.OneBit(step=0.01))
         game.ask((risk, true_risk))
@@ -77,10 +77,10 @@ def test_every_account_has_its_own_noise():
     assert len(set(scores)) == 5
 
 
-def test_the_same_tape_gives_an_account_the_same_noise_whoever_asks_before():
-    alone, crowded = game_of(lb.Noisy(sd=0.1)), game_of(lb.Noisy(sd=0.1))
+def test_an_accounts_noise_does_not_depend_on_other_accounts():
+    one_account, crowded = game_of(lb.Noisy(sd=0.1)), game_of(lb.Noisy(sd=0.1))
     crowded.ask((50, 50), account=1)
-    assert crowded.ask((50, 50), account=3) == alone.ask((50, 50), account=3)
+    assert crowded.ask((50, 50), account=3) == one_account.ask((50, 50), account=3)
 
 
 def test_what_is_known_is_what_the_world_says_and_no_more():
@@ -93,13 +93,13 @@ def test_what_is_known_is_what_the_world_says_and_no_more():
     assert not unpack_bits(known.labels, 100)[30:].any()
 
 
-def test_a_game_has_nothing_else_to_look_at():
+def test_a_game_exposes_only_public_names():
     game = game_of(lb.Exact())
     game.ask((50, 50))
-    seen = {name for name in dir(game) if not name.startswith("_")}
+    public_names = {name for name in dir(game) if not name.startswith("_")}
     allowed = {"n", "questions", "mechanism", "known", "rng", "asked", "remaining", "ask"}
     allowed |= {"register_final_model", "finish"}
-    assert seen == allowed
+    assert public_names == allowed
 
 
 def test_the_majority_attack_is_right_on_all_that_is_known_to_the_last_question():

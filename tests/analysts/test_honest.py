@@ -27,31 +27,31 @@ def test_a_model_is_its_true_risk():
     assert abs(world.losses(0.3).mean() - 0.3) < 4.5 * math.sqrt(0.21 / 10_000)
     assert set(world.losses(0.3)) == {0.0, 1.0}
     assert world.risk(0.3) != world.risk(0.3)  # drawn anew
-    for bad in (-0.1, 1.1, "0.3", None, True, math.nan):
+    for risk in (-0.1, 1.1, "0.3", None, True, math.nan):
         with pytest.raises(InvalidPredictions, match="true risk"):
-            world.risk(bad)
+            world.risk(risk)
 
 
 def test_steady_improvement_goes_from_first_to_last():
     everything = SteadyImprovement(first=0.4, last=0.1)
-    asked = []
+    risks = []
 
     class Listening:
         questions = 4
 
         def ask(self, model):
-            asked.append(model)
+            risks.append(model)
 
     everything.play(Listening())
-    assert asked == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    assert risks == pytest.approx([0.4, 0.3, 0.2, 0.1])
 
 
 def test_a_plateau_climbs_an_exact_board_by_luck_alone():
     n, k = 1_000, 1_000
     scores = [Plateau().play_against(lb.Exact(), n=n, questions=k, seed=s) for s in range(20)]
-    found = np.mean([score.leaderboard_error for score in scores])
+    mean_error = np.mean([score.leaderboard_error for score in scores])
     # The least of 1000 normal variables is 3.24 deviations below, give or take 0.35 / sqrt(20).
-    assert found / math.sqrt(0.25 * 0.75 / n) == pytest.approx(3.24, abs=0.35)
+    assert mean_error / math.sqrt(0.25 * 0.75 / n) == pytest.approx(3.24, abs=0.35)
 
 
 def test_a_ladder_follows_steady_improvement():
@@ -64,7 +64,7 @@ def test_a_ladder_follows_steady_improvement():
         assert score.changes >= 10
 
 
-def test_digits_are_draws_from_what_stands_for_the_truth():
+def test_digits_examples_are_drawn_from_the_population():
     from sklearn.linear_model import RidgeClassifier
 
     world = DigitsWorld(500, np.random.default_rng(0))
@@ -85,20 +85,20 @@ def test_digits_are_draws_from_what_stands_for_the_truth():
 def test_training_and_holdout_share_no_image():
     first, second = digits._split_images()
     assert len(first.digits) + len(second.digits) == 1_797
-    seen = {row.tobytes() for row in first.pixels}
+    training_images = {row.tobytes() for row in first.pixels}
     # Exact twins may exist in the data set; a shared half would make hundreds.
-    assert sum(row.tobytes() in seen for row in second.pixels) < 5
+    assert sum(row.tobytes() in training_images for row in second.pixels) < 5
 
 
 def test_shifts_move_an_image_by_one_pixel():
     image = np.zeros((1, 64), dtype=np.float32)
     image[0, 8 * 3 + 4] = 16
-    one = digits.LabelledImages(image, np.array([7]))
-    chosen, shift = np.zeros(5, dtype=int), np.arange(5)
-    made = digits._make_examples(one, chosen, shift, np.random.default_rng(0), 0.0)
-    assert sorted(made.pixels.argmax(axis=1)) == [20, 27, 28, 29, 36]
-    assert (made.pixels.sum(axis=1) == 16).all()
-    assert (made.digits == 7).all()
+    source = digits.LabelledImages(image, np.array([7]))
+    rows, shift = np.zeros(5, dtype=int), np.arange(5)
+    shifted = digits._make_examples(source, rows, shift, np.random.default_rng(0), 0.0)
+    assert sorted(shifted.pixels.argmax(axis=1)) == [20, 27, 28, 29, 36]
+    assert (shifted.pixels.sum(axis=1) == 16).all()
+    assert (shifted.digits == 7).all()
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_the_search_overfits_an_exact_board_and_a_ladder_less():
     assert exact.mean() > silent.mean()
 
 
-def test_without_scikit_learn_there_is_one_sentence(monkeypatch):
+def test_a_missing_scikit_learn_is_one_sentence(monkeypatch):
     digits._split_images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(MissingDependency, match=r"pip install 'ladderboard\[sklearn\]'"):

@@ -1,4 +1,4 @@
-"""The multiclass attack: as strong as its formula says, and as the majority attack at two."""
+"""The multiclass attack: as strong as its formula; the majority attack for two classes."""
 
 import math
 
@@ -34,9 +34,9 @@ def test_it_is_as_strong_as_its_formula(classes, easy):
     n, guesses = 500, 300
     hard = int(n * (1 - easy))
     attack = MulticlassAttack(classes=classes, easy=easy)
-    found = biases(attack, lb.Exact(), 20, n=n, questions=guesses + 1)
+    measured = biases(attack, lb.Exact(), 20, n=n, questions=guesses + 1)
     expected = (right(classes, guesses, hard) - 1 / classes) * hard / n
-    assert abs(found.mean() - expected) < 4 * found.std(ddof=1) / math.sqrt(20) + 0.005
+    assert abs(measured.mean() - expected) < 4 * measured.std(ddof=1) / math.sqrt(20) + 0.005
 
 
 def test_odds_beat_the_plurality_of_those_that_did_well():
@@ -51,19 +51,19 @@ def test_at_two_classes_it_is_the_majority_attack():
     # A plurality of two is the vote of the better guesses; odds add what signs leave out, which
     # the normal law puts at Phi(sqrt(K/n)) against Phi(sqrt(2K/(pi n))). 4 standard errors: 1e-4.
     two = biases(MulticlassAttack(classes=2, vote="plurality"), lb.Exact(), 10)
-    better = biases(MajorityAttack(keep="better"), lb.Exact(), 10)
-    spread = math.hypot(two.std(ddof=1), better.std(ddof=1)) / math.sqrt(10)
-    assert abs(two.mean() - better.mean()) < 4 * spread
+    majority = biases(MajorityAttack(keep="better"), lb.Exact(), 10)
+    spread = math.hypot(two.std(ddof=1), majority.std(ddof=1)) / math.sqrt(10)
+    assert abs(two.mean() - majority.mean()) < 4 * spread
     odds = biases(MulticlassAttack(classes=2), lb.Exact(), 10).mean()
     signed = biases(MajorityAttack(), lb.Exact(), 10).mean()
     assert odds == pytest.approx(0.2807, abs=0.018)
     assert signed == pytest.approx(0.2317, abs=0.018)
 
 
-def test_a_ladder_starves_it():
+def test_a_ladder_stops_the_multiclass_attack():
     n = 1_000
     ladder = lb.Ladder(step=1 / math.sqrt(n))
-    # Hardly a guess is told of; all of them together would give 0.20.
+    # Few guesses are answered; all of them together would give 0.20.
     assert biases(MulticlassAttack(), ladder, 8).mean() < 0.03
 
 
@@ -90,5 +90,5 @@ def test_labels_take_any_loss():
     assert world.true_risk(even) == pytest.approx(world.risk(even))
     sure = np.eye(3)[world._labels]
     assert world.risk(sure) == 0
-    wrong = loss([1], np.eye(3)[[0]])[0]
-    assert world.true_risk(sure) == pytest.approx(2 / 3 * wrong)
+    loss_of_an_error = loss([1], np.eye(3)[[0]])[0]
+    assert world.true_risk(sure) == pytest.approx(2 / 3 * loss_of_an_error)

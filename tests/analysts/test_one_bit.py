@@ -29,7 +29,7 @@ def test_one_bit_is_worth_more_than_scores_to_a_vote():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "least"),
+    ("mechanism", "minimum"),
     [
         (lb.OneBit(step=UNIT), 2.4),
         (lb.Ladder(step=UNIT), 2.4),
@@ -39,20 +39,20 @@ def test_one_bit_is_worth_more_than_scores_to_a_vote():
     ],
     ids=repr,
 )
-def test_it_climbs_ladders_where_the_vote_starves(mechanism, least):
-    assert mean_bias(OneBitAttack(), mechanism) > least
-    assert mean_bias(MajorityAttack(easy=0.5), mechanism) < least
+def test_one_bit_gains_on_ladders_where_the_vote_fails(mechanism, minimum):
+    assert mean_bias(OneBitAttack(), mechanism) > minimum
+    assert mean_bias(MajorityAttack(easy=0.5), mechanism) < minimum
 
 
 def test_noise_in_the_comparison_is_what_slows_it():
     shaky = lb.ShakyLadder.calibrated(n=N, questions=1_000)
-    still = lb.ShakyLadder(step=shaky.step, compare_noise=0, release_noise=0, grid=shaky.grid)
-    assert mean_bias(OneBitAttack(), still) > mean_bias(OneBitAttack(), shaky) + 0.8
+    noiseless = lb.ShakyLadder(step=shaky.step, compare_noise=0, release_noise=0, grid=shaky.grid)
+    assert mean_bias(OneBitAttack(), noiseless) > mean_bias(OneBitAttack(), shaky) + 0.8
 
 
-def test_it_hears_nothing_but_the_bit():
+def test_one_bit_uses_only_the_improvement_bit():
     class Deaf(Game):
-        """Tells the bit, and lies about the rest."""
+        """Returns the right bit and a wrong value."""
 
         def ask(self, model, *, account=0):
             return super().ask(model, account=account)._replace(value=0.123, score=None)

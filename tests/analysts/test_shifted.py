@@ -34,15 +34,15 @@ def bias(analyst, mechanism, questions, *, games=4, n=N):
     )
 
 
-@pytest.mark.parametrize(("mechanism", "least"), [(TINY, 0.053), (UNIT, 0.037)])
-def test_the_bias_it_leaves_after_a_thousand_questions(mechanism, least):
-    assert bias(ShiftedMajority(easy=0.5), mechanism, 1_000) >= least
+@pytest.mark.parametrize(("mechanism", "minimum"), [(TINY, 0.053), (UNIT, 0.037)])
+def test_the_bias_it_leaves_after_a_thousand_questions(mechanism, minimum):
+    assert bias(ShiftedMajority(easy=0.5), mechanism, 1_000) >= minimum
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mechanism", "least"), [(TINY, 0.095), (UNIT, 0.054)])
-def test_the_bias_it_leaves_after_ten_thousand_questions(mechanism, least):
-    assert bias(ShiftedMajority(easy=0.5), mechanism, 10_000) >= least
+@pytest.mark.parametrize(("mechanism", "minimum"), [(TINY, 0.095), (UNIT, 0.054)])
+def test_the_bias_it_leaves_after_ten_thousand_questions(mechanism, minimum):
+    assert bias(ShiftedMajority(easy=0.5), mechanism, 10_000) >= minimum
 
 
 def test_a_tiny_step_lets_every_label_be_read():
@@ -52,14 +52,14 @@ def test_a_tiny_step_lets_every_label_be_read():
     assert score.bias > 0.2
 
 
-def test_noise_that_stands_is_learned_from_silence():
-    # A player who takes the noise of a comparison for all fresh leaves about 0.025 here.
+def test_the_attack_learns_standing_noise_from_unchanged_answers():
+    # An attack that treats all comparison noise as fresh leaves about 0.025 here.
     standing = lb.ShakyLadder(step=0.01, compare_noise=0.004, release_noise=0, grid=0.005)
     assert bias(ShiftedMajority(), standing, 1_000) > 0.028
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "least"),
+    ("mechanism", "minimum"),
     [
         (lb.Exact(), 0.08),
         (lb.Rounded(digits=2), 0.066),
@@ -68,20 +68,20 @@ def test_noise_that_stands_is_learned_from_silence():
         (lb.OneBit(step=1 / N**0.5), 0.035),
         (lb.BootstrapLadder(), 0.04),
     ],
-    ids=lambda given: getattr(given, "name", ""),
+    ids=lambda parameter: getattr(parameter, "name", ""),
 )
-def test_it_plays_well_against_all_others(mechanism, least):
-    assert bias(ShiftedMajority(), mechanism, 1_000, games=3) > least
+def test_it_plays_well_against_all_others(mechanism, minimum):
+    assert bias(ShiftedMajority(), mechanism, 1_000, games=3) > minimum
 
 
 def test_it_gains_more_than_random_guesses_alone():
     # The plain majority attack's exact bias with half of the labels easy is 0.070 against Exact.
-    plain = bias(MajorityAttack(easy=0.5), lb.Exact(), 1_000)
-    assert 0.065 < plain < 0.075
-    assert bias(ShiftedMajority(), lb.Exact(), 1_000) > plain + 0.005
+    majority = bias(MajorityAttack(easy=0.5), lb.Exact(), 1_000)
+    assert 0.065 < majority < 0.075
+    assert bias(ShiftedMajority(), lb.Exact(), 1_000) > majority + 0.005
 
 
-def test_many_accounts_undo_a_ladder_each():
+def test_many_accounts_defeat_per_team_ladders():
     calibrated = lb.ShakyLadder.calibrated(n=N, questions=1_000)
     assert bias(SybilAttack(accounts=300), calibrated, 1_000, games=3) > 0.06
     for_teams = lb.ShakyLadder.calibrated(n=N, questions=1_000, teams=300)
@@ -119,34 +119,36 @@ def test_the_odds_agree_with_playing():
     # Frequencies over 200,000 guesses; each is compared at 5 standard errors (false alarms 1e-6).
     rule = ComparisonRule(step=100, fresh=40, standing=40, release=20, grid=50)
     odds = GuessOdds(rule, 35.0)
-    at = odds.nearest_shift(-20.0)
+    index = odds.nearest_shift(-20.0)
     rng = np.random.default_rng(0)
     count = 200_000
     luck = np.clip(rng.standard_normal(count), -5, 5)
-    wrong = odds.shift[at] - 35 * luck
+    wrong = odds.shift[index] - 35 * luck
     fresh, standing = rng.normal(0, 40, (2, count))
     crossed = wrong + fresh < -100 + np.clip(standing, -120, 120)
     cells = np.round(-(wrong + rng.normal(0, 20, count)) / 50)
-    told = crossed & (cells >= 1)
-    chance = (odds.belief @ odds.released[:, at]).sum()
+    answered = crossed & (cells >= 1)
+    chance = (odds.belief @ odds.released[:, index]).sum()
     # The standing noise is a grid of 13 values: allow its rounding as well.
-    assert told.mean() == pytest.approx(chance, abs=5 * (chance / count) ** 0.5 + 0.003)
+    assert answered.mean() == pytest.approx(chance, abs=5 * (chance / count) ** 0.5 + 0.003)
     for cell in (1, 2, 3):
-        mine = told & (cells == cell)
-        heard = odds.update(at, 50.0 * cell)
-        assert luck[mine].mean() == pytest.approx(heard, abs=5 / mine.sum() ** 0.5 + 0.03)
-    assert luck[~told].mean() == pytest.approx(odds.update(at, None), abs=5 / count**0.5 + 0.005)
+        mine = answered & (cells == cell)
+        updated = odds.update(index, 50.0 * cell)
+        assert luck[mine].mean() == pytest.approx(updated, abs=5 / mine.sum() ** 0.5 + 0.03)
+    assert luck[~answered].mean() == pytest.approx(
+        odds.update(index, None), abs=5 / count**0.5 + 0.005
+    )
 
 
-def test_silence_makes_the_standing_noise_look_unkind():
+def test_unchanged_answers_lower_the_expected_standing_noise():
     odds = GuessOdds(ComparisonRule(step=100, fresh=40, standing=40, release=0, grid=50), 35.0)
-    before = odds.belief @ np.linspace(-3, 3, 13)
-    at = odds.nearest_shift(-100.0)
+    mean_before = odds.belief @ np.linspace(-3, 3, 13)
+    index = odds.nearest_shift(-100.0)
     for _ in range(10):
-        odds.update(at, None)
-    assert odds.belief @ np.linspace(-3, 3, 13) < before - 0.5
+        odds.update(index, None)
+    assert odds.belief @ np.linspace(-3, 3, 13) < mean_before - 0.5
     odds.reset_belief()
-    assert odds.belief @ np.linspace(-3, 3, 13) == pytest.approx(before)
+    assert odds.belief @ np.linspace(-3, 3, 13) == pytest.approx(mean_before)
 
 
 def test_normal_law():

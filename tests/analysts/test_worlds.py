@@ -10,20 +10,20 @@ from ladderboard.analysts._worlds import UniformLabelsWorld
 @pytest.mark.parametrize("easy", [0.0, 0.35, 1.0])
 def test_labels_of_hard_examples_are_not_known(easy):
     world = UniformLabelsWorld(200, np.random.default_rng(1), classes=10, easy=easy)
-    until, shown = world.known
-    assert until == int(200 * easy)
-    assert not shown[until:].any()
-    assert world.losses(shown)[:until].sum() == 0
+    known_count, known_labels = world.known
+    assert known_count == int(200 * easy)
+    assert not known_labels[known_count:].any()
+    assert world.losses(known_labels)[:known_count].sum() == 0
     # Zeros are shown in place of the hard labels, which are not all zero.
-    assert until == 200 or world.losses(shown)[until:].any()
+    assert known_count == 200 or world.losses(known_labels)[known_count:].any()
 
 
 def test_what_is_known_cannot_change_the_labels():
     world = UniformLabelsWorld(200, np.random.default_rng(1), classes=10, easy=0.5)
-    losses, shown = world.losses(np.zeros(200)), world.known.labels.copy()
+    losses, known_labels = world.losses(np.zeros(200)), world.known.labels.copy()
     world.known.labels[:] = 0
     assert (world.losses(np.zeros(200)) == losses).all()
-    assert (world.known.labels == shown).all()
+    assert (world.known.labels == known_labels).all()
 
 
 class Onlooker:

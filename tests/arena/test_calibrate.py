@@ -54,8 +54,8 @@ def test_least_bias_among_those_near_the_least_error():
 
 
 def test_a_trial_knows_its_worst_analyst():
-    each = made(1, 1.5, 3.0)
-    assert (each.worst, each.error, each.error_se) == ("shifted_majority", 1.5, 0.01)
+    trial = made(1, 1.5, 3.0)
+    assert (trial.worst, trial.error, trial.error_se) == ("shifted_majority", 1.5, 0.01)
 
 
 def test_grids_are_round_and_near_a_standard_error():
@@ -67,8 +67,13 @@ def test_grids_are_round_and_near_a_standard_error():
 
 def test_neighbours_differ_in_one_setting():
     axes = ((0.0, 1.0, 2.0), (0.1, 0.2), (0.0, 0.5), (0.01, 0.02))
-    found = _neighbours(axes, CandidateSettings(0.0, 0.2, 0.0, 0.01))
-    assert found == [(1, 0.2, 0, 0.01), (0, 0.1, 0, 0.01), (0, 0.2, 0.5, 0.01), (0, 0.2, 0, 0.02)]
+    neighbours = _neighbours(axes, CandidateSettings(0.0, 0.2, 0.0, 0.01))
+    assert neighbours == [
+        (1, 0.2, 0, 0.01),
+        (0, 0.1, 0, 0.01),
+        (0, 0.2, 0.5, 0.01),
+        (0, 0.2, 0, 0.02),
+    ]
 
 
 @pytest.mark.slow
@@ -76,47 +81,51 @@ def test_the_search_finds_what_an_exhaustive_one_would():
     # One candidate of the net, looked at with as many games, must not beat what was found by more
     # than luck: 3 standard errors, for 30 candidates a false alarm of 4%; the seed is fixed.
     size = CalibrationSize(400, 60)
-    found = search_settings(size, SearchEffort(8, 30, 120, 120, 9), seed=5, threads=1)
-    least = min(each.error for each in found)
+    trials = search_settings(size, SearchEffort(8, 30, 120, 120, 9), seed=5, threads=1)
+    smallest_error = min(trial.error for trial in trials)
     for step in (0.5, 1.0, 2.0, 3.0, 4.5):
         for compare in (0.3, 0.6, 1.0, 1.7, 2.8, 0.1):
-            other = measure_candidate(
+            exhaustive = measure_candidate(
                 CandidateSettings(step, compare, 0.2, 0.02), size, 120, seed=6
             )
-            assert other.error > least - 3 * other.error_se
+            assert exhaustive.error > smallest_error - 3 * exhaustive.error_se
 
 
 @pytest.mark.slow
 def test_calibration_is_what_the_rule_says():
-    found = calibrate(**QUICK, seed=2)
-    near = [finalist for finalist in found.finalists if finalist.error <= 1.2 * found.least.error]
-    assert found.chosen == min(near, key=lambda each: each.bias)
-    assert calibrate(**QUICK, seed=2, threads=1) == found
-    assert calibrate(**QUICK, seed=3) != found
-    mechanism = found.mechanism
-    assert mechanism.step == pytest.approx(found.chosen.candidate.step / math.sqrt(500))
+    calibration = calibrate(**QUICK, seed=2)
+    near = [
+        finalist
+        for finalist in calibration.finalists
+        if finalist.error <= 1.2 * calibration.least.error
+    ]
+    assert calibration.chosen == min(near, key=lambda trial: trial.bias)
+    assert calibrate(**QUICK, seed=2, threads=1) == calibration
+    assert calibrate(**QUICK, seed=3) != calibration
+    mechanism = calibration.mechanism
+    assert mechanism.step == pytest.approx(calibration.chosen.candidate.step / math.sqrt(500))
     assert mechanism.threshold_noise == 0
-    described = json.loads(json.dumps(found.describe(), allow_nan=False))
-    assert described["finalists"][0]["bias"] == found.chosen.bias
-    assert described["mechanism"]["grid"] == found.chosen.candidate.grid
+    described = json.loads(json.dumps(calibration.describe(), allow_nan=False))
+    assert described["finalists"][0]["bias"] == calibration.chosen.bias
+    assert described["mechanism"]["grid"] == calibration.chosen.candidate.grid
 
 
 @pytest.mark.slow
 def test_with_teams_release_noise_is_what_protects():
-    one = calibrate(n=1_000, questions=400, quick=True)
-    many = calibrate(n=1_000, questions=400, teams=200, quick=True)
-    assert many.chosen.candidate.release > one.chosen.candidate.release + 0.3
-    assert "sybil" in many.chosen.errors
+    one_team = calibrate(n=1_000, questions=400, quick=True)
+    many_teams = calibrate(n=1_000, questions=400, teams=200, quick=True)
+    assert many_teams.chosen.candidate.release > one_team.chosen.candidate.release + 0.3
+    assert "sybil" in many_teams.chosen.errors
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "settings",
     [{"n": 5}, {"questions": 0}, {"teams": 0}, {"seed": -1}, {"most": 0}, {"threads": 0}],
     ids=str,
 )
-def test_bad_sizes_are_refused(wrong):
-    with pytest.raises(InvalidSetting, match=next(iter(wrong))):
-        calibrate(**(QUICK | wrong))
+def test_bad_sizes_are_refused(settings):
+    with pytest.raises(InvalidSetting, match=next(iter(settings))):
+        calibrate(**(QUICK | settings))
 
 
 def test_effort_falls_with_the_length_of_games():
@@ -127,18 +136,18 @@ def test_effort_falls_with_the_length_of_games():
 @pytest.mark.slow
 def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
     sizes = {"n": (100, 400), "questions": (20,)}
-    written = calibration_table(tmp_path, **sizes, quick=True, workers=1)
-    assert {path.name for path in written} == {"calibrated.json", "table.md", "trade-off.csv"}
+    files = calibration_table(tmp_path, **sizes, quick=True, workers=1)
+    assert {path.name for path in files} == {"calibrated.json", "table.md", "trade-off.csv"}
     table = json.loads((tmp_path / "calibrated.json").read_text())
-    assert [(each["n"], each["questions"]) for each in table["cells"]] == [
+    assert [(cell["n"], cell["questions"]) for cell in table["cells"]] == [
         (100, 20),
         (400, 20),
     ]
-    before = (tmp_path / "calibrated.json").read_bytes()
+    table_before = (tmp_path / "calibrated.json").read_bytes()
     # Nothing is left to do.
     monkeypatch.setattr("ladderboard.arena._calibration._calibrate._search_settings", None)
     calibration_table(tmp_path, **sizes, quick=True, workers=1)
-    assert (tmp_path / "calibrated.json").read_bytes() == before
+    assert (tmp_path / "calibrated.json").read_bytes() == table_before
 
 
 def test_the_calibrated_ladder_holds_attackers_and_tracks_honest_analysts():
@@ -151,8 +160,10 @@ def test_the_calibrated_ladder_holds_attackers_and_tracks_honest_analysts():
         **size,
     )
 
-    def mean(mechanism, analyst, what):
-        mine = [getattr(r, what) for r in rows if (r.mechanism, r.analyst) == (mechanism, analyst)]
+    def mean(mechanism, analyst, score_name):
+        mine = [
+            getattr(r, score_name) for r in rows if (r.mechanism, r.analyst) == (mechanism, analyst)
+        ]
         return sum(mine) / len(mine) * math.sqrt(1_000)
 
     bias = {name: mean(name, "shifted_majority", "bias") for name in ("ours", "ladder", "exact")}

@@ -1,4 +1,4 @@
-"""The comparison with peers: who is worst, by whom, and the Ladder at its best step."""
+"""The comparison with other mechanisms: worst attacks, and the Ladder at its best step."""
 
 import csv
 
@@ -18,11 +18,11 @@ def cell(mechanism, analyst, error, bias):
     )  # fmt: skip
 
 
-def test_the_worst_of_each_and_the_best_ladder():
+def test_the_summary_has_the_worst_attack_per_mechanism_and_the_best_ladder():
     makers = _make_factories((1, 2))
     cells = [
         cell("exact", "majority", 0.5, 0.4),
-        cell("exact", "plateau", 0.6, 0.9),  # honest: its bias is nobody's gain
+        cell("exact", "plateau", 0.6, 0.9),  # honest: its bias is not an attack's gain
         cell("ladder 1", "shifted_majority", 0.3, 0.2),
         cell("ladder 1", "plateau", 0.1, 0.0),
         cell("ladder 2", "shifted_majority", 0.2, 0.25),
@@ -40,8 +40,8 @@ def test_the_worst_of_each_and_the_best_ladder():
 
 
 def test_a_quick_comparison_is_written_whole(tmp_path):
-    written = calibrated_experiment(tmp_path, quick=True, workers=1)
-    assert {path.name for path in written} == {"rows.csv", "standings.csv", "table.md"}
+    files = calibrated_experiment(tmp_path, quick=True, workers=1)
+    assert {path.name for path in files} == {"rows.csv", "standings.csv", "table.md"}
     with (tmp_path / "standings.csv").open() as file:
         rows = list(csv.DictReader(file))
     names = [row["mechanism"] for row in rows]

@@ -41,8 +41,8 @@ def free_port():
 
 
 @contextmanager
-def started(*words, cwd):
-    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+def started(*arguments, cwd):
+    command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
     log = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log) as process:
         try:
@@ -58,8 +58,8 @@ def cluster(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with ExitStack() as stack:
-        where = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2]]
-        scheduler = stack.enter_context(started("scheduler", *where, cwd=elsewhere))
+        address_options = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2]]
+        scheduler = stack.enter_context(started("scheduler", *address_options, cwd=elsewhere))
         worker = ["worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
         workers = [stack.enter_context(started(*worker, cwd=elsewhere)) for _ in range(2)]
         yield address, scheduler, workers
@@ -76,14 +76,14 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
 
-    def play(**where):
+    def play(**options):
         return lb.arena.run(
             ["own_code:Own", "exact"],
             ["majority", "own_code:slow"],
             n=[500, 1000],
             k=60,
             repetitions=10,
-            **where,
+            **options,
         )
 
     def kill_half_way():
@@ -129,7 +129,7 @@ def _wait_until_busy(address):
             time.sleep(0.01)
 
 
-def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
+def test_an_unreachable_scheduler_is_one_sentence(monkeypatch):
     monkeypatch.setattr("ladderboard.arena._runner._executors._CONNECT_SECONDS", 2)
     begun = time.monotonic()
     address = f"tcp://127.0.0.1:{free_port()}"
@@ -138,6 +138,6 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
     assert time.monotonic() - begun < 20
 
 
-def test_an_address_that_is_none_is_refused():
+def test_an_invalid_scheduler_address_is_refused():
     with pytest.raises(lb.errors.InvalidSetting, match="address of a Dask scheduler"):
         lb.arena.run("exact", "majority", n=100, k=10, cluster="here")

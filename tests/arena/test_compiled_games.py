@@ -36,13 +36,13 @@ def played(analyst, candidate, size):
         analyst.play_against(mechanism, n=size.n, questions=size.questions, seed=seed)
         for seed in range(GAMES)
     ]
-    both = np.array([(score.leaderboard_error, score.bias) for score in scores])
-    return both * math.sqrt(size.n)
+    scores_by_game = np.array([(score.leaderboard_error, score.bias) for score in scores])
+    return scores_by_game * math.sqrt(size.n)
 
 
 def assert_agree(values, mean, se):
-    own = values.std(ddof=1) / math.sqrt(len(values))
-    assert values.mean() == pytest.approx(mean, abs=5 * math.hypot(own, se))
+    standard_error = values.std(ddof=1) / math.sqrt(len(values))
+    assert values.mean() == pytest.approx(mean, abs=5 * math.hypot(standard_error, se))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_sybil_attack_does_as_well_by_counting():
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
-def test_honest_analysts_fare_alike(analyst, name):
+def test_honest_analysts_agree_in_compiled_and_plain_games(analyst, name):
     # A fine grid, so that it does not matter where on it the true risks lie.
     candidate, size = CandidateSettings(1.5, 0.7, 0.2, 0.001), CalibrationSize(1_000, 300)
     counted = measure_candidate(candidate, size, 400, seed=1)
@@ -87,20 +87,22 @@ def test_honest_analysts_fare_alike(analyst, name):
 
 def test_games_do_not_depend_on_threads_and_share_their_luck():
     size = CalibrationSize(500, 50)
-    one, two = (measure_candidate(CANDIDATES[1], size, 20, seed=3, threads=many) for many in (1, 3))
-    assert one == two
-    assert measure_candidate(CANDIDATES[1], size, 20, seed=4) != one
+    single, double = (
+        measure_candidate(CANDIDATES[1], size, 20, seed=3, threads=threads) for threads in (1, 3)
+    )
+    assert single == double
+    assert measure_candidate(CANDIDATES[1], size, 20, seed=4) != single
 
 
 def test_candidates_are_compared_on_the_same_games():
     # A difference too small to change any comparison changes nothing at all.
     size, near = CalibrationSize(500, 50), CandidateSettings(1.0, 0.7, 0.2, 0.01)
-    one, two = (
+    first, second = (
         measure_candidate(near._replace(step=step), size, 30, seed=1) for step in (1.0, 1.0 + 1e-12)
     )
-    assert (one.errors, one.bias) == (two.errors, pytest.approx(two.bias, abs=1e-9))
-    other = measure_candidate(near, size, 30, seed=2)
-    assert all(one.errors[name] != other.errors[name] for name in one.errors)
+    assert (first.errors, first.bias) == (second.errors, pytest.approx(second.bias, abs=1e-9))
+    near_trial = measure_candidate(near, size, 30, seed=2)
+    assert all(first.errors[name] != near_trial.errors[name] for name in first.errors)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,6 @@ def test_candidates_are_compared_on_the_same_games():
     ],
 )
 def test_tiny_games(size):
-    found = measure_candidate(CandidateSettings(0.0, 0.1, 0.0, 0.05), size, 3, seed=0)
-    assert all(0 <= error < 10 for error in found.errors.values())
-    assert math.isfinite(found.bias)
+    trial = measure_candidate(CandidateSettings(0.0, 0.1, 0.0, 0.05), size, 3, seed=0)
+    assert all(0 <= error < 10 for error in trial.errors.values())
+    assert math.isfinite(trial.bias)

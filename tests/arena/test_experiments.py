@@ -27,9 +27,9 @@ def table(path):
 @pytest.mark.slow
 def test_the_paper_twice_gives_the_same_bytes(small, tmp_path):
     settings = {"quick": True, "repetitions": 30, "workers": 1}
-    once = lb.arena.paper_experiment(tmp_path / "once", **settings)
-    again = lb.arena.paper_experiment(tmp_path / "again", **settings)
-    assert [path.name for path in once] == [
+    first_files = lb.arena.paper_experiment(tmp_path / "once", **settings)
+    second_files = lb.arena.paper_experiment(tmp_path / "again", **settings)
+    assert [path.name for path in first_files] == [
         "queries.csv",
         "noise.csv",
         "queries.png",
@@ -37,16 +37,16 @@ def test_the_paper_twice_gives_the_same_bytes(small, tmp_path):
         "noise.png",
         "noise.svg",
     ]
-    for one, other in zip(once, again, strict=True):
-        assert one.read_bytes() == other.read_bytes(), one.name
+    for first, second in zip(first_files, second_files, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
     assert b"<dc:date>" not in (tmp_path / "once/queries.svg").read_bytes()
 
 
 def test_the_tables_of_the_paper_are_right(small, tmp_path):
     lb.arena.paper_experiment(tmp_path, quick=True, repetitions=30, workers=1, seed=5)
     rows = table(tmp_path / "queries.csv") + table(tmp_path / "noise.csv")
-    wanted = "n,k,sigma,repetitions,mean,std,exact_mean,exact_std,seed,version"
-    assert list(rows[0]) == wanted.split(",")
+    header = "n,k,sigma,repetitions,mean,std,exact_mean,exact_std,seed,version"
+    assert list(rows[0]) == header.split(",")
     for row in rows:
         n, k, sigma, seed = int(row["n"]), int(row["k"]), float(row["sigma"]), int(row["seed"])
         errors = lb.majority_attack(n, k, sigma, 30, seed)
@@ -56,15 +56,17 @@ def test_the_tables_of_the_paper_are_right(small, tmp_path):
         assert exact == tuple(lb.majority_attack_moments(n, k, sigma))
         # Five standard errors: one false alarm in ten thousand runs of all cells.
         assert abs(errors.mean() - exact[0]) < 5 * exact[1] / math.sqrt(30)
-    kept = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    raw = {tuple(each["task"][x] for x in ("n", "k", "sigma", "first")): each for each in kept}
+    results = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    raw = {
+        tuple(result["task"][x] for x in ("n", "k", "sigma", "first")): result for result in results
+    }
     n, k, sigma = int(rows[0]["n"]), int(rows[0]["k"]), float(rows[0]["sigma"])
     errors = [*raw[n, k, sigma, 0]["result"]["errors"], *raw[n, k, sigma, 25]["result"]["errors"]]
     assert float(rows[0]["mean"]) == np.mean(errors)
 
 
 def test_the_contest_writes_rows_tables_and_a_figure_for_every_size(tmp_path):
-    written = lb.arena.arena_experiment(
+    files = lb.arena.arena_experiment(
         tmp_path,
         mechanisms=["exact", "shaky_ladder", "bootstrap_ladder"],
         analysts="majority",
@@ -73,7 +75,7 @@ def test_the_contest_writes_rows_tables_and_a_figure_for_every_size(tmp_path):
         repetitions=3,
         workers=1,
     )
-    names = [path.name for path in written]
+    names = [path.name for path in files]
     assert names[:3] == ["rows.csv", "table.csv", "table.md"]
     assert set(names[3:]) == {
         f"arena-n{n}-k20.{kind}" for n in (100, 200) for kind in ("png", "svg")
@@ -88,7 +90,7 @@ def test_the_contest_writes_rows_tables_and_a_figure_for_every_size(tmp_path):
 
 
 def test_one_analyst_and_several_k_are_lines(tmp_path):
-    written = lb.arena.arena_experiment(
+    files = lb.arena.arena_experiment(
         tmp_path,
         mechanisms=["exact", "ladder"],
         analysts="majority",
@@ -97,7 +99,7 @@ def test_one_analyst_and_several_k_are_lines(tmp_path):
         repetitions=2,
         workers=1,
     )
-    assert [path.name for path in written[3:]] == ["arena.png", "arena.svg"]
+    assert [path.name for path in files[3:]] == ["arena.png", "arena.svg"]
 
 
 def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
@@ -108,8 +110,8 @@ def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
     settings["workers"] = 1
     lb.arena.arena_experiment(tmp_path / "usual", **settings)
     cells = table(tmp_path / "usual/table.csv")
-    found = [(cell["k"], cell["mechanism"], cell["repetitions"], cell["note"]) for cell in cells]
-    assert found == [
+    notes = [(cell["k"], cell["mechanism"], cell["repetitions"], cell["note"]) for cell in cells]
+    assert notes == [
         ("1", "exact", "10", ""),
         ("1", "bootstrap_ladder", "3", "slow: 3 of 10 repetitions"),
         ("2", "exact", "10", ""),
@@ -148,16 +150,16 @@ def test_every_mechanism_of_the_line_up_plays_at_every_size():
 def test_the_exact_curve_of_the_plain_attack():
     """The table of the theory: -5.9, -7.0 and -18.5 units of 1/sqrt(n)."""
     sizes = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
-    found = [round(_shifted.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
-    assert found == [5.9, 7.0, 18.5]
+    biases = [round(_shifted.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
+    assert biases == [5.9, 7.0, 18.5]
 
 
 def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, monkeypatch):
     """At n = 1,000 and k = 300: 5.1, 2.9 and 1.4 units, standard errors of about 0.1."""
     monkeypatch.setattr(_shifted, "_QUICK_SIZES", {1_000: (100, 300)})
-    written = lb.arena.shifted_experiment(tmp_path, quick=True, workers=1)
+    files = lb.arena.shifted_experiment(tmp_path, quick=True, workers=1)
     names = ["rows.csv", "table.csv", "table.md", "shifted.png", "shifted.svg"]
-    assert [path.name for path in written] == names
+    assert [path.name for path in files] == names
     cells = table(tmp_path / "table.csv")[3:]
     units = {cell["mechanism"]: float(cell["bias_units"]) for cell in cells}
     assert units["ladder_tiny"] > 4 > units["ladder"] > 2.2 > units["shaky_ladder"]

@@ -92,9 +92,11 @@ def test_the_law_is_that_of_the_dense_form(dense, n, k, noise, repetitions):
     ours = lb.majority_attack(n, k, sigma, 4 * repetitions, seed=6)
     assert stats.ks_2samp(theirs, ours).pvalue > 1e-3
     # A chi-square on the values themselves, rare ones pooled so that each cell expects enough.
-    wrong = [np.rint(n * each).astype(int) for each in (theirs, ours)]
-    cuts = np.unique(np.quantile(np.concatenate(wrong), np.linspace(0, 1, 12)))
-    cells = np.array([np.bincount(np.searchsorted(cuts, each), minlength=12) for each in wrong])
+    error_counts = [np.rint(n * values).astype(int) for values in (theirs, ours)]
+    cuts = np.unique(np.quantile(np.concatenate(error_counts), np.linspace(0, 1, 12)))
+    cells = np.array(
+        [np.bincount(np.searchsorted(cuts, values), minlength=12) for values in error_counts]
+    )
     cells = cells[:, cells.sum(axis=0) > 0]
     rare = cells.sum(axis=0) < 40
     cells = np.column_stack([cells[:, ~rare], cells[:, rare].sum(axis=1)])
@@ -105,10 +107,10 @@ def test_the_law_is_that_of_the_dense_form(dense, n, k, noise, repetitions):
 
 def test_repetitions_are_independent_of_each_other_and_of_the_seed_beside():
     """False alarms: below 1e-3 in all (eight correlations at four standard errors)."""
-    one = lb.majority_attack(200, 50, repetitions=4_000, seed=0)
+    seed_0 = lb.majority_attack(200, 50, repetitions=4_000, seed=0)
     two = lb.majority_attack(200, 50, repetitions=4_000, seed=1)
-    pairs = [(one[:-lag], one[lag:]) for lag in (1, 2, 3, 16)] + [(one, two)]
-    pairs += [(one, lb.majority_attack(200, k, repetitions=4_000)) for k in (49, 51, 100)]
+    pairs = [(seed_0[:-lag], seed_0[lag:]) for lag in (1, 2, 3, 16)] + [(seed_0, two)]
+    pairs += [(seed_0, lb.majority_attack(200, k, repetitions=4_000)) for k in (49, 51, 100)]
     for a, b in pairs:
         assert abs(np.corrcoef(a, b)[0, 1]) < 4 / math.sqrt(a.size)
 
@@ -119,17 +121,19 @@ def test_repetitions_are_independent_of_each_other_and_of_the_seed_beside():
 )
 def test_the_same_bits_whatever_the_threads_and_the_cuts(n, k, repetitions):
     sigma = math.sqrt(k) / n  # so much that the error is neither 0 nor 1/2
-    alone = lb.majority_attack(n, k, sigma, repetitions, seed=3, threads=1)
+    single_thread = lb.majority_attack(n, k, sigma, repetitions, seed=3, threads=1)
     for threads in (2, 3, None):
-        assert (lb.majority_attack(n, k, sigma, repetitions, 3, threads=threads) == alone).all()
-    parts = [lb.majority_attack(n, k, sigma, 1, 3, first=at) for at in range(repetitions)]
-    assert (np.concatenate(parts) == alone).all()
-    assert not (lb.majority_attack(n, k, sigma, repetitions, 4) == alone).all()
+        assert (
+            lb.majority_attack(n, k, sigma, repetitions, 3, threads=threads) == single_thread
+        ).all()
+    parts = [lb.majority_attack(n, k, sigma, 1, 3, first=index) for index in range(repetitions)]
+    assert (np.concatenate(parts) == single_thread).all()
+    assert not (lb.majority_attack(n, k, sigma, repetitions, 4) == single_thread).all()
 
 
 def test_runs_with_and_without_noise_share_their_rows():
-    quiet = lb.majority_attack(501, 101, repetitions=50)  # odd: no row is a tie
-    assert (lb.majority_attack(501, 101, 1e-9, repetitions=50) == quiet).all()
+    noiseless = lb.majority_attack(501, 101, repetitions=50)  # odd: no row is a tie
+    assert (lb.majority_attack(501, 101, 1e-9, repetitions=50) == noiseless).all()
 
 
 @pytest.mark.skipif(not CLEAR.exists(), reason="the peak is read where Linux keeps it")
@@ -138,13 +142,13 @@ def test_rows_are_never_kept(n, k):
     """k n signs are 125 MB even as bits, and 27 GB in the dense form."""
     lb.majority_attack(100, 1_000_000, repetitions=1, threads=2)  # all is compiled
     CLEAR.write_text("5")  # the peak starts afresh
-    before = kilobytes("VmRSS")
+    kilobytes_before = kilobytes("VmRSS")
     lb.majority_attack(n, k, repetitions=1, threads=2)
-    assert kilobytes("VmHWM") - before < 32_000
+    assert kilobytes("VmHWM") - kilobytes_before < 32_000
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"),
+    ("settings", "name"),
     [
         ({"n": 0}, "n must be"),
         ({"n": 2**33}, "n must be"),
@@ -161,8 +165,8 @@ def test_rows_are_never_kept(n, k):
         ({"threads": 0}, "threads must be"),
     ],
 )
-def test_refusals(settings, word):
-    with pytest.raises(InvalidSetting, match=word):
+def test_refusals(settings, name):
+    with pytest.raises(InvalidSetting, match=name):
         lb.majority_attack(**{"n": 10, "k": 10, **settings})
 
 
@@ -177,22 +181,24 @@ try:
 except lb.errors.MissingDependency as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'ladderboard[arena]'" in done.stdout
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'ladderboard[arena]'" in result.stdout
     assert issubclass(MissingDependency, ImportError)
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
+def test_an_unwritable_cache_is_skipped(monkeypatch):
     import numba
 
     from ladderboard.arena._kernels import _compiled
 
-    plain = numba.njit
+    real_njit = numba.njit
 
     def njit(*functions, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return plain(*functions, **options)
+        return real_njit(*functions, **options)
 
     monkeypatch.setattr(_compiled.numba, "njit", njit)
     assert _compiled.compiled(lambda x: x + 1)(1) == 2

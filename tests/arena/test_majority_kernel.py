@@ -58,10 +58,10 @@ def plain(n, k, sigma, seed, repetition):
             for draw, agree in zip(luck[: end - row], block[: end - row], strict=False):
                 c = int(agree.sum())
                 if sigma:
-                    kept = int(draw) < int(2**52 * math.erfc(-(2 * c - n) / n / sigma / 2**0.5))
+                    accepted = int(draw) < int(2**52 * math.erfc(-(2 * c - n) / n / sigma / 2**0.5))
                 else:
-                    kept = 2 * c > n
-                votes += agree if kept else 1 - agree
+                    accepted = 2 * c > n
+                votes += agree if accepted else 1 - agree
     lanes = Lanes(setting.key, repetition, _COINS)
     coins = bits(np.concatenate([lanes.draw()[0] for _ in range(tiles)])[None, :], n)[0]
     return np.mean((2 * votes < k) | ((2 * votes == k) & (coins == 1)))
@@ -84,7 +84,7 @@ def plain(n, k, sigma, seed, repetition):
 def test_every_bit_is_accounted_for(n, k, noise, repetitions):
     sigma = noise / math.sqrt(n)
     errors = lb.majority_attack(n, k, sigma, repetitions, seed=9, first=4)
-    want = [plain(n, k, sigma, 9, 4 + at) for at in range(repetitions)]
+    want = [plain(n, k, sigma, 9, 4 + index) for index in range(repetitions)]
     assert errors.tolist() == pytest.approx(want, abs=1e-15)
 
 

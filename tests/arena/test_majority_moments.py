@@ -29,14 +29,14 @@ def enumerated(n, k):
     """Go through all 2^(nk) matrices of agreement bits, without noise, in whole numbers."""
     first = second = Fraction(0)
     rows = list(itertools.product((0, 1), repeat=n))
-    kept = [row if 2 * sum(row) > n else tuple(1 - bit for bit in row) for row in rows]
-    for matrix in itertools.product(kept, repeat=k):
+    oriented_rows = [row if 2 * sum(row) > n else tuple(1 - bit for bit in row) for row in rows]
+    for matrix in itertools.product(oriented_rows, repeat=k):
         votes = [sum(column) for column in zip(*matrix, strict=True)]
-        wrong = sum(2 * vote < k for vote in votes)
+        errors = sum(2 * vote < k for vote in votes)
         ties = sum(2 * vote == k for vote in votes)
         # A tie is a fair coin: mean 1/2, variance 1/4.
-        first += wrong + Fraction(ties, 2)
-        second += (wrong + Fraction(ties, 2)) ** 2 + Fraction(ties, 4)
+        first += errors + Fraction(ties, 2)
+        second += (errors + Fraction(ties, 2)) ** 2 + Fraction(ties, 4)
     first /= n * 2 ** (n * k)
     second /= n * n * 2 ** (n * k)
     return float(first), math.sqrt(second - first**2)
@@ -46,19 +46,23 @@ def summed(n, k, sigma):
     """Sum over the joint law of two columns: given one count, the other is two binomials."""
     c = np.arange(n + 1)
     weight = stats.binom.pmf(c, n, 0.5)
-    kept = stats.norm.cdf((2 * c - n) / (n * sigma)) if sigma else (2 * c > n).astype(float)
-    p = np.sum(weight * (kept * c + (1 - kept) * (n - c))) / n
-    both = kept * c * (c - 1) + (1 - kept) * (n - c) * (n - c - 1)
-    p11 = np.sum(weight * both) / (n * (n - 1))
+    accept = stats.norm.cdf((2 * c - n) / (n * sigma)) if sigma else (2 * c > n).astype(float)
+    p = np.sum(weight * (accept * c + (1 - accept) * (n - c))) / n
+    both_right = accept * c * (c - 1) + (1 - accept) * (n - c) * (n - c - 1)
+    p11 = np.sum(weight * both_right) / (n * (n - 1))
     x = np.arange(k + 1)
-    wrong = (2 * x < k) + 0.5 * (2 * x == k)
-    mean = np.sum(stats.binom.pmf(x, k, p) * wrong)
+    error_weight = (2 * x < k) + 0.5 * (2 * x == k)
+    mean = np.sum(stats.binom.pmf(x, k, p) * error_weight)
     pair = 0.0
-    for one in x[wrong > 0]:
-        same = stats.binom.pmf(np.arange(one + 1), one, p11 / p)
-        rest = min((p - p11) / (1 - p), 1.0)  # not above 1 by a rounding
-        other = stats.binom.pmf(np.arange(k - one + 1), k - one, rest)
-        pair += stats.binom.pmf(one, k, p) * wrong[one] * np.sum(np.convolve(same, other) * wrong)
+    for x_value in x[error_weight > 0]:
+        agreeing = stats.binom.pmf(np.arange(x_value + 1), x_value, p11 / p)
+        p_other = min((p - p11) / (1 - p), 1.0)  # not above 1 by a rounding
+        disagreeing = stats.binom.pmf(np.arange(k - x_value + 1), k - x_value, p_other)
+        pair += (
+            stats.binom.pmf(x_value, k, p)
+            * error_weight[x_value]
+            * np.sum(np.convolve(agreeing, disagreeing) * error_weight)
+        )
     return mean, mean * (1 - mean) / n + (1 - 1 / n) * (pair - mean**2)
 
 
@@ -87,12 +91,12 @@ def test_moderate_cases_by_direct_sums(n, k, noise):
 
 @pytest.mark.parametrize(("n", "k"), [(10**6, 10**6), (10**6, 999_999), (10**4, 10**6)])
 @pytest.mark.parametrize("noise", [0.0, 2.0])
-def test_large_means_agree_with_another_road(n, k, noise):
+def test_large_means_agree_with_another_method(n, k, noise):
     """The binomial tail by an incomplete beta function, p by a sum over the whole window."""
     sigma = noise / math.sqrt(n)
     c = np.arange(n + 1)
-    kept = stats.norm.cdf((2 * c - n) / (n * sigma)) if sigma else (2 * c > n).astype(float)
-    p = np.sum(stats.binom.pmf(c, n, 0.5) * (kept * c + (1 - kept) * (n - c))) / n
+    accept = stats.norm.cdf((2 * c - n) / (n * sigma)) if sigma else (2 * c > n).astype(float)
+    p = np.sum(stats.binom.pmf(c, n, 0.5) * (accept * c + (1 - accept) * (n - c))) / n
     law = stats.binom(k, p)
     want = law.cdf((k - 1) // 2) + (law.pmf(k // 2) / 2 if k % 2 == 0 else 0)
     # The reference's own pmf is good to about 1e-10 here.
@@ -118,7 +122,7 @@ def test_the_mean_falls_with_questions_and_rises_with_noise():
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"),
+    ("settings", "name"),
     [
         ({"n": 0, "k": 1}, "n must be"),
         ({"n": 1, "k": 0}, "k must be"),
@@ -129,8 +133,8 @@ def test_the_mean_falls_with_questions_and_rises_with_noise():
         ({"n": 2, "k": 1, "sigma": math.inf}, "sigma must be"),
     ],
 )
-def test_refusals(settings, word):
-    with pytest.raises(InvalidSetting, match=word):
+def test_refusals(settings, name):
+    with pytest.raises(InvalidSetting, match=name):
         lb.majority_attack_moments(**settings)
 
 

@@ -29,7 +29,7 @@ def test_released_streams_do_not_change_at_larger_sizes(n, k, noise, wrong):
     assert (errors * n).round().astype(int).tolist() == wrong
 
 
-def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
+def test_an_error_in_a_thread_is_raised(monkeypatch):
     def fails_once(setting, first, chunks, planes, errors):
         errors.fill(0.0)
         if first <= 2 < first + errors.size:

@@ -1,4 +1,4 @@
-"""The arena: who may play, in which order, and the same rows whoever does the work."""
+"""The arena: accepted participants, the order of rows, and the same rows from every backend."""
 
 import dataclasses
 import subprocess
@@ -43,14 +43,14 @@ def guess(game):
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own_module(tmp_path, monkeypatch):
     (tmp_path / "own_participants.py").write_text(OWN)
     (tmp_path / "broken_participants.py").write_text("import no_such_thing_anywhere")
     monkeypatch.chdir(tmp_path)
     yield
     for name in ("own_participants", "broken_participants"):
         sys.modules.pop(name, None)
-    sys.path[:] = [each for each in sys.path if each != str(tmp_path)]
+    sys.path[:] = [path for path in sys.path if path != str(tmp_path)]
 
 
 def test_rows_come_in_a_fixed_order():
@@ -67,7 +67,7 @@ def test_rows_come_in_a_fixed_order():
     assert order == expected
 
 
-def test_mechanisms_meet_the_same_luck():
+def test_mechanisms_are_compared_on_the_same_random_draws():
     rows = run(["exact", "rounded"], guess, **SIZE)
     assert [row.bias for row in rows[:2]] == [row.bias for row in rows[2:]]
     assert [row.seed for row in rows[:2]] == [row.seed for row in rows[2:]]
@@ -103,7 +103,7 @@ def test_processes_give_the_same_rows():
         ("short=own_participants:by_size", "short"),
     ],
 )
-def test_whatever_may_be_a_mechanism(own, mechanism, label):
+def test_accepted_forms_of_a_mechanism(own_module, mechanism, label):
     assert {row.mechanism for row in run(mechanism, "majority", **SIZE)} == {label}
 
 
@@ -117,7 +117,7 @@ def test_whatever_may_be_a_mechanism(own, mechanism, label):
         ("own_participants:guess", "guess"),
     ],
 )
-def test_whatever_may_be_an_analyst(own, analyst, label):
+def test_accepted_forms_of_an_analyst(own_module, analyst, label):
     assert {row.analyst for row in run("exact", analyst, **SIZE)} == {label}
 
 
@@ -147,18 +147,18 @@ def test_whatever_may_be_an_analyst(own, analyst, label):
         ("exact", [guess, guess], "Two analysts are called 'guess'"),
     ],
 )
-def test_refusals_say_what_there_is(own, mechanism, analyst, sentence):
+def test_refusals_list_the_known_names(own_module, mechanism, analyst, sentence):
     with pytest.raises(InvalidSetting, match=sentence):
         run(mechanism, analyst, **SIZE)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n": 0}, {"k": []}, {"repetitions": 0}, {"workers": 0}, {"seed": -1}]
+    "settings", [{"n": 0}, {"k": []}, {"repetitions": 0}, {"workers": 0}, {"seed": -1}]
 )
-def test_wrong_numbers_are_refused_by_name(wrong):
-    (name,) = wrong
+def test_wrong_numbers_are_refused_by_name(settings):
+    (name,) = settings
     with pytest.raises(InvalidSetting, match=f"^{name} must be"):
-        run("exact", guess, **{**SIZE, **wrong})
+        run("exact", guess, **{**SIZE, **settings})
 
 
 def broken(game):
@@ -184,13 +184,13 @@ def test_a_game_that_fails_says_which(mechanism, analyst, sentence, workers):
         run(mechanism, analyst, **SIZE, workers=workers)
 
 
-@pytest.mark.parametrize("said", [float("nan"), float("inf"), "hello"])
-def test_a_mechanism_that_talks_nonsense_is_named(said):
+@pytest.mark.parametrize("answer", [float("nan"), float("inf"), "hello"])
+def test_a_mechanism_with_invalid_answers_is_named(answer):
     class Odd(ScoreMechanism):
         name = "odd"
 
         def score(self, risk, draws):
-            return said
+            return answer
 
     with pytest.raises(GameFailed, match="majority against odd"):
         run(Odd, "majority", **SIZE)
@@ -204,10 +204,10 @@ def test_a_script_without_a_guard_works_with_several_workers(tmp_path):
         "    game.ask(game.rng.integers(0, 2, game.n))\n"
         "print(len(lb.arena.run('exact', guess, n=50, k=3, repetitions=4, workers=2)))\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "4\n", "")
 
 
 def _end_the_process(game):
@@ -221,7 +221,7 @@ def test_a_worker_that_dies_is_one_sentence():
         run("exact", {"fatal": _end_the_process}, **SIZE, workers=2)
 
 
-def test_what_cannot_be_sent_is_refused():
+def test_participants_that_cannot_be_pickled_are_refused():
     import threading
 
     lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Sweeps: results are kept as they arrive, and only what is missing is done."""
+"""Sweeps: results are stored as they arrive, and only missing ones are computed."""
 
 import json
 import math
@@ -22,7 +22,7 @@ done = []
 
 @dataclass(frozen=True)
 class Third:
-    """A task whose result is no round number."""
+    """A task whose result is not a round number."""
 
     at: int
     weight = 1.0
@@ -52,25 +52,25 @@ def path(tmp_path):
 
 def test_results_are_kept_and_not_computed_again(path):
     first = run_tasks([Third(1), Third(2)], run_serially, results_path=path)
-    again = run_tasks([Third(2), Third(3), Third(1)], run_serially, results_path=path)
+    second = run_tasks([Third(2), Third(3), Third(1)], run_serially, results_path=path)
     assert done == [1, 2, 3]
-    assert again == [first[1], {"value": 1.0}, first[0]]
-    assert again[2]["value"] == math.nextafter(1 / 3, 1)
+    assert second == [first[1], {"value": 1.0}, first[0]]
+    assert second[2]["value"] == math.nextafter(1 / 3, 1)
     entry = json.loads(path.read_text().splitlines()[0])
     assert entry["task"] == {"kind": "third", "at": 1}
 
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
-def test_a_torn_last_line_is_done_again(path, cut):
+def test_a_truncated_last_line_is_computed_again(path, cut):
     run_tasks([Third(1), Third(2)], run_serially, results_path=path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-cut])
+    intact = path.read_bytes()
+    path.write_bytes(intact[:-cut])
     run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     assert done == [1, 2, 2]
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == intact
 
 
-def test_a_damaged_line_is_done_again(path):
+def test_a_damaged_line_is_computed_again(path):
     run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("no json\n[1]\n" + lines[1])
@@ -78,7 +78,7 @@ def test_a_damaged_line_is_done_again(path):
     assert done == [1, 2, 1]
 
 
-def test_an_interrupt_leaves_what_is_finished(path):
+def test_an_interrupt_keeps_finished_results(path):
     with pytest.raises(KeyboardInterrupt):
         run_tasks([Third(1), Third(-1), Third(2)], run_serially, results_path=path)
     run_tasks([Third(1), Third(2)], run_serially, results_path=path)
@@ -115,7 +115,7 @@ def test_every_setting_is_part_of_the_key():
     assert _keys(lb.Ladder(step=0.1)) == keys[:2]
 
 
-def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
+def test_code_of_custom_participants_is_part_of_the_key(tmp_path, monkeypatch):
     import importlib
     import linecache
     import sys
@@ -133,18 +133,18 @@ def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
     assert keys[0] == keys[2] != keys[1]
 
 
-def test_one_run_at_a_time_writes(path):
+def test_a_results_file_has_one_writer_at_a_time(path):
     with ResultsFile(path), pytest.raises(InvalidSetting, match="Another run is writing"):
         ResultsFile(path)
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+def test_an_unwritable_results_path_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidSetting, match="cannot be written"):
         ResultsFile(tmp_path / "file" / "results.jsonl")
 
 
-def test_a_kept_result_that_is_not_this_tasks_is_done_again(path):
+def test_a_stored_result_of_another_task_is_computed_again(path):
     tasks = [Third(1), Third(2)]
     first = run_tasks(tasks, run_serially, results_path=path)
     entries = [json.loads(line) for line in path.read_text().splitlines()]
@@ -170,7 +170,7 @@ def test_a_match_takes_only_its_own_rows():
     assert not match.accepts("row")
 
 
-def test_the_notes_of_others_are_not_cut_off(path):
+def test_files_of_other_programs_are_not_truncated(path):
     path.parent.mkdir()
     path.write_text("my precious notes")
     with pytest.raises(InvalidSetting, match="choose another directory"):
@@ -190,7 +190,7 @@ class Bound:
         game.ask(np.full(game.n, self.value))
 
 
-def test_functions_are_told_apart_by_what_they_carry():
+def test_functions_with_different_closures_have_different_keys():
     def key(play):
         analyst = resolve_analysts({"a": play})["a"]
         return result_key(Match(("exact", "a"), lb.Exact(), analyst, 50, 5, 0, 7))
@@ -201,9 +201,9 @@ def test_functions_are_told_apart_by_what_they_carry():
     assert key(Bound(0).play) != key(Bound(1).play)
     assert key(partial(print, 1)) != key(partial(print, 2))
     long = np.zeros(5_000)
-    other = long.copy()
-    other[2_500] = 1
+    copied = long.copy()
+    copied[2_500] = 1
     assert key(closing_over(long)) == key(closing_over(long.copy()))
-    assert key(closing_over(long)) != key(closing_over(other))
-    # What cannot be told for certain is never taken for the same.
+    assert key(closing_over(long)) != key(closing_over(copied))
+    # Functions that cannot be compared get different keys.
     assert key(closing_over(object())) != key(closing_over(object()))

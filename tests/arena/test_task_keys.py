@@ -28,12 +28,12 @@ def test_every_repetition_has_its_own_seed():
 
 
 def test_every_size_of_the_papers_figures_has_its_own_seed():
-    seeds = [cell_seed(*each) for each in itertools.product((0, 1, 2), (1, 2, 11), (1, 2, 11))]
+    seeds = [cell_seed(*cell) for cell in itertools.product((0, 1, 2), (1, 2, 11), (1, 2, 11))]
     assert len(set(seeds)) == len(seeds) == 27
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         {"names": ("other", "majority")},
         {"names": ("ladder", "other")},
@@ -48,19 +48,19 @@ def test_every_size_of_the_papers_figures_has_its_own_seed():
     ],
     ids=str,
 )
-def test_another_game_has_another_key(other):
-    assert result_key(replace(MATCH, **other)) != result_key(MATCH)
+def test_another_game_has_another_key(changes):
+    assert result_key(replace(MATCH, **changes)) != result_key(MATCH)
 
 
 def test_the_same_game_has_the_same_key():
-    again = replace(MATCH, mechanism=lb.Ladder(step=0.1), analyst=MajorityAttack())
-    assert result_key(again) == result_key(MATCH)
+    equal_match = replace(MATCH, mechanism=lb.Ladder(step=0.1), analyst=MajorityAttack())
+    assert result_key(equal_match) == result_key(MATCH)
 
 
 def test_the_code_version_changes_the_key(monkeypatch):
-    before = result_key(MATCH)
+    key_before = result_key(MATCH)
     monkeypatch.setattr(_task, "code_version", lambda: "another build")
-    assert result_key(MATCH) != before
+    assert result_key(MATCH) != key_before
 
 
 def test_a_worker_with_another_code_version_refuses_to_run():

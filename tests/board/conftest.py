@@ -1,4 +1,4 @@
-"""Boards to test with, on both databases."""
+"""Boards for tests, on both databases."""
 
 import secrets
 from itertools import count
@@ -26,19 +26,19 @@ def clock():
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def storage(request, tmp_path):
-    """Give an empty database of each kind."""
+    """Return an empty database of each kind."""
     if request.param == "sqlite":
-        made = SqliteStorage(tmp_path / "boards.db", create=True)
+        storage_ = SqliteStorage(tmp_path / "boards.db", create=True)
     else:
         server = request.getfixturevalue("postgres")
-        made = PostgresStorage(server.url(), create=True, schema=f"b_{secrets.token_hex(6)}")
-    yield made
-    made.close()
+        storage_ = PostgresStorage(server.url(), create=True, schema=f"b_{secrets.token_hex(6)}")
+    yield storage_
+    storage_.close()
 
 
 @pytest.fixture
 def boards(storage, clock, tmp_path):
-    """Give all boards of an empty database, with a clock of their own."""
+    """Return the boards of an empty database, with a manual clock."""
     from ladderboard.board import FolderStore
 
     return Boards(storage, FolderStore(tmp_path / "files"), world=LedgerEnvironment(clock=clock))
@@ -48,7 +48,7 @@ LABELS = np.arange(400) % 2
 SPLIT = np.where(np.arange(400) < 300, "public", "private")
 
 
-def make_folder(text="", *, labels=LABELS, split=SPLIT, **more):
+def make_folder(text="", *, labels=LABELS, split=SPLIT, **settings):
     lines = {
         "slug": "first",
         "title": "First",
@@ -56,10 +56,11 @@ def make_folder(text="", *, labels=LABELS, split=SPLIT, **more):
         "questions": "100",
         "teams": "4",
     }
-    lines |= {"mechanism": "{name: ladder, step: 0.01}", **more}
+    lines |= {"mechanism": "{name: ladder, step: 0.01}", **settings}
     body = "\n".join(f"{key}: {value}" for key, value in lines.items() if value is not None)
     rows = "\n".join(
-        f"{at},{label},{part}" for at, (label, part) in enumerate(zip(labels, split, strict=True))
+        f"{index},{label},{part}"
+        for index, (label, part) in enumerate(zip(labels, split, strict=True))
     )
     table = read_holdout(f"id,label,split\n{rows}\n".encode())
     return FolderContent(read_rules(f"{body}\n{text}"), table)
@@ -72,13 +73,13 @@ def give_make_folder():
 
 @pytest.fixture
 def predict():
-    """Give predictions as a file, with so many wrong on each split."""
+    """Return a function that makes a file of predictions with given numbers of errors."""
 
     def file(public, private=0, labels=LABELS):
-        wrong = np.zeros(400, dtype=int)
-        wrong[:public] = 1
-        wrong[300 : 300 + private] = 1
-        values = labels ^ wrong
+        flipped = np.zeros(400, dtype=int)
+        flipped[:public] = 1
+        flipped[300 : 300 + private] = 1
+        values = labels ^ flipped
         return ("id,prediction\n" + "\n".join(f"{i},{v}" for i, v in enumerate(values))).encode()
 
     return file
@@ -86,24 +87,24 @@ def predict():
 
 @pytest.fixture
 def submit():
-    """Give a function that submits bytes to a board."""
+    """Return a function that submits bytes to a board."""
 
-    def send(board, caller, body, **more):
-        team = more.pop("team", None)
-        received = more.pop("received", board.book.environment.clock())
-        sent = IncomingSubmission(board.scorer().read(body), received, **more)
-        return board.submit(caller, sent, team)
+    def send(board, caller, body, **options):
+        team = options.pop("team", None)
+        received = options.pop("received", board.book.environment.clock())
+        submission = IncomingSubmission(board.scorer().read(body), received, **options)
+        return board.submit(caller, submission, team)
 
     return send
 
 
 @pytest.fixture
 def join():
-    """Give a function that makes a team and returns it as a caller, with its token."""
+    """Return a function that creates a team and returns its caller and the team."""
 
     def come(boards, board, name):
-        made = board.teams.create(ORGANISER, name)
-        return boards.caller_by_token(made.token, board.slug), made
+        team = board.teams.create(ORGANISER, name)
+        return boards.caller_by_token(team.token, board.slug), team
 
     return come
 
@@ -118,24 +119,27 @@ RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"
 
 @pytest.fixture
 def folder(tmp_path):
-    """Make a folder from files given by name; what is None is left out."""
+    """Return a function that writes a board folder; files given as None are left out."""
 
     def make(name="digits", **files):
         path = tmp_path / name
         path.mkdir()
         content = {"board.yaml": RULES, "holdout.csv": holdout(), **files}
-        for each, text in content.items():
+        for file_name, text in content.items():
             if text is not None:
-                place = path / each
-                place.parent.mkdir(exist_ok=True)
-                place.write_bytes(text if isinstance(text, bytes) else text.encode())
+                file = path / file_name
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
     return make
 
 
 def holdout(n=200, private=100, seed=0):
-    """Return coin flips as a file, some of them private."""
+    """Return a holdout file of coin flips with a private split."""
     labels = np.random.default_rng(seed).integers(2, size=n + private)
-    rows = [f"{at},{label},{'public' if at < n else 'private'}" for at, label in enumerate(labels)]
+    rows = [
+        f"{index},{label},{'public' if index < n else 'private'}"
+        for index, label in enumerate(labels)
+    ]
     return "\n".join(["id,label,split", *rows, ""])

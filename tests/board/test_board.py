@@ -26,25 +26,25 @@ def board(boards, make_folder):
     return boards.create(make_folder(window="{questions: 3, hours: 1}"))
 
 
-def test_a_submission_is_answered_and_stands(boards, board, join, submit, predict):
+def test_a_submission_is_answered_and_ranked(boards, board, join, submit, predict):
     ada, _ = join(boards, board, "Ada")
-    bob, made = join(boards, board, "Bob")
+    bob, bob_team = join(boards, board, "Bob")
     first = submit(board, ada, predict(30), message="forest").describe()
     assert (first["released"], first["improved"], first["question"]) == (0.1, True, 1)
     assert (first["remaining"], first["limit"]) == (2, "window")
     assert first["bound"]["low"] < 0.1 < first["bound"]["high"]
     second = submit(board, ada, predict(60)).describe()
     assert (second["released"], second["improved"], second["score"]) == (0.1, False, None)
-    other = submit(board, bob, predict(15)).describe()
-    assert other["released"] == 0.05  # a ladder of its own
+    bobs_answer = submit(board, bob, predict(15)).describe()
+    assert bobs_answer["released"] == 0.05  # each team has its own ladder
     page = board.as_seen_by(PUBLIC).leaderboard()
     assert [(row["rank"], row["team"]["name"], row["released"]) for row in page["rows"]] == [
         (1, "Bob", 0.05),
         (2, "Ada", 0.1),
     ]
-    own = board.as_seen_by(bob).leaderboard()["rows"][0]
-    assert own["you"]
-    assert own["team"]["id"] == made.id
+    own_row = board.as_seen_by(bob).leaderboard()["rows"][0]
+    assert own_row["you"]
+    assert own_row["team"]["id"] == bob_team.id
     assert [submission["message"] for submission in board.as_seen_by(ada).submissions()] == [
         "",
         "forest",
@@ -64,34 +64,36 @@ def test_a_certificate_that_cannot_be_computed_does_not_lose_the_reply(
     board = boards.create(make_folder(beta=0.0123))  # which no certificate in a cache is for
     ada, _ = join(boards, board, "Ada")
     monkeypatch.setattr("ladderboard.bounds.certificate", fail)
-    told = submit(board, ada, predict(30)).describe()
-    assert (told["improved"], told["question"]) == (True, 1)
-    assert told["bound"]["assumptions"] == ["No certificate could be computed: no"]
+    answer = submit(board, ada, predict(30)).describe()
+    assert (answer["improved"], answer["question"]) == (True, 1)
+    assert answer["bound"]["assumptions"] == ["No certificate could be computed: no"]
     page = board.as_seen_by(PUBLIC)
     assert page.history()["points"][-1]["bound"]["vacuous"]
     assert page.certificate().vacuous
     assert page.leaderboard()["rows"]
 
 
-def test_the_same_again_costs_nothing_and_belongs_to_its_team(boards, board, join, submit, predict):
+def test_a_duplicate_submission_is_free_for_the_same_team_only(
+    boards, board, join, submit, predict
+):
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
     first = submit(board, ada, predict(30), retry="a")
-    again = submit(board, ada, predict(30), retry="a")
-    assert again.again
-    assert (again.id, again.release) == (first.id, first.release)
+    repeated = submit(board, ada, predict(30), retry="a")
+    assert repeated.again
+    assert (repeated.id, repeated.release) == (first.id, first.release)
     assert not submit(board, bob, predict(30), retry="a").again
     with pytest.raises(IdempotencyKeyReused):
         submit(board, ada, predict(31), retry="a")
     assert board.book.chain_state().asked == 2
 
 
-def test_limits_are_named_and_said_when_they_end(
+def test_exhausted_limits_are_named_with_the_time_they_end(
     boards, board, join, submit, predict, clock, organiser
 ):
     ada, _ = join(boards, board, "Ada")
-    for wrong in (30, 20, 10):
-        last = submit(board, ada, predict(wrong))
+    for errors in (30, 20, 10):
+        last = submit(board, ada, predict(errors))
         clock.now += 60
     assert last.describe()["next_submission_at"] is not None
     with pytest.raises(RateLimited) as soon:
@@ -110,18 +112,20 @@ def test_a_share_is_reserved_and_the_pool_is_not(boards, make_folder, join, subm
     board = boards.create(make_folder(**rules))
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
-    for asked in range(5):  # a share of 3, and the pool of 2
-        submit(board, ada, predict(100 + asked))
+    for errors in range(5):  # a share of 3, and the pool of 2
+        submit(board, ada, predict(100 + errors))
     with pytest.raises(BudgetSpent, match="board"):
         submit(board, ada, predict(1))
-    for asked in range(3):
-        submit(board, bob, predict(100 + asked))
+    for errors in range(3):
+        submit(board, bob, predict(100 + errors))
     with pytest.raises(BudgetSpent):
         submit(board, bob, predict(1))
     assert board.book.chain_state().asked == 8
 
 
-def test_time_of_receipt_decides(boards, make_folder, join, submit, predict, clock):
+def test_the_time_of_receipt_decides_about_the_deadline(
+    boards, make_folder, join, submit, predict, clock
+):
     clock.now = 1_800_000_000 - 1
     board = boards.create(make_folder(start="2027-01-15T08:00:00Z", end="2027-01-15T08:10:00Z"))
     ada, _ = join(boards, board, "Ada")
@@ -138,19 +142,19 @@ def test_budgets_hold_for_many_threads(boards, make_folder, join, submit, predic
     board = boards.create(make_folder(questions="20", teams="2", per_team="20"))
     callers = [join(boards, board, name)[0] for name in ("Ada", "Bob")]
 
-    def ask(at):
+    def ask(errors):
         try:
-            return submit(board, callers[at % 2], predict(at)).entry
+            return submit(board, callers[errors % 2], predict(errors)).entry
         except BudgetSpent:
             return None
 
     with ThreadPoolExecutor(8) as threads:
-        answered = [each for each in threads.map(ask, range(60)) if each is not None]
+        answered = [answer for answer in threads.map(ask, range(60)) if answer is not None]
     assert len(answered) == board.book.chain_state().asked == 20
     assert board.book.check() == 20
 
 
-def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
+def test_team_places_are_limited_and_names_are_unique(boards, board, organiser):
     board.teams.create(organiser, "Ada")
     for name in ("ada", " A d a ", "ＡＤＡ"):
         with pytest.raises(Conflict, match="name"):
@@ -158,8 +162,8 @@ def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
     with pytest.raises(NotAllowed, match="invitation"):
         board.teams.register("Eve")
     invitation = board.teams.invite(organiser)
-    made = board.teams.register("Eve", invitation)
-    assert boards.caller_by_token(made.token, board.slug).team == 2
+    registered = board.teams.register("Eve", invitation)
+    assert boards.caller_by_token(registered.token, board.slug).team == 2
     with pytest.raises(NotAllowed, match="used before"):
         board.teams.register("Mallory", invitation)
     board.teams.create(organiser, "Third")
@@ -168,20 +172,20 @@ def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
         board.teams.create(organiser, "Fifth")
 
 
-def test_tokens_end_and_belong_to_one_board(boards, board, make_folder, organiser, clock):
-    other = boards.create(make_folder(slug="second"))
-    made = board.teams.create(organiser, "Ada")
+def test_tokens_are_revoked_and_belong_to_one_board(boards, board, make_folder, organiser, clock):
+    second = boards.create(make_folder(slug="second"))
+    team = board.teams.create(organiser, "Ada")
     with pytest.raises(NotAllowed, match="unknown"):
-        boards.caller_by_token(made.token, other.slug)
-    caller = boards.caller_by_token(made.token, board.slug)
+        boards.caller_by_token(team.token, second.slug)
+    caller = boards.caller_by_token(team.token, board.slug)
     fresh = board.teams.rotate_token(caller)
     with pytest.raises(NotAllowed, match="unknown"):
-        boards.caller_by_token(made.token, board.slug)
+        boards.caller_by_token(team.token, board.slug)
     assert boards.caller_by_token(fresh.token, board.slug).team == caller.team
     first = boards.create_first_token()
     assert boards.create_first_token() is None
     assert boards.caller_by_token(first, board.slug).role.name == "ORGANISER"
-    board.teams.revoke_team_tokens(organiser, made.id)
+    board.teams.revoke_team_tokens(organiser, team.id)
     with pytest.raises(NotAllowed):
         boards.caller_by_token(fresh.token, board.slug)
 
@@ -193,9 +197,9 @@ def test_the_finals_are_scored_once_on_the_private_split(
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
     submit(board, ada, predict(10, 30))
-    best = submit(board, bob, predict(20, 20))
-    hidden = submit(board, bob, predict(40, 5))
-    board.closer.select_submissions(bob, [hidden.id])
+    best_public = submit(board, bob, predict(20, 20))
+    best_private = submit(board, bob, predict(40, 5))
+    board.closer.select_submissions(bob, [best_private.id])
     with pytest.raises(NotAllowed):
         board.closer.close(ada)
     final = board.closer.close(organiser)
@@ -206,13 +210,13 @@ def test_the_finals_are_scored_once_on_the_private_split(
         (2, "Ada", 0.3, -1),
     ]
     assert final["rows"][0]["low"] < 0.05 < final["rows"][0]["high"]
-    told = board.as_seen_by(PUBLIC).finals()
-    assert [each.pop("loss") for each in told["rows"]] == [0.05, 0.3]
-    assert told == final  # this board shows losses
+    finals = board.as_seen_by(PUBLIC).finals()
+    assert [row.pop("loss") for row in finals["rows"]] == [0.05, 0.3]
+    assert finals == final  # this board shows losses
     with pytest.raises(NotOpen, match="closed"):
         submit(board, ada, predict(1))
     with pytest.raises(NotOpen):
-        board.closer.select_submissions(bob, [best.id])
+        board.closer.select_submissions(bob, [best_public.id])
     with pytest.raises(NotOpen):
         board.closer.close(organiser)
     assert board.book.check() == 3
@@ -235,14 +239,18 @@ def test_labels_are_corrected_in_a_new_epoch(boards, make_folder, join, submit, 
     assert submit(board, ada, predict(15)).release.value == 0.0
     assert board.row().status == "open"
     assert board.book.check() == 4
-    said = board.as_seen_by(PUBLIC).certificate().assumptions
-    assert any("each new label depends on its own example, its old label" in each for each in said)
-    assert any("nothing that the owner does in public, depends on" in each for each in said)
+    assumptions = board.as_seen_by(PUBLIC).certificate().assumptions
+    assert any(
+        "each new label depends on its own example, its old label" in assumption
+        for assumption in assumptions
+    )
+    assert any(
+        "nothing that the owner does in public, depends on" in assumption
+        for assumption in assumptions
+    )
 
 
-def test_an_old_copy_of_the_file_is_noticed_and_charged(
-    tmp_path, make_folder, join, submit, predict
-):
+def test_a_restored_old_file_is_noticed_and_charged(tmp_path, make_folder, join, submit, predict):
     storage = SqliteStorage(tmp_path / "boards.db", create=True)
     boards = Boards(storage, MixedStore(storage, tmp_path / "files"))
     board = boards.create(make_folder())
@@ -250,8 +258,8 @@ def test_an_old_copy_of_the_file_is_noticed_and_charged(
     submit(board, ada, predict(30))
     boards.close()
     shutil.copy(tmp_path / "boards.db", tmp_path / "copy.db")
-    for wrong in (20, 10):
-        submit(board, ada, predict(wrong))
+    for errors in (20, 10):
+        submit(board, ada, predict(errors))
     boards.close()
     shutil.copy(tmp_path / "copy.db", tmp_path / "boards.db")
     storage = SqliteStorage(tmp_path / "boards.db")
@@ -262,43 +270,43 @@ def test_an_old_copy_of_the_file_is_noticed_and_charged(
         boards.adopt_old_copy("first", 1)
     board = boards.adopt_old_copy("first", 5)
     assert submit(board, ada, predict(20)).quota.limits[-1].remaining
-    at = board.book.chain_state()
-    assert (at.asked, at.charged, at.lost) == (2, 5, 1)
+    state = board.book.chain_state()
+    assert (state.asked, state.charged, state.lost) == (2, 5, 1)
     assert board.book.check() == 2
     boards.close()
 
 
-def test_a_close_or_a_correction_that_was_cut_short_goes_on(
+def test_an_interrupted_close_or_correction_is_completed(
     boards, make_folder, join, submit, predict, organiser, monkeypatch
 ):
     board = boards.create(make_folder(finals="{selections: 1}"))
     callers = [join(boards, board, name)[0] for name in ("Ada", "Bob", "Cyd")]
-    for at, caller in enumerate(callers):
-        submit(board, caller, predict(30 + at))
+    for index, caller in enumerate(callers):
+        submit(board, caller, predict(30 + index))
     labels = np.arange(400) % 2
     labels[:15] ^= 1
     table = make_folder(labels=labels).table
-    whole, calls = board.read_stored_file, iter(range(100))
+    read_stored, calls = board.read_stored_file, iter(range(100))
 
-    def stored(place):
+    def stored(location):
         if next(calls) == 4:  # three were looked at before anything changed, one was asked again
             raise RuntimeError("power cut")
-        return whole(place)
+        return read_stored(location)
 
     monkeypatch.setattr(board, "read_stored_file", stored)
     with pytest.raises(RuntimeError):
         board.amendments.correct_labels(organiser, table)
-    monkeypatch.setattr(board, "read_stored_file", whole)
+    monkeypatch.setattr(board, "read_stored_file", read_stored)
     assert (board.row().status, board.row().epoch, board.row().replayed) == ("paused", 1, 1)
     assert board.amendments.correct_labels(organiser, table) == 2
     rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
     assert [row["released"] for row in rows] == [0.05, 0.05, 0.06]
     assert board.row().status == "open"
 
-    monkeypatch.setattr(board, "read_stored_file", lambda place: 1 / 0)
+    monkeypatch.setattr(board, "read_stored_file", lambda location: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         board.closer.close(organiser)
-    monkeypatch.setattr(board, "read_stored_file", whole)
+    monkeypatch.setattr(board, "read_stored_file", read_stored)
     with pytest.raises(NotOpen, match="being closed"):
         submit(board, callers[0], predict(1))
     board.amendments.resume(organiser)
@@ -307,19 +315,21 @@ def test_a_close_or_a_correction_that_was_cut_short_goes_on(
     assert board.book.check() == 7
 
 
-def test_who_is_disqualified_has_no_rank_in_the_finals(
+def test_a_disqualified_team_has_no_rank_in_the_finals(
     boards, make_folder, join, submit, predict, organiser
 ):
     board = boards.create(make_folder(finals="{selections: 3}"))
     callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob", "Cyd")}
-    for at, caller in enumerate(callers.values()):
-        submit(board, caller, predict(10 * at, 10 * at))
-    chosen = [submit(board, callers["Cyd"], predict(60 + at, 5 - at)).id for at in range(3)]
-    board.closer.select_submissions(callers["Cyd"], chosen)
+    for position, caller in enumerate(callers.values()):
+        submit(board, caller, predict(10 * position, 10 * position))
+    selected = [
+        submit(board, callers["Cyd"], predict(60 + index, 5 - index)).id for index in range(3)
+    ]
+    board.closer.select_submissions(callers["Cyd"], selected)
     board.amendments.amend(organiser, {"finals": {"selections": 1}})
     board.closer.close(organiser)
     board.teams.disqualify(organiser, board.as_seen_by(callers["Ada"]).team()["id"])
     rows = board.as_seen_by(PUBLIC).finals()["rows"]
-    told = [(row["rank"], row["team"]["name"], row["public_rank"], row["move"]) for row in rows]
-    assert told == [(1, "Cyd", 2, 1), (2, "Bob", 1, -1)]
-    assert rows[0]["submission"] == chosen[-1]
+    ranking = [(row["rank"], row["team"]["name"], row["public_rank"], row["move"]) for row in rows]
+    assert ranking == [(1, "Cyd", 2, 1), (2, "Bob", 1, -1)]
+    assert rows[0]["submission"] == selected[-1]

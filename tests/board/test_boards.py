@@ -1,4 +1,4 @@
-"""All boards of a database: their key file, and what is not made of a bad folder."""
+"""All boards of a database: the key file, and folders that are refused."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_an_encrypted_database_needs_its_key_file(storage, tmp_path):
         Boards(storage, store)
 
 
-def test_a_baseline_that_cannot_be_graded_stops_everything(boards, make_folder, tmp_path):
+def test_a_baseline_that_cannot_be_scored_stops_the_creation(boards, make_folder, tmp_path):
     (tmp_path / "bad.csv").write_text("id,prediction\n0,1\n")
     folder = make_folder()
     folder.baselines["Half"] = tmp_path / "bad.csv"

@@ -25,7 +25,7 @@ def full_history(request, postgres, tmp_path_factory):
 
 
 def of_kind(records, kind):
-    return [content for each, content in records if each == kind]
+    return [content for record_kind, content in records if record_kind == kind]
 
 
 def closed_entry(records):
@@ -33,8 +33,8 @@ def closed_entry(records):
     return next(entry for entry in entries if entry["kind"] == "closed")
 
 
-def closed_board(boards, make_folder, organiser, **more):
-    board = boards.create(make_folder(**more))
+def closed_board(boards, make_folder, organiser, **settings):
+    board = boards.create(make_folder(**settings))
     board.closer.close(organiser)
     return board
 
@@ -46,49 +46,47 @@ def test_the_close_commits_to_the_standings(
     folder = make_folder(baselines="[{name: Half, file: half.csv}]", teams="9", ladder="team")
     folder.baselines["Half"] = tmp_path / "half.csv"
     board = boards.create(folder)
-    wrong = {"Ada": 60, "Bob": 20, "Cyd": 60, "Dan": 200, "Eve": 1, "Fay": None}
-    for name, many in wrong.items():
-        caller, made = join(boards, board, name)
-        if many is not None:
-            submit(board, caller, predict(many, len(name)))
+    errors = {"Ada": 60, "Bob": 20, "Cyd": 60, "Dan": 200, "Eve": 1, "Fay": None}
+    for name, count in errors.items():
+        caller, team = join(boards, board, name)
+        if count is not None:
+            submit(board, caller, predict(count, len(name)))
         if name == "Eve":
-            board.teams.disqualify(organiser, made.id)
-    shown = board.as_seen_by(organiser).leaderboard()["rows"]
+            board.teams.disqualify(organiser, team.id)
+    rows = board.as_seen_by(organiser).leaderboard()["rows"]
     board.closer.close(organiser)
     write_board_bundle(board, tmp_path / "bundle")
     records = read_bundle(tmp_path / "bundle")
     (standings,) = of_kind(records, "standings")
     content = standings["content"]
-    assert [(each["name"], each["rank"]) for each in content] == [
+    assert [(row["name"], row["rank"]) for row in content] == [
         ("Half", None), ("Ada", 2), ("Bob", 1), ("Cyd", 2), ("Dan", 4), ("Eve", None),
         ("Fay", None),
     ]  # fmt: skip
-    ranks = {each["team"]: each["rank"] for each in content if not each["disqualified"]}
-    assert ranks == {each["team"]["id"]: each["rank"] for each in shown}
-    assert [each["baseline"] for each in content] == [True, *[False] * 6]
-    assert [each["disqualified"] for each in content] == [*[False] * 5, True, False]
-    values = {each["team"]["id"]: each["released"] for each in shown}
-    assert values == {
-        each["team"]: each["released"] for each in content if not each["disqualified"]
-    }
-    assert [type(each["since"]) for each in content] == [*[int] * 6, type(None)]
+    ranks = {row["team"]: row["rank"] for row in content if not row["disqualified"]}
+    assert ranks == {row["team"]["id"]: row["rank"] for row in rows}
+    assert [row["baseline"] for row in content] == [True, *[False] * 6]
+    assert [row["disqualified"] for row in content] == [*[False] * 5, True, False]
+    values = {row["team"]["id"]: row["released"] for row in rows}
+    assert values == {row["team"]: row["released"] for row in content if not row["disqualified"]}
+    assert [type(row["since"]) for row in content] == [*[int] * 6, type(None)]
     committed = Commitment("standings", content, standings["salt"])
     assert committed.hash.hex() == closed_entry(records)["standings"]
 
 
-def test_what_changes_while_the_finals_are_scored_is_seen(
+def test_changes_while_the_finals_are_scored_are_noticed(
     boards, make_folder, join, submit, predict, organiser, monkeypatch
 ):
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada")
     submit(board, ada, predict(20))
-    whole = board.read_stored_file
+    read_stored = board.read_stored_file
 
-    def stored(place):
-        monkeypatch.setattr(board, "read_stored_file", whole)
+    def stored(location):
+        monkeypatch.setattr(board, "read_stored_file", read_stored)
         board.amendments.resume(organiser)
         submit(board, ada, predict(5))
-        return whole(place)
+        return read_stored(location)
 
     monkeypatch.setattr(board, "read_stored_file", stored)
     with pytest.raises(NotOpen, match="Close it again"):
@@ -98,7 +96,7 @@ def test_what_changes_while_the_finals_are_scored_is_seen(
     assert board.book.check() == 2
 
 
-def test_a_bundle_is_for_the_end(boards, make_folder, organiser, tmp_path):
+def test_a_bundle_needs_a_closed_board(boards, make_folder, organiser, tmp_path):
     board = boards.create(make_folder())
     path = tmp_path / "bundle"
     for status in ("open", "closing"):
@@ -111,11 +109,11 @@ def test_a_bundle_is_for_the_end(boards, make_folder, organiser, tmp_path):
     head = write_board_bundle(board, path)
     assert head == board.book.head()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    before = path.read_bytes()
+    content = path.read_bytes()
     with pytest.raises(InvalidState, match="there already"):
         write_board_bundle(board, path, labels=True)
-    assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.glob("*bundle*")] == ["bundle"]
+    assert path.read_bytes() == content
+    assert [path_.name for path_ in tmp_path.glob("*bundle*")] == ["bundle"]
 
 
 def test_without_labels_neither_they_nor_their_salt_are_there(
@@ -172,32 +170,37 @@ def test_every_secret_side_opens_its_entry(full_history):
     board, path, _ = full_history
     records = read_bundle(path)
     (key,) = of_kind(records, "key")
-    opened = Entry(of_kind(records, "entry")[0][0]).read()
-    own = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
-    assert own.hash.hex() == opened["key"]
-    asked = 0
+    first_entry = Entry(of_kind(records, "entry")[0][0]).read()
+    key_commitment = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
+    assert key_commitment.hash.hex() == first_entry["key"]
+    questions = 0
     for form, secret in of_kind(records, "entry"):
         fields = Entry(form).read()
         assert (secret is None) == (fields["kind"] != "question")
         if secret is not None:
-            asked += 1
-            kept = Commitment("secret", secret["content"], secret["salt"])
-            sent = Commitment("submission", secret["submission"], secret["submission_salt"])
-            assert (kept.hash.hex(), sent.hash.hex()) == (fields["secret"], fields["submission"])
-    assert asked == board.book.chain_state().asked
+            questions += 1
+            secret_commitment = Commitment("secret", secret["content"], secret["salt"])
+            submission_commitment = Commitment(
+                "submission", secret["submission"], secret["submission_salt"]
+            )
+            assert (secret_commitment.hash.hex(), submission_commitment.hash.hex()) == (
+                fields["secret"],
+                fields["submission"],
+            )
+    assert questions == board.book.chain_state().asked
 
 
 def test_the_labels_of_every_epoch_open_their_commitment(full_history):
     _, path, _ = full_history
     records = read_bundle(path)
     fields = [Entry(form).read() for form, _ in of_kind(records, "entry")]
-    shown = [field["holdout"] for field in fields if "holdout" in field]
-    found = of_kind(records, "holdout")
-    assert [each["epoch"] for each in found] == [0, 1, 2]
-    for each, hashed in zip(found, shown, strict=True):
-        committed = Commitment("holdout", sample_digest(each["sample"]), each["salt"])
+    commitments = [field["holdout"] for field in fields if "holdout" in field]
+    holdouts = of_kind(records, "holdout")
+    assert [holdout["epoch"] for holdout in holdouts] == [0, 1, 2]
+    for holdout, hashed in zip(holdouts, commitments, strict=True):
+        committed = Commitment("holdout", sample_digest(holdout["sample"]), holdout["salt"])
         assert committed.hash.hex() == hashed
-    assert len({encode(each["sample"]["labels"]) for each in found}) == 3
+    assert len({encode(holdout["sample"]["labels"]) for holdout in holdouts}) == 3
 
 
 def test_every_file_comes_after_each_entry_that_it_was_scored_for(full_history):
@@ -212,27 +215,29 @@ def test_every_file_comes_after_each_entry_that_it_was_scored_for(full_history):
         elif kind == "part":
             assert 0 < len(content) <= 2**20
             read[-1][2].append(content)
-    for file, asked, parts in read:
+    for file, entries, parts in read:
         body = b"".join(parts)
         assert (len(body), hashlib.sha256(body).digest()) == (file["size"], file["sha256"])
         aligned = file["format"] == ALIGNED_FORMAT
-        found = (
+        submission = (
             AlignedPredictions.unpack(body) if aligned else scorer.read(body, format=file["format"])
         )
-        assert found.digest == asked["submission"]
+        assert submission.digest == entries["submission"]
         assert bodies.setdefault(file["id"], body) == body
     assert len(read) == board.book.chain_state().asked
     replayed = board.row().replayed
     assert replayed >= 6
     assert len(bodies) == board.book.chain_state().asked - replayed == 18
     assert max(len(parts) for _, _, parts in read) == 4
-    # In the finals after the last of its entries only, as many as the final ranking says.
-    last = {file["id"]: at for at, (file, _, _) in enumerate(read)}
-    chosen = [at for at, (file, _, _) in enumerate(read) if file["selected"]]
-    assert all(last[read[at][0]["id"]] == at for at in chosen)
+    # Marked as selected only after its last entry, as often as in the final ranking.
+    last = {file["id"]: index for index, (file, _, _) in enumerate(read)}
+    selected = [index for index, (file, _, _) in enumerate(read) if file["selected"]]
+    assert all(last[read[index][0]["id"]] == index for index in selected)
     final = json.loads(board.row().final)
-    assert len(chosen) == final["selected"]
-    assert {row["submission"] for row in final["rows"]} <= {read[at][0]["id"] for at in chosen}
+    assert len(selected) == final["selected"]
+    assert {row["submission"] for row in final["rows"]} <= {
+        read[index][0]["id"] for index in selected
+    }
 
 
 def test_a_board_that_was_closed_before_standings_were_kept(

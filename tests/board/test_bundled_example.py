@@ -15,18 +15,18 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS = EXAMPLES / "digits"
 
 
-def test_the_maker_makes_just_these_files(tmp_path):
+def test_the_example_files_are_reproducible(tmp_path):
     runpy.run_path(str(EXAMPLES / "make_digits.py"))["main"](tmp_path)
-    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.csv")}
-    kept = {
+    created = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.csv")}
+    committed = {
         path.relative_to(DIGITS): path.read_bytes()
         for path in DIGITS.rglob("*.csv")
-        if path.name != "predictions.csv"  # written by the script, if somebody ran it
+        if path.name != "predictions.csv"  # written if the script was run
     }
-    assert made == kept
+    assert created == committed
 
 
-def test_it_is_ready_without_a_warning():
+def test_the_example_is_ready_without_a_warning():
     report = check_board(DIGITS)
     assert (report.ok, report.warnings) == (True, ())
     assert not report.promise.hollow
@@ -42,10 +42,10 @@ for name in ("ladderboard", "sklearn", "pandas", "polars"):
     sys.modules[name] = None
 runpy.run_path({str(script)!r})
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "predictions.csv holds 1400 predictions.\n"
+    assert result.stdout == "predictions.csv holds 1400 predictions.\n"
     folder = read_folder(DIGITS)
     grader = FolderGrader(folder)
     aligned = grader.scorer.read(tmp_path / "public/predictions.csv").values

@@ -16,15 +16,15 @@ RULES = "loss: accuracy\n" + BASE
 
 
 def predictions(n=300, value=0):
-    return "\n".join(["id,prediction", *(f"{at},{value}" for at in range(n)), ""])
+    return "\n".join(["id,prediction", *(f"{index},{value}" for index in range(n)), ""])
 
 
 def numbers(values):
-    return "\n".join(["id,label", *(f"{at},{each}" for at, each in enumerate(values)), ""])
+    return "\n".join(["id,label", *(f"{index},{value}" for index, value in enumerate(values)), ""])
 
 
 def quick(monkeypatch):
-    """Leave the games out, where they are not what is tested."""
+    """Skip the games in tests that are not about them."""
     monkeypatch.setattr("ladderboard.board._check._report.play_attacks", lambda *_, **__: [])
 
 
@@ -66,7 +66,7 @@ def test_the_promise_is_that_of_n_questions_and_ladders(folder, monkeypatch):
     assert promise.worst.high >= promise.likely.high
 
 
-def test_a_ladder_that_cannot_move_so_often_is_promised_at_its_worst(folder, monkeypatch):
+def test_a_ladder_with_few_steps_is_promised_at_its_worst(folder, monkeypatch):
     quick(monkeypatch)
     rules = RULES + "mechanism: {name: ladder, step: 0.4}\nladder: board\n"
     promise = check_board(folder(**{"board.yaml": rules})).promise
@@ -74,7 +74,7 @@ def test_a_ladder_that_cannot_move_so_often_is_promised_at_its_worst(folder, mon
     assert "moved" not in promise.sentences[0]
 
 
-def test_exact_scores_promise_nothing_and_are_gained_from(folder):
+def test_exact_scores_have_no_promise_and_the_attack_gains(folder):
     report = check_board(folder(**{"board.yaml": RULES + "mechanism: exact\nladder: board\n"}))
     assert report.promise.hollow
     assert "exact reveals too much for 200 examples" in report.promise.sentences[0]
@@ -93,7 +93,9 @@ def test_exact_scores_promise_nothing_and_are_gained_from(folder):
         (None, range(300), True, "Declare them, as in loss: {name: accuracy, classes:"),
     ],
 )
-def test_what_is_surely_wrong_is_played_where_it_can_be(folder, classes, labels, plays, says):
+def test_the_abstaining_attack_is_played_where_classes_are_undeclared(
+    folder, classes, labels, plays, says
+):
     loss = "accuracy" if classes is None else f"{{name: accuracy, classes: {classes}}}"
     rules = f"loss: {loss}\nquestions: 20\nteams: 5\n"
     labels = list(labels) * (300 // len(labels))
@@ -107,8 +109,8 @@ def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
     monkeypatch.setattr("ladderboard.board._check._attacks.MAX_QUESTIONS", 50)
     report = check_board(folder())
     assert all((attack.n, attack.questions) == (150, 50) for attack in report.attacks)
-    said = " ".join(line.strip() for line in report.lines)
-    assert "games, played at 150 examples and 50 questions to be quick" in said
+    text = " ".join(line.strip() for line in report.lines)
+    assert "games, played at 150 examples and 50 questions to be quick" in text
 
 
 GOLD = [
@@ -129,19 +131,19 @@ GOLD = [
 
 @pytest.mark.parametrize(("loss", "rows"), GOLD, ids=[loss for loss, _ in GOLD])
 def test_gold_is_perfect_under_every_loss(folder, loss, rows):
-    found = read_folder(folder(**{"board.yaml": f"loss: {loss}\n{BASE}", "holdout.csv": rows}))
-    assert FolderGrader(found).check_labels() == []
+    content = read_folder(folder(**{"board.yaml": f"loss: {loss}\n{BASE}", "holdout.csv": rows}))
+    assert FolderGrader(content).check_labels() == []
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ("return (labels != predictions) | (labels == 1)", "of the private rows 2 of 2 have"),
         ("raise RuntimeError(labels)", "cannot be scored as predictions: The loss"),
         ("return labels * 9", "cannot be scored as predictions: The loss"),
     ],
 )
-def test_gold_that_is_not_perfect(folder, tmp_path, monkeypatch, body, words):
+def test_a_gold_submission_that_is_not_perfect(folder, tmp_path, monkeypatch, body, message):
     (tmp_path / "losses_of_mine.py").write_text(f"def own(labels, predictions):\n    {body}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "losses_of_mine", raising=False)
@@ -150,7 +152,7 @@ def test_gold_that_is_not_perfect(folder, tmp_path, monkeypatch, body, words):
     path = folder(**{"board.yaml": f"loss: losses_of_mine:own\n{BASE}", "holdout.csv": rows})
     report = check_board(path)
     assert [problem.code for problem in report.problems] == ["gold"]
-    assert words in report.problems[0].message
+    assert message in report.problems[0].message
     assert not report.ok
     assert report.lines[-1] == "digits is not ready: 1 problem."
 
@@ -217,28 +219,28 @@ DEADLINE = "end: 2027-01-31T00:00:00Z\n"
     ],
 )
 def test_warnings(folder, monkeypatch, rules, now, expected):
-    found = warned(folder, monkeypatch, rules, now)
-    assert [expected in each for each in found] == [True] if expected else found == []
+    warnings = warned(folder, monkeypatch, rules, now)
+    assert [expected in warning for warning in warnings] == [True] if expected else warnings == []
 
 
 def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
     rows = numbers(np.arange(100) % 2)
-    found = warned(folder, monkeypatch, RULES,
+    warnings = warned(folder, monkeypatch, RULES,
                    **{"holdout.csv": rows, "sample_submission.csv": None})  # fmt: skip
-    assert len(found) == 2
-    assert "There is no sample_submission.csv" in found[0]
-    assert "No row is private" in found[1]
+    assert len(warnings) == 2
+    assert "There is no sample_submission.csv" in warnings[0]
+    assert "No row is private" in warnings[1]
 
 
-def test_what_would_be_enough_is_named_and_is_enough(folder, monkeypatch):
+def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
     quick(monkeypatch)
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 20")
     path = folder(**{"board.yaml": rules, "holdout.csv": numbers(np.arange(3_000) % 2)})
-    (found,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
+    (message,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
     way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
-    told = re.search(f"It would say more with {way}", found)
-    more, fewer, half, teams = (int(group.replace(",", "")) for group in told.groups())
-    for rows, questions, of in ((more, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
+    match = re.search(f"It would say more with {way}", message)
+    larger, fewer, half, teams = (int(group.replace(",", "")) for group in match.groups())
+    for rows, questions, of in ((larger, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
         text = rules.replace("1000", str(questions)).replace("teams: 20", f"teams: {of}")
         (path / "board.yaml").write_text(text)
         (path / "holdout.csv").write_text(numbers(np.arange(rows) % 2))
@@ -255,22 +257,24 @@ def test_too_few_examples_for_the_promise(folder, monkeypatch):
 
 
 def test_a_size_that_was_never_measured(folder, monkeypatch):
-    found = warned(folder, monkeypatch, RULES,
+    warnings = warned(folder, monkeypatch, RULES,
                    **{"holdout.csv": numbers(np.arange(50) % 2), "sample_submission.csv":
                       predictions(50)})  # fmt: skip
-    assert any("no board so hard was measured" in each for each in found)
+    assert any("no board so hard was measured" in warning for warning in warnings)
 
 
 def test_groups_are_what_must_be_independent(folder, monkeypatch):
     quick(monkeypatch)
-    rows = "\n".join(["id,label,group", *(f"{at},{at % 2},g{at // 3}" for at in range(300)), ""])
+    rows = "\n".join(
+        ["id,label,group", *(f"{index},{index % 2},g{index // 3}" for index in range(300)), ""]
+    )
     report = check_board(folder(**{"holdout.csv": rows}))
     assert "the public ones are 100 groups" in " ".join(report.facts)
     assert report.facts[-1].startswith("Are the 100 public groups independent of each other?")
     assert report.promise.n == 100
 
 
-def test_a_folder_that_cannot_be_read_is_a_report_too(folder):
+def test_an_unreadable_folder_gives_a_report(folder):
     report = check_board(folder(**{"board.yaml": "loss: auc\n", "holdout.csv": None}))
     assert not report.ok
     assert report.promise is None
@@ -298,7 +302,7 @@ def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
     quick(monkeypatch)
     files = {"board.yaml": rules + f"mechanism: {mechanism}\n"}
     if holdout is not None:
-        rows = [f"{at},{at % 2},{at // 2}" for at in range(300)]
+        rows = [f"{index},{index % 2},{index // 2}" for index in range(300)]
         files["holdout.csv"] = "\n".join(["id,label,group", *rows, ""])
     report = check_board(folder(**files))
     assert [problem.code for problem in report.problems] == ["mechanism"] * refused
@@ -321,7 +325,7 @@ SPREAD = np.random.default_rng(3).normal(300, 80, 3_000).clip(0, 600).round(1)
         ("brier", np.arange(3_000) % 2, False),
     ],
 )
-def test_answers_that_are_coarser_than_the_whole_way_are_refused(
+def test_a_grid_coarser_than_the_possible_gain_is_refused(
     folder, monkeypatch, loss, labels, refused
 ):
     quick(monkeypatch)
@@ -332,9 +336,9 @@ def test_answers_that_are_coarser_than_the_whole_way_are_refused(
     report = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows}))
     assert [problem.code for problem in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
-        said = report.problems[0].message
-        assert "the loss falls by 0.018, and a gain below 0.02 may go unseen" in said
-        assert "nothing may be shown between 84.8528 and 0.0000 rmse" in said
+        message = report.problems[0].message
+        assert "the loss falls by 0.018, and a gain below 0.02 may go unseen" in message
+        assert "nothing may be shown between 84.8528 and 0.0000 rmse" in message
 
 
 def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkeypatch):
@@ -344,10 +348,10 @@ def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkey
     assert [problem.code for problem in check_board(folder(**files)).problems] == ["too_coarse"]
 
 
-def test_a_strong_baseline_leaves_less_of_the_way(folder, monkeypatch):
+def test_a_strong_baseline_leaves_less_possible_gain(folder, monkeypatch):
     quick(monkeypatch)
     close = "\n".join(
-        ["id,prediction", *(f"{at},{each + 1}" for at, each in enumerate(SPREAD)), ""]
+        ["id,prediction", *(f"{index},{value + 1}" for index, value in enumerate(SPREAD)), ""]
     )
     rules = "loss: {name: mae, range: [0, 600]}\nquestions: 1000\nteams: 1\n"
     rules += "baselines: [{name: close, file: close.csv}]\n"
@@ -376,22 +380,26 @@ def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 1")
     promise = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows})).promise
     planned = plan(n=2_000, questions=1_000)
-    found = {row.name: row.found for row in planned.rows}
+    figures = {row.name: row.found for row in planned.rows}
     # A board's certificate pays a little more, as its ladders and its budget may grow.
-    assert promise.worst.error == pytest.approx(found["Shaky Ladder"], rel=0.03)
-    assert promise.likely.error == pytest.approx(found["Shaky Ladder, after 8 changes"], rel=0.03)
+    assert promise.worst.error == pytest.approx(figures["Shaky Ladder"], rel=0.03)
+    assert promise.likely.error == pytest.approx(figures["Shaky Ladder, after 8 changes"], rel=0.03)
     assert promise.changes == 8
     measured = promise.mechanism.origin.error
-    assert measured == pytest.approx(found["Shaky Ladder, measured"])
-    (said,) = (
+    assert measured == pytest.approx(figures["Shaky Ladder, measured"])
+    (line,) = (
         sentence
         for sentence in promise.sentences
         if sentence.startswith("Measured, not promised: 0.0")
     )
-    assert "`ladderboard plan` has the same figures" in said
+    assert "`ladderboard plan` has the same figures" in line
     assert "as `board check` assumes for one ladder; 0.033 measured on average" in planned.default
     assert planned.default in str(planned)
-    few = plan(n=2_000, error=0.05)
-    assert few.questions == 1
-    assert "1,000,000 measured on average in games against attackers, not promised" in few.default
-    assert few.default.endswith("What 1,000 questions cost: plan with n=2000 and questions=1000.")
+    few_rows = plan(n=2_000, error=0.05)
+    assert few_rows.questions == 1
+    assert (
+        "1,000,000 measured on average in games against attackers, not promised" in few_rows.default
+    )
+    assert few_rows.default.endswith(
+        "What 1,000 questions cost: plan with n=2000 and questions=1000."
+    )

@@ -12,51 +12,51 @@ from ladderboard.board import Target, play_attacks_on_target
 from ladderboard.errors import InvalidSetting
 
 
-def target(mechanism=None, **more):
+def target(mechanism=None, **options):
     mechanism = lb.Ladder(step=0.01) if mechanism is None else mechanism
     usual = {"worth": 300, "questions": 40, "per_team": 40, "ladders": 1, "calibrated": False}
-    return Target(**{**usual, **more}, mechanism=mechanism.describe())
+    return Target(**{**usual, **options}, mechanism=mechanism.describe())
 
 
 @pytest.mark.parametrize("questions", [1, 2, 5, 17, 100, 1_999, 2_000, 10**6])
 def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
     for per_team in {1, max(questions // 3, 1), questions}:
-        made = target(questions=questions, per_team=per_team)
-        assert made.sizes[-1] == made.most == min(questions, 2_000)
-        assert min(per_team, made.most) in made.sizes
-        assert 1 <= len(made.sizes) <= 8
-        assert all(left < right for left, right in pairwise(made.sizes))
-        assert {made.games(size) for size in made.sizes} <= set(range(3, 21))
+        attack_target = target(questions=questions, per_team=per_team)
+        assert attack_target.sizes[-1] == attack_target.most == min(questions, 2_000)
+        assert min(per_team, attack_target.most) in attack_target.sizes
+        assert 1 <= len(attack_target.sizes) <= 8
+        assert all(smaller < larger for smaller, larger in pairwise(attack_target.sizes))
+        assert {attack_target.games(size) for size in attack_target.sizes} <= set(range(3, 21))
 
 
 def test_a_large_board_is_played_smaller_with_noise_for_that_size():
     large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
-    made = target(large, worth=10**6, questions=10**5, ladders=7, calibrated=True)
-    assert (made.n, made.most) == (10_000, 2_000)
-    assert made.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
-    given = target(large, worth=10**6, questions=10**5, ladders=7)
-    assert given.played() == large
+    attack_target = target(large, worth=10**6, questions=10**5, ladders=7, calibrated=True)
+    assert (attack_target.n, attack_target.most) == (10_000, 2_000)
+    assert attack_target.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
+    uncalibrated = target(large, worth=10**6, questions=10**5, ladders=7)
+    assert uncalibrated.played() == large
 
 
-def test_a_mechanism_that_nobody_knows_cannot_be_played():
+def test_an_unknown_mechanism_cannot_be_played():
     described = {**target().describe(), "mechanism": {"mechanism": "deaf"}}
     with pytest.raises(InvalidSetting, match="There is no mechanism named 'deaf'"):
         Target(**described).played()
 
 
-def test_games_repeat_and_say_how_far_they_are():
+def test_games_are_reproducible_and_report_progress():
     parts = []
-    made = target(questions=5, per_team=2, ladders=3)
-    first = play_attacks_on_target(made, on_progress=parts.append)
-    assert [each["questions"] for each in first] == made.sizes
-    assert all(list(each["attacks"])[2:] == ["sybil"] for each in first)
+    attack_target = target(questions=5, per_team=2, ladders=3)
+    first = play_attacks_on_target(attack_target, on_progress=parts.append)
+    assert [point["questions"] for point in first] == attack_target.sizes
+    assert all(list(point["attacks"])[2:] == ["sybil"] for point in first)
     assert parts[-1] == 1.0
-    assert all(0 < left < right for left, right in pairwise(parts))
-    assert play_attacks_on_target(Target(**made.describe())) == first
-    assert play_attacks_on_target(made, seed=1) != first
+    assert all(0 < smaller < larger for smaller, larger in pairwise(parts))
+    assert play_attacks_on_target(Target(**attack_target.describe())) == first
+    assert play_attacks_on_target(attack_target, seed=1) != first
 
 
-def test_on_one_ladder_there_is_no_use_for_accounts():
+def test_on_one_ladder_the_sybil_attack_is_not_played():
     points = play_attacks_on_target(target(questions=5))
     assert {name for point in points for name in point["attacks"]} == {
         "majority",
@@ -88,8 +88,8 @@ print(json.dumps(play_attacks_on_target(Target(**json.loads(sys.argv[1])))))
 """
 
 
-def test_games_need_no_more_than_a_server_has():
-    made = target(questions=6)
-    command = [sys.executable, "-c", WITHOUT, json.dumps(made.describe())]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == play_attacks_on_target(made)
+def test_games_run_with_the_libraries_of_a_server():
+    attack_target = target(questions=6)
+    command = [sys.executable, "-c", WITHOUT, json.dumps(attack_target.describe())]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == play_attacks_on_target(attack_target)

@@ -12,9 +12,9 @@ ROWS = "id,label,split\na,1,public\nb,0,private\nc,1,ignored\nd,0,public\n"
 
 
 def refused(path):
-    with pytest.raises(InvalidRules) as caught:
+    with pytest.raises(InvalidRules) as error:
         read_folder(path)
-    return caught.value
+    return error.value
 
 
 def codes(path):
@@ -23,37 +23,37 @@ def codes(path):
 
 def test_rules_table_and_splits(folder):
     path = folder(**{"holdout.csv": ROWS, "sample_submission.csv": "id,prediction\n"})
-    found = read_folder(path)
-    assert (found.rules.slug, found.path) == ("digits", path)
-    assert found.public.tolist() == [True, False, False, True]
-    assert found.private.tolist() == [False, True, False, False]
-    assert list(found.part("public").ids) == ["a", "d"]
-    assert found.part("public").labels.tolist() == [1, 0]
-    assert found.part("private").labels.tolist() == [0]
-    assert (found.sample, found.baselines) == (path / "sample_submission.csv", {})
-    assert found.worth == 2
-    assert "BoardFolder" in repr(found)
-    assert "label" not in repr(found)
+    content = read_folder(path)
+    assert (content.rules.slug, content.path) == ("digits", path)
+    assert content.public.tolist() == [True, False, False, True]
+    assert content.private.tolist() == [False, True, False, False]
+    assert list(content.part("public").ids) == ["a", "d"]
+    assert content.part("public").labels.tolist() == [1, 0]
+    assert content.part("private").labels.tolist() == [0]
+    assert (content.sample, content.baselines) == (path / "sample_submission.csv", {})
+    assert content.worth == 2
+    assert "BoardFolder" in repr(content)
+    assert "label" not in repr(content)
 
 
 def test_without_a_split_every_row_is_public(folder):
-    found = read_folder(str(folder(**{"holdout.csv": "id,label\n1,1\n2,0\n"})))
-    assert found.public.tolist() == [True, True]
-    assert found.private.tolist() == [False, False]
-    assert found.part("public").ids.tolist() == [1, 2]
+    content = read_folder(str(folder(**{"holdout.csv": "id,label\n1,1\n2,0\n"})))
+    assert content.public.tolist() == [True, True]
+    assert content.private.tolist() == [False, False]
+    assert content.part("public").ids.tolist() == [1, 2]
 
 
 def test_kaggle_s_usage_in_any_case(folder):
     rows = "id,label,Usage\n1,1,Public\n2,0,PRIVATE\n3,1,Ignored\n"
-    found = read_folder(folder(**{"holdout.csv": rows}))
-    assert found.table.split.tolist() == ["public", "private", "ignored"]
+    content = read_folder(folder(**{"holdout.csv": rows}))
+    assert content.table.split.tolist() == ["public", "private", "ignored"]
 
 
 def test_groups_count_once_and_weights_less(folder):
     rows = "id,label,group,weight\n1,1,p,1\n2,0,p,1\n3,1,q,3\n4,0,r,1\n"
-    found = read_folder(folder(**{"holdout.csv": rows}))
-    assert found.part("public").grouping.n == 3
-    assert found.worth == 2  # 25 / 11
+    content = read_folder(folder(**{"holdout.csv": rows}))
+    assert content.part("public").grouping.n == 3
+    assert content.worth == 2  # 25 / 11
 
 
 def test_other_formats(folder):
@@ -64,43 +64,43 @@ def test_other_formats(folder):
 
 def test_labels_are_read_as_the_classes_are(folder):
     rules = "loss: {name: accuracy, classes: ['1', '2']}\nquestions: 100\nteams: 5\n"
-    found = read_folder(folder(**{"board.yaml": rules, "holdout.csv": "id,label\n1,1\n2,2\n"}))
-    assert found.table.labels.tolist() == ["1", "2"]
+    content = read_folder(folder(**{"board.yaml": rules, "holdout.csv": "id,label\n1,1\n2,2\n"}))
+    assert content.table.labels.tolist() == ["1", "2"]
 
 
 def test_classes_are_taken_from_the_labels_or_the_sample(folder):
-    rows = "".join(f"{at},{'yes' if at % 2 else 'no'}\n" for at in range(20))
+    rows = "".join(f"{index},{'yes' if index % 2 else 'no'}\n" for index in range(20))
     path = folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"})
-    found = read_folder(path)
-    assert (found.derived, found.rules.loss.classes) == (True, ("no", "yes"))
-    # A sample that lacks a label says nothing; one that has them all is public, and says it all.
-    for words, expected in (
+    content = read_folder(path)
+    assert (content.derived, content.rules.loss.classes) == (True, ("no", "yes"))
+    # A sample without some label decides nothing; one with all labels gives the classes.
+    for labels, expected in (
         (["maybe"], ("no", "yes")),
         (["yes", "no", "maybe"], ("maybe", "no", "yes")),
     ):
-        lines = "".join(f"{at},{words[at % len(words)]}\n" for at in range(20))
+        lines = "".join(f"{index},{labels[index % len(labels)]}\n" for index in range(20))
         (path / "sample_submission.csv").write_text(f"id,prediction\n{lines}")
-        found = read_folder(path)
-        assert found.rules.loss.classes == expected
-        assert found.rules.describe()["loss"]["classes"] == list(expected)
+        content = read_folder(path)
+        assert content.rules.loss.classes == expected
+        assert content.rules.describe()["loss"]["classes"] == list(expected)
     for declared, classes in (("any", "any"), ("[no, yes, 'x']", ("no", "yes", "x"))):
         rules = RULES.replace("accuracy", f"{{name: accuracy, classes: {declared}}}")
         (path / "board.yaml").write_text(rules)
-        found = read_folder(path)
-        assert (found.derived, found.rules.loss.classes) == (False, classes)
-        assert Rules.of(found.rules.describe()) == found.rules
+        content = read_folder(path)
+        assert (content.derived, content.rules.loss.classes) == (False, classes)
+        assert Rules.of(content.rules.describe()) == content.rules
 
 
-def test_taken_classes_are_no_difference_to_the_rules_as_they_were_typed(folder):
-    rows = "".join(f"{at},{at % 2}\n" for at in range(20))
-    found = read_folder(folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"}))
+def test_inferred_classes_do_not_count_as_changed_rules(folder):
+    rows = "".join(f"{index},{index % 2}\n" for index in range(20))
+    content = read_folder(folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"}))
     typed = read_rules(RULES, slug="digits")
-    assert found.rules.loss != typed.loss
-    assert diff_rules(found.rules, typed) == {}
+    assert content.rules.loss != typed.loss
+    assert diff_rules(content.rules, typed) == {}
     declared = read_rules(
         RULES.replace("accuracy", "{name: accuracy, classes: [0, 2]}"), slug="digits"
     )
-    assert "loss" in diff_rules(found.rules, declared)
+    assert "loss" in diff_rules(content.rules, declared)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +136,20 @@ def test_folders_that_are_refused(folder, files, expected):
     assert codes(folder(**files)) == expected
 
 
-def test_a_file_keeps_its_name_in_a_sentence(folder):
-    again = str(refused(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
-    assert again.startswith("holdout.csv: Ids of the holdout must differ")
+def test_a_refusal_names_the_file(folder):
+    duplicate = str(refused(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
+    assert duplicate.startswith("holdout.csv: Ids of the holdout must differ")
 
 
-def test_what_is_no_folder(tmp_path):
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path):
     assert codes(tmp_path / "nowhere") == ["not_a_folder"]
 
 
-def test_the_folder_s_name_may_be_no_slug(folder):
+def test_a_folder_name_that_is_not_a_slug(folder):
     assert "the folder's name 'My board'" in str(refused(folder(name="My board")))
 
 
-def test_links_must_stay_inside(folder, tmp_path):
+def test_symbolic_links_must_stay_inside_the_folder(folder, tmp_path):
     rules = RULES + "baselines: [{name: a, file: a.csv}]\n"
     path = folder(**{"board.yaml": rules, "b.csv": "id,prediction\n"})
     (path / "a.csv").symlink_to("b.csv")
@@ -165,29 +165,29 @@ def test_links_must_stay_inside(folder, tmp_path):
     assert codes(path)[1] in {"outside", "missing_file"}
 
 
-def test_the_digest_is_of_everything_that_decides(folder):
+def test_the_digest_changes_with_every_file_that_matters(folder):
     rules = RULES + "baselines: [{name: a, file: a.csv}]\n"
     files = {"board.yaml": rules, "holdout.csv": ROWS, "a.csv": "id,prediction\na,1\n"}
-    before = read_folder(folder(**files))
-    assert len(before.digest()) == 32
+    original = read_folder(folder(**files))
+    assert len(original.digest()) == 32
     changed = [
         ("board.yaml", rules + "title: x\n"),
         ("holdout.csv", ROWS.replace("a,1", "a,0")),
         ("holdout.csv", ROWS.replace("ignored", "public")),
         ("a.csv", "id,prediction\na,0\n"),
     ]
-    digests = {before.digest()}
+    digests = {original.digest()}
     for name, text in changed:
-        (before.path / name).write_text(text)
-        digests.add(read_folder(before.path).digest())
-        (before.path / name).write_text(files[name])
+        (original.path / name).write_text(text)
+        digests.add(read_folder(original.path).digest())
+        (original.path / name).write_text(files[name])
     assert len(digests) == len(changed) + 1
-    assert read_folder(before.path).digest() == before.digest()
-    (before.path / "board.yaml").write_text("# a remark\n" + rules)
-    assert read_folder(before.path).digest() == before.digest()
+    assert read_folder(original.path).digest() == original.digest()
+    (original.path / "board.yaml").write_text("# a remark\n" + rules)
+    assert read_folder(original.path).digest() == original.digest()
 
 
-def test_the_mechanism_is_that_of_the_public_part(folder):
-    found = read_folder(folder())
+def test_the_mechanism_is_calibrated_for_the_public_split(folder):
+    content = read_folder(folder())
     expected = lb.ShakyLadder.calibrated(n=200, questions=100, teams=5)
-    assert found.rules.mechanism_for(found.worth) == expected
+    assert content.rules.mechanism_for(content.worth) == expected

@@ -11,7 +11,7 @@ from ladderboard.board._check._report import FolderGrader
 
 
 @pytest.fixture
-def made(tmp_path):
+def example_folder(tmp_path):
     folder = tmp_path / "demo"
     folder.mkdir()
     assert set(write_example_board(folder, np.random.default_rng(1))) == {
@@ -23,44 +23,46 @@ def made(tmp_path):
 def accuracy(folder):
     """Run the script that takes part, with nothing but NumPy, and grade what it wrote."""
     script = folder / "public/example_submission.py"
-    hidden = "for name in ('ladderboard', 'sklearn', 'polars'): sys.modules[name] = None"
-    code = f"import runpy, sys\n{hidden}\nrunpy.run_path({str(script)!r})"
-    done = subprocess.run(
+    block_imports = "for name in ('ladderboard', 'sklearn', 'polars'): sys.modules[name] = None"
+    code = f"import runpy, sys\n{block_imports}\nrunpy.run_path({str(script)!r})"
+    result = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "predictions.csv holds 4000 predictions.\n"
+    assert result.stdout == "predictions.csv holds 4000 predictions.\n"
     table = read_folder(folder)
     aligned = FolderGrader(table).scorer.read(folder / "public/predictions.csv").values
     return np.mean(aligned == table.table.labels)
 
 
-def test_it_is_ready_without_a_warning(made):
-    report = check_board(made)
+def test_the_example_is_ready_without_a_warning(example_folder):
+    report = check_board(example_folder)
     assert (report.ok, report.warnings) == (True, ())
     assert not report.promise.hollow
     assert sum("can be scored" in fact for fact in report.facts) == 2
 
 
-def test_the_script_takes_part_and_what_it_suggests_is_better_by_more_than_may_go_unseen(made):
-    straight = accuracy(made)
-    script = made / "public/example_submission.py"
+def test_the_scripts_suggestion_improves_by_more_than_the_resolution(
+    example_folder,
+):
+    straight = accuracy(example_folder)
+    script = example_folder / "public/example_submission.py"
     text = script.read_text()
     assert "Add (cups - 62) ** 2" in text
     script.write_text(text.replace("cups])", "cups, (cups - 62) ** 2])"))
     assert 0.7 < straight < 0.78  # 0.74
-    assert accuracy(made) > straight + 0.08  # 0.85, and the step is 0.055
+    assert accuracy(example_folder) > straight + 0.08  # 0.85, and the step is 0.055
 
 
-def test_participants_get_no_label_of_the_holdout(made):
-    head, *rows = (made / "public/test.csv").read_text().splitlines()
-    table = read_folder(made)
+def test_participants_get_no_label_of_the_holdout(example_folder):
+    head, *rows = (example_folder / "public/test.csv").read_text().splitlines()
+    table = read_folder(example_folder)
     assert head == "id,temperature,strength,waited"
     assert [row.split(",")[0] for row in rows] == list(table.table.ids)
     assert (int(table.public.sum()), int(table.private.sum())) == (3_000, 1_000)
-    assert table.public[:200].sum() not in {0, 200}  # nothing about an id tells its split
+    assert table.public[:200].sum() not in {0, 200}  # an id does not reveal its split
 
 
-def test_nobody_has_seen_the_labels_before(tmp_path):
+def test_each_example_board_has_new_labels(tmp_path):
     labels = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -25,7 +25,9 @@ def source(tmp_path):
     path = tmp_path / "old"
     path.mkdir()
     (path / "conf.json").write_text(json.dumps(CONF))
-    rows = [f"{at},{at % 3 % 2},{'private' if at % 4 else 'public'}" for at in range(800)]
+    rows = [
+        f"{index},{index % 3 % 2},{'private' if index % 4 else 'public'}" for index in range(800)
+    ]
     (path / "solution.csv").write_text("\ufeff" + "\r\n".join(["id,pred,split", *rows]) + "\r\n")
     (path / "COMPETITION_DESC.md").write_text("# Digits: *which*?\n\n- {not: yaml}\n")
     return path
@@ -33,12 +35,12 @@ def source(tmp_path):
 
 @pytest.fixture
 def target(tmp_path):
-    made = tmp_path / "board"
-    made.mkdir()
-    return made
+    path = tmp_path / "board"
+    path.mkdir()
+    return path
 
 
-def test_labels_metric_limits_and_text_come_along(source, target):
+def test_labels_metric_limits_and_text_are_imported(source, target):
     import_huggingface(source, target)
     folder = read_folder(target)
     rules = folder.rules
@@ -48,21 +50,21 @@ def test_labels_metric_limits_and_text_come_along(source, target):
     assert rules.finals.selections == 2
     assert rules.deadline is not None
     assert folder.public.sum() == 200
-    assert folder.table.labels.tolist() == [at % 3 % 2 for at in range(800)]
+    assert folder.table.labels.tolist() == [index % 3 % 2 for index in range(800)]
     assert check_board(target).ok
 
 
 def test_another_column_of_ids_and_several_of_answers(source, target):
-    told = {**CONF, "SUBMISSION_ID_COLUMN": "name", "SUBMISSION_COLUMNS": "name, a,b"}
-    told |= {"EVAL_METRIC": "hamming_loss", "COMPETITION_ID": ""}
-    (source / "conf.json").write_text(json.dumps(told))
-    rows = [f"n{at},0,1,public" for at in range(20)]
+    config = {**CONF, "SUBMISSION_ID_COLUMN": "name", "SUBMISSION_COLUMNS": "name, a,b"}
+    config |= {"EVAL_METRIC": "hamming_loss", "COMPETITION_ID": ""}
+    (source / "conf.json").write_text(json.dumps(config))
+    rows = [f"n{index},0,1,public" for index in range(20)]
     (source / "solution.csv").write_text("\n".join(["name,a,b,split", *rows]))
     import_huggingface(source, target)
     assert (target / "holdout.csv").read_text().startswith("id,a,b,split\nn0,0,1,public\n")
 
 
-def test_a_metric_that_is_no_mean_is_refused_with_the_nearest(source, target):
+def test_an_unsupported_metric_is_refused_with_a_suggestion(source, target):
     (source / "conf.json").write_text(json.dumps({**CONF, "EVAL_METRIC": "roc_auc_score"}))
     import_huggingface(source, target)
     with pytest.raises(InvalidRules, match="brier"):
@@ -78,10 +80,10 @@ def test_a_metric_that_is_no_mean_is_refused_with_the_nearest(source, target):
         "\ufeffText\n",
     ],
 )
-def test_whatever_the_text_is_the_rules_are_ours(source, target, text):
+def test_imported_text_cannot_change_the_rules(source, target, text):
     (source / "COMPETITION_DESC.md").write_text(text, encoding="utf-8")
-    told = {**CONF, "COMPETITION_ID": "org/rocket-\N{ROCKET}"}
-    (source / "conf.json").write_text(json.dumps(told))
+    config = {**CONF, "COMPETITION_ID": "org/rocket-\N{ROCKET}"}
+    (source / "conf.json").write_text(json.dumps(config))
     import_huggingface(source, target)
     rules = read_folder(target).rules
     assert (rules.questions, rules.teams, rules.title) == (1000, 20, "Rocket \N{ROCKET}")
@@ -89,7 +91,7 @@ def test_whatever_the_text_is_the_rules_are_ours(source, target, text):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("conf.json", None, "conf.json cannot be read"),
         ("conf.json", "{", "is not JSON"),
@@ -105,11 +107,11 @@ def test_whatever_the_text_is_the_rules_are_ours(source, target, text):
     ],
     ids=range(11),
 )
-def test_what_is_no_competition_is_refused(source, target, name, content, said):
+def test_an_invalid_competition_is_refused(source, target, name, content, message):
     if content is None:
         (source / name).unlink()
     else:
         (source / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         import_huggingface(source, target)
     assert not list(target.iterdir())

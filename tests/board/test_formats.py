@@ -1,4 +1,4 @@
-"""Boards of every released format open, tell what they told, go on, are checked and dumped."""
+"""Boards of every released format open, show the same, continue, verify and can be dumped."""
 
 import json
 import runpy
@@ -68,17 +68,17 @@ def run_sql(url, text):
 
 @pytest.fixture
 def boards(address):
-    opened = open_boards(address)
-    yield opened
-    opened.close()
+    boards_ = open_boards(address)
+    yield boards_
+    boards_.close()
 
 
-def test_they_tell_what_they_told(boards, number):
+def test_old_boards_show_the_same_as_before(boards, number):
     assert MAKE["told"](boards) == json.loads((FORMATS / f"{number}.json").read_text())
     assert [boards.open(slug).book.check() for slug in boards.list()] == [8, 8]
 
 
-def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
+def test_old_boards_continue_and_verify_after_the_close(boards, tmp_path):
     board = boards.open("open")
     assert MAKE["submit"](board, 5).again
     assert not MAKE["submit"](board, 6).again
@@ -89,7 +89,7 @@ def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
         verify_bundle(path, heads=[boards.open(slug).book.head().hash.hex()])
 
 
-def test_the_mark_of_a_file_gets_the_whole_id(boards, address):
+def test_the_high_water_mark_is_renamed_to_the_full_id(boards, address):
     if "://" in address:
         return
     for slug in boards.list():
@@ -98,24 +98,27 @@ def test_the_mark_of_a_file_gets_the_whole_id(boards, address):
         assert not Path(f"{address}.{book[:8]}.mark").exists()
 
 
-def test_they_are_dumped(boards, tmp_path):
+def test_old_boards_are_dumped(boards, tmp_path):
     key = SecretKey.make()
-    other = open_boards(tmp_path / "other.db", create=True)
+    target = open_boards(tmp_path / "other.db", create=True)
     for slug in boards.list():
         head = dump_board(boards, slug, tmp_path / slug, public_key=key.public)
-        restore_board(other, tmp_path / slug, secret_key=key)
-        assert other.open(slug).book.head().entries == head.entries + 1
-    other.close()
+        restore_board(target, tmp_path / slug, secret_key=key)
+        assert target.open(slug).book.head().entries == head.entries + 1
+    target.close()
 
 
 def test_a_dump_and_a_backup_of_every_format_are_restored(number, tmp_path):
     key = read_secret_key(FORMATS / f"{number}.key")
     backup = find_backup(FORMATS / f"{number}.backup")
-    found = check_backup(backup, secret_key=key)
-    assert [(each.board, each.wrong) for each in found] == [("open", None), ("closed", None)]
+    results = check_backup(backup, secret_key=key)
+    assert [(result.board, result.wrong) for result in results] == [
+        ("open", None),
+        ("closed", None),
+    ]
     heads = json.loads((FORMATS / f"{number}.json").read_text())
     assert {board.board: board.head for board in backup.boards} == {
-        slug: each["head"] for slug, each in heads.items()
+        slug: result["head"] for slug, result in heads.items()
     }
     with_others = open_boards(tmp_path / "boards.db", create=True)
     restore_backup(with_others, backup, secret_key=key)
@@ -152,21 +155,23 @@ def put_back(address, copy, tmp_path):
     (tmp_path / copy).rename(tmp_path / "boards.db")
 
 
-def test_a_newer_database_is_refused_and_the_way_back_works(address, tmp_path, monkeypatch):
+def test_a_newer_database_is_refused_and_the_suggested_copy_can_be_restored(
+    address, tmp_path, monkeypatch
+):
     monkeypatch.setattr(_boards, "BOARD_SCHEMA", NEWER)
-    opened = open_boards(address)
-    MAKE["submit"](opened.open("open"), 7)  # which will be lost
-    opened.close()
+    boards = open_boards(address)
+    MAKE["submit"](boards.open("open"), 7)  # which will be lost
+    boards.close()
     monkeypatch.undo()
     (copy,) = copies(address, tmp_path)
     with pytest.raises(InvalidState, match=rf"board were written .* Or put {copy} back"):
         open_boards(address)
     put_back(address, copy, tmp_path)
-    opened = open_boards(address)
+    boards = open_boards(address)
     with pytest.raises(StaleCopy):
-        opened.open("open")
-    for slug in opened.list():
-        opened.adopt_old_copy(slug, 1 if slug == "open" else 0)
-    assert opened.open("closed").row().status == "closed"
-    assert not MAKE["submit"](opened.open("open"), 8).again
-    opened.close()
+        boards.open("open")
+    for slug in boards.list():
+        boards.adopt_old_copy(slug, 1 if slug == "open" else 0)
+    assert boards.open("closed").row().status == "closed"
+    assert not MAKE["submit"](boards.open("open"), 8).again
+    boards.close()

@@ -1,4 +1,4 @@
-"""The best over time with its bound, a team's own history, and who asked how much."""
+"""The best over time with its bound, a team's own history, and activity by team."""
 
 import math
 from itertools import pairwise
@@ -14,44 +14,47 @@ EVALUATOR = Caller(Role.EVALUATOR)
 
 @pytest.fixture
 def board_in_use(boards, make_folder, join, submit, predict, clock):
-    """Give a board with three records on two ladders, an hour apart, and two who may go on."""
+    """Return a board with three records on two ladders, an hour apart, and two team callers."""
     board = boards.create(make_folder(loss="accuracy", ladder="team"))
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
-    for who, wrong in ((ada, 60), (bob, 80), (bob, 45), (ada, 59), (ada, 30)):
+    for caller, errors in ((ada, 60), (bob, 80), (bob, 45), (ada, 59), (ada, 30)):
         clock.now += 3600
-        submit(board, who, predict(wrong))
+        submit(board, caller, predict(errors))
     return board, ada, bob
 
 
-def times(said):
-    return [point["time"] for point in said["points"]]
+def times(history):
+    return [point["time"] for point in history["points"]]
 
 
 def test_each_record_has_the_certificate_of_its_time(board_in_use, clock):
     board, _, _ = board_in_use
     clock.now += 600
     view = board.as_seen_by(PUBLIC)
-    said, records = view.history(), view.records()
-    assert [each["released"] for each in said["points"]] == [0.2, 0.15, 0.1, 0.1]
-    assert [each["display"] for each in said["points"]] == [0.8, 0.85, 0.9, 0.9]
-    assert [each["entry"] for each in said["points"]] == [*(r["entry"] for r in records), None]
-    assert times(said) == [*(each["time"] for each in records), "2027-01-15T13:10:00Z"]
-    assert [each["used"] for each in said["points"]] == [1, 3, 5, 5]
-    assert (said["records"], said["thinned"]) == (3, False)
-    with board.reading() as seen:
-        for point, record in zip(said["points"], records, strict=False):
-            at = seen.chain_state_at(record["entry"] + 1)
-            found = board.meter(board.row(), at).certificate(record["loss"])
-            assert point["bound"]["low"] == found.low
-            assert point["bound"]["high"] == found.high
+    history, records = view.history(), view.records()
+    assert [point["released"] for point in history["points"]] == [0.2, 0.15, 0.1, 0.1]
+    assert [point["display"] for point in history["points"]] == [0.8, 0.85, 0.9, 0.9]
+    assert [point["entry"] for point in history["points"]] == [
+        *(record["entry"] for record in records),
+        None,
+    ]
+    assert times(history) == [*(record["time"] for record in records), "2027-01-15T13:10:00Z"]
+    assert [point["used"] for point in history["points"]] == [1, 3, 5, 5]
+    assert (history["records"], history["thinned"]) == (3, False)
+    with board.reading() as reading:
+        for point, record in zip(history["points"], records, strict=False):
+            state = reading.chain_state_at(record["entry"] + 1)
+            certificate = board.meter(board.row(), state).certificate(record["loss"])
+            assert point["bound"]["low"] == certificate.low
+            assert point["bound"]["high"] == certificate.high
     now = view.summary()["bound"]["loss"]
-    assert said["points"][-1]["bound"]["low"] == now["low"]
-    assert said["points"][-1]["bound"]["high"] == now["high"]
+    assert history["points"][-1]["bound"]["low"] == now["low"]
+    assert history["points"][-1]["bound"]["high"] == now["high"]
     assert not now["vacuous"]
 
 
-def test_ends_are_rounded_outwards_in_what_is_displayed(board_in_use):
+def test_displayed_interval_ends_are_rounded_outwards(board_in_use):
     board, _, _ = board_in_use
     for point in board.as_seen_by(PUBLIC).history()["points"]:
         bound = point["bound"]
@@ -66,8 +69,8 @@ def test_a_weighted_board_has_a_band_around_its_release(boards, make_folder, joi
 
     folder = make_folder()
     rows = "\n".join(
-        f"{at},{label},{split},{1 + at % 3}"
-        for at, (label, split) in enumerate(
+        f"{index},{label},{split},{1 + index % 3}"
+        for index, (label, split) in enumerate(
             zip(folder.table.labels, folder.table.split, strict=True)
         )
     )
@@ -82,7 +85,7 @@ def test_a_weighted_board_has_a_band_around_its_release(boards, make_folder, joi
     assert point["bound"]["high"] == min(point["released"] + now["high"], 1)
 
 
-def test_nothing_promised_is_said_to_be_vacuous(boards, make_folder, join, submit, predict):
+def test_a_vacuous_certificate_is_marked(boards, make_folder, join, submit, predict):
     board = boards.create(make_folder(mechanism="{name: noisy, sd: 0.01}"))
     ada, _ = join(boards, board, "Ada")
     assert board.as_seen_by(PUBLIC).history()["points"] == []
@@ -92,43 +95,41 @@ def test_nothing_promised_is_said_to_be_vacuous(boards, make_folder, join, submi
     assert (point["bound"]["low"], point["bound"]["high"]) == (0, 1)
 
 
-def test_a_frozen_or_hidden_history_tells_nothing_new(
+def test_a_frozen_or_hidden_history_reveals_nothing_new(
     board_in_use, submit, predict, organiser, clock
 ):
     board, _, bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "frozen"})
-    before = board.as_seen_by(PUBLIC).history()
+    history_before = board.as_seen_by(PUBLIC).history()
     clock.now += 3600
     submit(board, bob, predict(6))
-    assert board.as_seen_by(PUBLIC).history() == board.as_seen_by(bob).history() == before
+    assert board.as_seen_by(PUBLIC).history() == board.as_seen_by(bob).history() == history_before
     assert board.as_seen_by(EVALUATOR).history()["points"][-1]["released"] == 0.02
     board.amendments.amend(organiser, {"visibility": "hidden"})
-    for who in (PUBLIC, bob):
+    for caller in (PUBLIC, bob):
         with pytest.raises(NotAllowed, match="hidden"):
-            board.as_seen_by(who).history()
+            board.as_seen_by(caller).history()
     assert len(board.as_seen_by(organiser).history()["points"]) == 5
 
 
-def test_who_is_disqualified_leaves_the_history(board_in_use, organiser):
+def test_a_disqualified_team_leaves_the_history(board_in_use, organiser):
     board, _, bob = board_in_use
     view, team = board.as_seen_by(PUBLIC), board.as_seen_by(bob).team()["id"]
     everything = view.history()
     board.teams.disqualify(organiser, team)
-    assert [each["released"] for each in view.history()["points"]] == [0.2, 0.1, 0.1]
+    assert [point["released"] for point in view.history()["points"]] == [0.2, 0.1, 0.1]
     board.teams.disqualify(organiser, team, reinstate=True)
     assert view.history() == everything
 
 
-def test_a_record_that_another_process_took_is_in_the_history(
-    boards, board_in_use, submit, predict
-):
+def test_a_record_set_by_another_process_is_in_the_history(boards, board_in_use, submit, predict):
     board, ada, _ = board_in_use
-    before = board.as_seen_by(PUBLIC).history()
+    history_before = board.as_seen_by(PUBLIC).history()
     elsewhere = Boards(boards.storage, boards.store, world=boards.world).open(board.slug)
     submit(elsewhere, ada, predict(15))
-    after = board.as_seen_by(PUBLIC).history()
-    assert [each["released"] for each in after["points"][3:]] == [0.05, 0.05]
-    assert after["points"][:3] == before["points"][:3]
+    history_after = board.as_seen_by(PUBLIC).history()
+    assert [point["released"] for point in history_after["points"][3:]] == [0.05, 0.05]
+    assert history_after["points"][:3] == history_before["points"][:3]
 
 
 def test_the_history_of_a_closed_board_ends_with_it(board_in_use, organiser, clock):
@@ -143,12 +144,14 @@ def test_an_amended_budget_changes_no_bound(board_in_use, organiser):
     """Weights that hold for any number of questions have their half from the start."""
     board, _, _ = board_in_use
     view = board.as_seen_by(PUBLIC)
-    before = view.history()["points"]
+    points_before = view.history()["points"]
     for questions in (200, 150, 1000):
         board.amendments.amend(organiser, {"questions": questions})
-        after = view.history()["points"]
-        assert [each["bound"] for each in after] == [each["bound"] for each in before]
-    assert after[-1]["bound"]["low"] == view.summary()["bound"]["loss"]["low"]
+        points_after = view.history()["points"]
+        assert [point["bound"] for point in points_after] == [
+            point["bound"] for point in points_before
+        ]
+    assert points_after[-1]["bound"]["low"] == view.summary()["bound"]["loss"]["low"]
 
 
 @pytest.mark.parametrize(
@@ -173,36 +176,36 @@ def test_many_records_are_thinned_evenly(board_in_use, count):
     assert (entries[0], entries[-1]) == (0, count - 1)
     assert len(entries) == len(set(entries)) <= MAX_POINTS + 1
     assert len(entries) >= min(count, MAX_POINTS // 2)
-    gaps = {after - before for before, after in pairwise(entries[:-1])}
+    gaps = {right - left for left, right in pairwise(entries[:-1])}
     assert len(gaps) <= 1
 
 
-def test_certificates_are_reckoned_once(board_in_use, monkeypatch):
+def test_certificates_are_computed_once(board_in_use, monkeypatch):
     from ladderboard.holdout import Meter
 
     board, _, _ = board_in_use
-    said = board.as_seen_by(PUBLIC).history()
+    history = board.as_seen_by(PUBLIC).history()
     monkeypatch.setattr(Meter, "certificate", None)
-    assert board.as_seen_by(EVALUATOR).history() == said
+    assert board.as_seen_by(EVALUATOR).history() == history
 
 
 def test_a_team_sees_its_own_history_and_no_other(board_in_use, organiser):
     board, ada, bob = board_in_use
-    own = board.as_seen_by(ada).own_history()
-    assert [each["number"] for each in own["points"]] == [1, 2, 3]
-    assert [each["loss"] for each in own["points"]] == [0.2, 0.2, 0.1]
-    assert [each["improved"] for each in own["points"]] == [True, False, True]
-    assert [each["display"] for each in own["points"]] == [0.8, 0.8, 0.9]
-    assert not own["thinned"]
+    own_history = board.as_seen_by(ada).own_history()
+    assert [point["number"] for point in own_history["points"]] == [1, 2, 3]
+    assert [point["loss"] for point in own_history["points"]] == [0.2, 0.2, 0.1]
+    assert [point["improved"] for point in own_history["points"]] == [True, False, True]
+    assert [point["display"] for point in own_history["points"]] == [0.8, 0.8, 0.9]
+    assert not own_history["thinned"]
     team = board.as_seen_by(ada).team()["id"]
-    assert board.as_seen_by(organiser).own_history(team) == own
+    assert board.as_seen_by(organiser).own_history(team) == own_history
     with pytest.raises(NotFound):
         board.as_seen_by(bob).own_history(team)
     with pytest.raises(NotAllowed):
         board.as_seen_by(PUBLIC).own_history()
 
 
-def test_on_one_ladder_a_veiled_team_does_not_see_the_records_of_others(
+def test_on_one_ladder_a_team_of_a_hidden_board_does_not_see_records_of_others(
     boards, make_folder, join, submit, predict, organiser
 ):
     board = boards.create(make_folder(ladder="board"))
@@ -212,55 +215,57 @@ def test_on_one_ladder_a_veiled_team_does_not_see_the_records_of_others(
     board.amendments.amend(organiser, {"visibility": "hidden"})
     submit(board, bob, predict(30))
     submit(board, ada, predict(50))
-    own = board.as_seen_by(ada).own_history()
-    assert [each["loss"] for each in own["points"]] == [0.2, None]
+    own_history = board.as_seen_by(ada).own_history()
+    assert [point["loss"] for point in own_history["points"]] == [0.2, None]
 
 
 def test_scores_are_displayed_too(boards, make_folder, join, submit, predict):
     board = boards.create(make_folder(loss="accuracy", mechanism="exact"))
     ada, _ = join(boards, board, "Ada")
-    for wrong in (30, 60):
-        submit(board, ada, predict(wrong))
+    for errors in (30, 60):
+        submit(board, ada, predict(errors))
     points = board.as_seen_by(ada).own_history()["points"]
     assert [(point["display"], point["shown"]) for point in points] == [(0.9, 0.9), (0.9, 0.8)]
 
 
 def test_activity_counts_every_question_once(board_in_use, organiser):
     board, ada, bob = board_in_use
-    said = board.as_seen_by(EVALUATOR).activity()
-    assert said["questions"] == 5
-    rows = [(each["team"]["name"], each["questions"], each["improved"]) for each in said["teams"]]
+    activity = board.as_seen_by(EVALUATOR).activity()
+    assert activity["questions"] == 5
+    rows = [
+        (team["team"]["name"], team["questions"], team["improved"]) for team in activity["teams"]
+    ]
     assert rows == [("Ada", 3, 2), ("Bob", 2, 2)]
-    assert said["teams"][0]["last"] == "2027-01-15T13:00:00Z"
-    assert said["others"] == {"teams": 0, "questions": 0}
-    bins = said["bins"]
+    assert activity["teams"][0]["last"] == "2027-01-15T13:00:00Z"
+    assert activity["others"] == {"teams": 0, "questions": 0}
+    bins = activity["bins"]
     assert len(bins) <= MAX_BINS
-    assert sum(each["questions"] for each in bins) == 5
-    assert sum(each["improved"] for each in bins) == 4
-    assert all(before["end"] == after["start"] for before, after in pairwise(bins))
+    assert sum(bin_["questions"] for bin_ in bins) == 5
+    assert sum(bin_["improved"] for bin_ in bins) == 4
+    assert all(previous["end"] == following["start"] for previous, following in pairwise(bins))
     assert bins[0]["start"] <= "2027-01-15T09:00:00Z"
     assert bins[-1]["end"] > "2027-01-15T13:00:00Z"
-    for who in (PUBLIC, ada, bob):
+    for caller in (PUBLIC, ada, bob):
         with pytest.raises(NotAllowed):
-            board.as_seen_by(who).activity()
+            board.as_seen_by(caller).activity()
 
 
 def test_activity_before_the_first_question(boards, make_folder, organiser):
     board = boards.create(make_folder())
-    said = board.as_seen_by(organiser).activity()
-    assert (said["questions"], said["teams"], said["bins"]) == (0, [], [])
+    activity = board.as_seen_by(organiser).activity()
+    assert (activity["questions"], activity["teams"], activity["bins"]) == (0, [], [])
 
 
 def test_less_active_teams_are_summed_up(board_in_use, organiser, monkeypatch):
     monkeypatch.setattr("ladderboard.board._history._MAX_TEAMS", 1)
-    said = board_in_use[0].as_seen_by(organiser).activity()
-    assert [each["team"]["name"] for each in said["teams"]] == ["Ada"]
-    assert said["others"] == {"teams": 1, "questions": 2}
+    activity = board_in_use[0].as_seen_by(organiser).activity()
+    assert [team["team"]["name"] for team in activity["teams"]] == ["Ada"]
+    assert activity["others"] == {"teams": 1, "questions": 2}
 
 
 @pytest.mark.parametrize("length", [0, 1, 59, 60, 3600, 86_399, 10**6, 10**8, 10**10, 10**11])
 @pytest.mark.parametrize("first", [0, 59, 1_800_000_123])
-def test_bins_are_few_and_hold_everything(first, length):
+def test_activity_has_few_bins_and_counts_everything(first, length):
     last = first + length
     start, width = choose_bins(first, last)
     assert start <= first

@@ -10,8 +10,8 @@ from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, NotAllowed
 
 
 @pytest.fixture
-def ask(submit, predict):
-    """Give a function that asks until it is refused, and returns how often it was answered."""
+def count_answers(submit, predict):
+    """Return a function that submits until it is refused and counts the answers."""
 
     def asks(board, caller, first):
         for count in range(60):
@@ -30,29 +30,29 @@ def pair(boards, make_folder, join):
     return board, join(boards, board, "Ada")[0], join(boards, board, "Bob")[0]
 
 
-def test_a_charge_takes_from_all_alike(pair, organiser, ask):
+def test_a_charge_reduces_every_team_equally(pair, organiser, count_answers):
     board, ada, bob = pair
     board.amendments.pause(organiser)
     board.amendments.resume(organiser, charge=8)
-    assert (ask(board, ada, 1), ask(board, bob, 2)) == (6, 6)
+    assert (count_answers(board, ada, 1), count_answers(board, bob, 2)) == (6, 6)
     assert board.book.chain_state().asked + board.book.chain_state().charged == 20
 
 
 def test_a_charge_after_one_has_asked_much_leaves_the_other_a_share(
-    pair, organiser, submit, predict, ask
+    pair, organiser, submit, predict, count_answers
 ):
     board, ada, bob = pair
-    for at in range(10):
-        submit(board, ada, predict(1, at))
+    for index in range(10):
+        submit(board, ada, predict(1, index))
     board.amendments.pause(organiser)
     board.amendments.resume(organiser, charge=4)
     assert board.row().pooled == 2
-    assert ask(board, ada, 3) == 0
-    assert ask(board, bob, 2) == 6
+    assert count_answers(board, ada, 3) == 0
+    assert count_answers(board, bob, 2) == 6
 
 
-def test_what_is_asked_again_belongs_to_nobody(
-    boards, make_folder, join, organiser, submit, predict, ask
+def test_rescored_submissions_are_charged_to_no_team(
+    boards, make_folder, join, organiser, submit, predict, count_answers
 ):
     board = boards.create(make_folder(questions="25", teams="2", per_team="20"))
     ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
@@ -63,22 +63,24 @@ def test_what_is_asked_again_belongs_to_nobody(
     assert board.amendments.correct_labels(organiser, make_folder(labels=labels).table) == 2
     board.amendments.amend(organiser, {"title": "Another"})
     assert (board.row().replayed, board.row().pooled) == (2, 0)
-    assert ask(board, ada, 1) == 11  # 23 for two, a share of 11 and a pool of 1
-    assert ask(board, bob, 2) == 10
+    assert count_answers(board, ada, 1) == 11  # 23 for two, a share of 11 and a pool of 1
+    assert count_answers(board, bob, 2) == 10
     assert board.book.chain_state().asked == 25
 
 
-def test_a_larger_and_a_smaller_budget_keep_the_sum(pair, organiser, submit, predict, ask):
+def test_a_larger_and_a_smaller_budget_keep_the_sum(
+    pair, organiser, submit, predict, count_answers
+):
     board, ada, bob = pair
-    for at in range(10):
-        submit(board, ada, predict(1, at))
+    for index in range(10):
+        submit(board, ada, predict(1, index))
     board.amendments.amend(organiser, {"questions": 15})
-    assert ask(board, ada, 3) == 0
+    assert count_answers(board, ada, 3) == 0
     board.amendments.amend(organiser, {"questions": 24})
-    assert (ask(board, ada, 5), ask(board, bob, 2)) == (2, 12)
+    assert (count_answers(board, ada, 5), count_answers(board, bob, 2)) == (2, 12)
 
 
-def test_a_key_belongs_to_what_it_was_first_sent_with(pair, submit, predict):
+def test_an_idempotency_key_belongs_to_its_first_submission(pair, submit, predict):
     board, ada, _ = pair
     first = submit(board, ada, predict(9))
     assert submit(board, ada, predict(9), retry="k").id == first.id
@@ -87,19 +89,19 @@ def test_a_key_belongs_to_what_it_was_first_sent_with(pair, submit, predict):
     assert submit(board, ada, predict(9), retry="k").again
 
 
-def test_what_was_read_once_is_read_at_the_end(
+def test_a_format_chosen_at_submission_is_used_at_the_close(
     boards, make_folder, join, organiser, submit, predict
 ):
     """Formats that a reader cannot guess, and limits that were lowered since."""
     board = boards.create(make_folder(finals="{selections: 1}"))
     ada, _ = join(boards, board, "Ada")
     body = "".join(
-        json.dumps({"id": at, "prediction": at % 2}) + "\n" for at in range(400)
+        json.dumps({"id": index, "prediction": index % 2}) + "\n" for index in range(400)
     ).encode()
-    sent = board.scorer().read(body, format="jsonl")
+    submission = board.scorer().read(body, format="jsonl")
     from ladderboard.board import IncomingSubmission
 
-    board.submit(ada, IncomingSubmission(sent, board.book.environment.clock()))
+    board.submit(ada, IncomingSubmission(submission, board.book.environment.clock()))
     board.amendments.amend(organiser, {"files": {"bytes": 100}})
     final = board.closer.close(organiser)
     assert final["rows"][0]["score"] == 0
@@ -107,50 +109,50 @@ def test_what_was_read_once_is_read_at_the_end(
 
 @pytest.mark.parametrize("visibility", ["hidden", "frozen"])
 @pytest.mark.parametrize("ladder", ["board", "team"])
-def test_a_team_hears_nothing_of_others(
+def test_a_team_learns_nothing_about_others(
     visibility, ladder, boards, make_folder, join, submit, predict
 ):
-    """Two worlds: in one of them Bob asks, too."""
-    told = []
+    """Compare two boards; on one of them Bob submits, too."""
+    views_of_ada = []
     for busy in (False, True):
         slug = f"{ladder}-{visibility}-{busy}".lower()
         rules = {"visibility": visibility, "ladder": ladder, "per_team": "40"}
         board = boards.create(make_folder(slug=slug, **rules))
         ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
-        heard = [submit(board, ada, predict(150)).describe()]
-        for wrong in (60, 48, 36) if busy else ():
-            submit(board, bob, predict(wrong))
-        heard.append(submit(board, ada, predict(151)).describe())
+        answers = [submit(board, ada, predict(150)).describe()]
+        for errors in (60, 48, 36) if busy else ():
+            submit(board, bob, predict(errors))
+        answers.append(submit(board, ada, predict(151)).describe())
         view = board.as_seen_by(ada)
-        heard += [view.team(), view.submissions(), view.summary(), view.head()]
-        told.append(_without_ids(heard))
+        answers += [view.team(), view.submissions(), view.summary(), view.head()]
+        views_of_ada.append(_without_ids(answers))
         assert board.as_seen_by(PUBLIC).head()[0] <= 2
-    assert told[0] == told[1]
+    assert views_of_ada[0] == views_of_ada[1]
 
 
-def _without_ids(heard):
-    def strip(said):
-        if isinstance(said, dict):
+def _without_ids(answers):
+    def strip(answer):
+        if isinstance(answer, dict):
             return {
                 key: strip(value)
-                for key, value in said.items()
+                for key, value in answer.items()
                 if key not in {"id", "slug", "book", "commitment", "hash", "salt"}
             }
-        return [strip(each) for each in said] if isinstance(said, list) else said
+        return [strip(item) for item in answer] if isinstance(answer, list) else answer
 
-    return strip([each for each in heard if not isinstance(each, tuple)])
+    return strip([item for item in answers if not isinstance(item, tuple)])
 
 
-def test_the_budget_adds_up_for_whoever_runs_the_board(pair, organiser, submit, predict):
+def test_the_budget_adds_up_for_organisers(pair, organiser, submit, predict):
     board, ada, bob = pair
-    for at in range(10):
-        submit(board, ada, predict(1, at))
+    for index in range(10):
+        submit(board, ada, predict(1, index))
     submit(board, bob, predict(2))
     board.amendments.pause(organiser)
     board.amendments.resume(organiser, charge=3)
-    told = board.as_seen_by(organiser).budget()
+    budget = board.as_seen_by(organiser).budget()
     # 17 are shared: 8 for each, and 1 for the pool, which Ada has taken.
-    assert told == {
+    assert budget == {
         "questions": 20, "used": 14, "remaining": 6, "asked": 11, "charged": 3, "baselines": 0,
         "replayed": 0, "share": 8, "pool": 1, "pooled": 1, "teams": 2, "registered": 2,
     }  # fmt: skip

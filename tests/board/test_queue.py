@@ -1,4 +1,4 @@
-"""Writers who share a transaction."""
+"""The write queue: waiting submissions share a transaction."""
 
 import os
 import threading
@@ -34,7 +34,7 @@ class Turns:
 
 
 class _Uncertain:
-    """A transaction that is committed, and says that nobody knows."""
+    """A transaction that commits and then reports an uncertain outcome."""
 
     def __init__(self, turn):
         self._turn = turn
@@ -42,8 +42,8 @@ class _Uncertain:
     def __enter__(self):
         return self._turn.__enter__()
 
-    def __exit__(self, *how):
-        self._turn.__exit__(*how)
+    def __exit__(self, *exc_info):
+        self._turn.__exit__(*exc_info)
         raise StorageFailed("The line went dead.", uncertain=True)
 
 
@@ -68,14 +68,14 @@ def note(kind):
     return lambda turn: turn.append_entry(kind, {}).entries
 
 
-def test_those_who_wait_share_one_commit(board):
+def test_waiting_submissions_share_one_commit(board):
     turns = Turns(board.book)
-    results = all_at_once(board.queue, {at: note("paused") for at in range(20)})
+    results = all_at_once(board.queue, {index: note("paused") for index in range(20)})
     assert turns.count == 1
     assert sorted(results.values()) == list(range(3, 23))
 
 
-def test_what_one_is_refused_does_not_disturb_the_others(board):
+def test_a_refused_submission_does_not_disturb_the_others(board):
     def refused(turn):
         raise NotOpen("no")
 
@@ -88,7 +88,7 @@ def test_what_one_is_refused_does_not_disturb_the_others(board):
 
 
 @pytest.mark.parametrize("error", [NotOpen("late"), RuntimeError("bug")])
-def test_nothing_stands_of_one_that_breaks_down_after_it_wrote(board, error):
+def test_a_submission_that_fails_after_writing_leaves_nothing(board, error):
     def broken(turn):
         turn.append_entry("moved", {})
         raise error
@@ -100,7 +100,7 @@ def test_nothing_stands_of_one_that_breaks_down_after_it_wrote(board, error):
     assert kinds == ["opened", "ladder", "paused", "paused"]
 
 
-def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, join, tmp_path):
+def test_a_commit_with_an_unknown_outcome_is_looked_up(board, submit, predict, join, tmp_path):
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
     Turns(board.book, fail={1})
@@ -118,27 +118,27 @@ def _place(board):
         return view.query("SELECT place FROM main.submission")[0][0]
 
 
-def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
+def test_a_broken_storage_raises_and_a_retry_works(board, submit, predict, join):
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
     Turns(board.book, fail={1, 2})
     with pytest.raises(LadderboardError, match="line went dead"):
         submit(board, caller, predict(30))
-    again = submit(board, caller, predict(30))
-    assert again.again
+    retried = submit(board, caller, predict(30))
+    assert retried.again
     assert board.book.chain_state().asked == 1
     assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
 
 
-def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, tmp_path):
+def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, join, tmp_path):
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
     submit(board, caller, predict(30))
-    left = board.store.prepare("00c0ffee" * 4, b"never asked").location
+    orphan = board.store.prepare("00c0ffee" * 4, b"never asked").location
     assert boards.remove_orphaned_files() == 0  # its row may be on the way
     for path in (tmp_path / "files").rglob("*"):
         os.utime(path, (0, 0))
     assert boards.remove_orphaned_files() == 1
     with pytest.raises(LadderboardError):
-        board.read_stored_file(left)
+        board.read_stored_file(orphan)
     assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()

@@ -1,4 +1,4 @@
-"""The rules of a board: what may be typed, what is refused, and what follows."""
+"""The rules of a board: accepted values, refusals and derived values."""
 
 import json
 from pathlib import Path
@@ -51,10 +51,10 @@ play: true
 """
 
 
-def refused(text, **more):
-    with pytest.raises(InvalidRules) as caught:
-        read_rules(text, **more)
-    return caught.value
+def refused(text, **options):
+    with pytest.raises(InvalidRules) as error:
+        read_rules(text, **options)
+    return error.value
 
 
 def test_defaults():
@@ -99,15 +99,15 @@ def test_every_key():
 def test_described_and_read_back_through_json(text):
     rules = read_rules(text)
     described = rules.describe()
-    again = Rules.of(json.loads(json.dumps(described)))
-    assert again == rules
-    assert again.describe() == described
+    read_back = Rules.of(json.loads(json.dumps(described)))
+    assert read_back == rules
+    assert read_back.describe() == described
 
 
 def test_rules_without_play_are_described_as_before_it_was_a_key():
     assert "play" not in read_rules(LEAST).describe()
-    bare = read_rules(LEAST + "baselines: [{name: a, value: 0.5}]\n")
-    assert Rules.of(bare.describe()) == bare
+    without_play = read_rules(LEAST + "baselines: [{name: a, value: 0.5}]\n")
+    assert Rules.of(without_play.describe()) == without_play
     assert read_rules(LEAST + "play: false\n").describe() == read_rules(LEAST).describe()
     assert Rules.of({**read_rules(LEAST).describe(), "play": True}).play
 
@@ -128,7 +128,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "words"),
+    ("text", "key", "message"),
     [
         ("slug: My_Board", "slug", "1 to 63 letters a to z"),
         (f"slug: {'a' * 64}", "slug", "1 to 63 letters"),
@@ -207,12 +207,12 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("sdfghj: x", "sdfghj", "there is slug, title"),
     ],
 )  # fmt: skip
-def test_refused_by_key_and_line(text, key, words):
-    kept = [line for line in LEAST.splitlines() if line.split(":")[0] != text.split(":")[0]]
-    error = refused("\n".join([*kept, text]))
+def test_refused_by_key_and_line(text, key, message):
+    other_lines = [line for line in LEAST.splitlines() if line.split(":")[0] != text.split(":")[0]]
+    error = refused("\n".join([*other_lines, text]))
     assert [problem.column for problem in error.problems] == [key]
-    assert words in error.problems[0].message
-    line = len(kept) + 1 + text.count("\n")
+    assert message in error.problems[0].message
+    line = len(other_lines) + 1 + text.count("\n")
     missing = error.problems[0].code == "missing_key" and key == "questions"
     assert missing or error.problems[0].ids == (str(line),)
 
@@ -222,7 +222,7 @@ def test_a_loss_is_suggested_as_it_is_written_in_the_file():
     assert problem.message.endswith("try loss: {name: squared, range: [0, 100]}.")
 
 
-def test_a_loss_of_one_s_own_goes_by_its_last_name(tmp_path, monkeypatch):
+def test_a_custom_loss_is_named_after_its_function(tmp_path, monkeypatch):
     module = "a_module_with_a_name_that_is_longer_than_a_display_can_be"
     (tmp_path / f"{module}.py").write_text("def far(labels, predictions):\n    return labels\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -236,7 +236,7 @@ def test_the_reference_names_every_key():
     assert [key for key in KNOWN_KEYS if f"`{key}`" not in page] == []
 
 
-def test_a_module_that_cannot_be_imported_is_a_problem_and_no_more(tmp_path, monkeypatch):
+def test_a_module_that_cannot_be_imported_is_one_problem(tmp_path, monkeypatch):
     (tmp_path / "a_module_that_exits.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     error = refused("slug: a\nquestions: 100\nloss: a_module_that_exits:f\n")
@@ -253,7 +253,7 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines():
 
 
 @pytest.mark.parametrize(
-    ("text", "shown_as", "name", "shown"),
+    ("text", "shown_as", "name", "expected"),
     [
         ("loss: accuracy", "complement", "accuracy", 0.75),
         ("loss: zero_one", "loss", "zero_one", 0.25),
@@ -268,10 +268,10 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines():
          "absolute", 0.75),
     ],
 )  # fmt: skip
-def test_how_a_loss_is_shown(text, shown_as, name, shown):
+def test_how_a_loss_is_shown(text, shown_as, name, expected):
     rules = read_rules(f"slug: a\nquestions: 100\n{text}\n")
     display = rules.display
-    assert (display.shown_as, display.name, display.shown(0.25)) == (shown_as, name, shown)
+    assert (display.shown_as, display.name, display.shown(0.25)) == (shown_as, name, expected)
     assert Rules.of(rules.describe()).display == display
 
 
@@ -299,7 +299,7 @@ def test_every_team_has_a_share_and_the_rest_is_a_pool(text, share, pool, ladder
     assert rules.pool + rules.teams * rules.share + rules.asked_baselines == rules.questions
 
 
-def test_no_share_is_refused_in_words():
+def test_a_budget_without_a_share_per_team_is_refused():
     error = refused("slug: a\nloss: accuracy\nquestions: 30\n")
     assert error.problems[0].code == "no_share"
     assert "30 questions leave none for each of 50 teams (the default)" in str(error)
@@ -320,15 +320,19 @@ def test_phases_begin_with_their_start_and_end_before_their_end():
         read_time("at", f"2027-01-0{day}T00:00Z") for day in (1, 2, 3)
     )  # fmt: skip
     names = [
-        each and each.name
-        for each in map(rules.phase_at, (first - 1, first, last - 1, last, second))
+        phase_ and phase_.name
+        for phase_ in map(rules.phase_at, (first - 1, first, last - 1, last, second))
     ]
     assert names == [None, "a", "a", None, "b"]
     starts = map(rules.next_start, (first - 1, first, last, second))
     assert list(starts) == [first, second, second, None]
     assert rules.deadline is None
-    one = read_rules(LEAST + "end: 2027-01-02T00:00Z\n")
-    assert (one.deadline, one.phase_at(0), one.phase_at(last)) == (last, one.phases[0], None)
+    single_phase = read_rules(LEAST + "end: 2027-01-02T00:00Z\n")
+    assert (single_phase.deadline, single_phase.phase_at(0), single_phase.phase_at(last)) == (
+        last,
+        single_phase.phases[0],
+        None,
+    )
     assert read_rules(LEAST).phase_at(10**10) == PhaseRules("main")
 
 
@@ -336,7 +340,7 @@ def test_the_mechanism_is_calibrated_for_all_ladders_unless_one_is_named():
     rules = read_rules(LEAST + "teams: 20\nbaselines: [{name: a, file: a.csv}]\n")
     expected = lb.ShakyLadder.calibrated(n=5000, questions=1000, teams=21)
     assert rules.mechanism_for(5000) == expected
-    one = read_rules(LEAST + "ladder: board\n")
-    assert one.mechanism_for(5000) == lb.ShakyLadder.calibrated(n=5000, questions=1000)
+    one_ladder = read_rules(LEAST + "ladder: board\n")
+    assert one_ladder.mechanism_for(5000) == lb.ShakyLadder.calibrated(n=5000, questions=1000)
     assert read_rules(LEAST + "mechanism: calibrated\n").mechanism is None
     assert read_rules(FULL).mechanism_for(5000) == lb.Ladder(step=0.01, grid=0.005)

@@ -48,38 +48,41 @@ def at(text):
         ({"phases": [{"name": "a"}]}, {"phases": (PhaseRules("a"),)}),
     ],
 )
-def test_what_may_change(changes, expected):
-    after = read_rules(TEAM).amended(changes)
-    assert {name: getattr(after, name) for name in expected} == expected
-    assert Rules.of(after.describe()) == after
+def test_rules_that_may_change(changes, expected):
+    amended = read_rules(TEAM).amended(changes)
+    assert {name: getattr(amended, name) for name in expected} == expected
+    assert Rules.of(amended.describe()) == amended
 
 
-def test_only_what_was_typed_changes():
+def test_an_amendment_changes_only_the_given_keys():
     rules = read_rules(TEAM + "window: {questions: 5, hours: 2}\ndisplay: {digits: 2}\n")
     assert rules.amended({}) == rules
     assert rules.amended({"window": {"questions": 3}}).window == RateLimitRules(3, 7200)
     assert rules.amended({"window": {"days": 1}}).window == RateLimitRules(5, 86_400)
     assert rules.amended({"window": None}).window is None
-    shown = rules.amended({"display": {"name": "right"}}).display
-    assert (shown.name, shown.digits, shown.direction) == ("right", 2, "higher")
+    display = rules.amended({"display": {"name": "right"}}).display
+    assert (display.name, display.digits, display.direction) == ("right", 2, "higher")
 
 
-def test_what_two_rules_differ_in_leads_from_one_to_the_other():
-    plain, playing = read_rules(TEAM), read_rules(TEAM + "play: true\nfiles: {rows: 9}\n")
-    there, back = diff_rules(plain, playing), diff_rules(playing, plain)
-    assert there == {"files": {"rows": 9}, "play": True}
-    assert back["play"] is None
-    assert plain.amended(there) == playing
-    assert playing.amended(back) == plain
+def test_the_difference_of_two_rules_amends_one_into_the_other():
+    without_play, with_play = read_rules(TEAM), read_rules(TEAM + "play: true\nfiles: {rows: 9}\n")
+    changes, reverse_changes = (
+        diff_rules(without_play, with_play),
+        diff_rules(with_play, without_play),
+    )
+    assert changes == {"files": {"rows": 9}, "play": True}
+    assert reverse_changes["play"] is None
+    assert without_play.amended(changes) == with_play
+    assert with_play.amended(reverse_changes) == without_play
 
 
 def test_one_start_and_one_end_are_those_of_all_phases():
     text = TEAM.replace("end: 2027-01-31 AoE\n", "") + (
         "phases: [{name: a, end: 2027-01-01T00:00Z}, {name: b, start: 2027-01-02T00:00Z}]\n"
     )
-    after = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
-    assert after.phases[0] == PhaseRules("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
-    assert after.phases[1] == PhaseRules("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
+    amended = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
+    assert amended.phases[0] == PhaseRules("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
+    assert amended.phases[1] == PhaseRules("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
 
 
 def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
@@ -87,7 +90,7 @@ def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
 
 
 @pytest.mark.parametrize(
-    ("changes", "keys", "words"),
+    ("changes", "keys", "message"),
     [
         ({"slug": "x"}, ["slug"], "it is the board's address"),
         ({"loss": "brier"}, ["loss"], "releases under two losses cannot be compared"),
@@ -107,14 +110,14 @@ def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
         ({7: "x"}, [None], "must be text"),
     ],
 )
-def test_what_may_not_change(changes, keys, words):
+def test_rules_that_may_not_change(changes, keys, message):
     rules = read_rules(TEAM)
-    before = rules.describe()
+    described_before = rules.describe()
     with pytest.raises(InvalidRules) as caught:
         rules.amended(changes)
     assert [problem.column for problem in caught.value.problems] == keys
-    assert words in str(caught.value)
-    assert rules.describe() == before
+    assert message in str(caught.value)
+    assert rules.describe() == described_before
 
 
 def test_the_budget_may_fall_to_what_was_used_where_that_is_known():

@@ -40,7 +40,7 @@ def test_a_day_anywhere_on_earth_begins_and_ends_at_utc_minus_12(text):
 
 
 @pytest.mark.parametrize(
-    ("given", "rule"),
+    ("text", "rule"),
     [
         ("2027-01-31", r"needs an offset; try 2027-01-31T23:59:00\+01:00, .* 2027-01-31 AoE"),
         ("2027-01-31 10:00", r"needs an offset; try 2027-01-31T10:00:00\+01:00"),
@@ -63,9 +63,9 @@ def test_a_day_anywhere_on_earth_begins_and_ends_at_utc_minus_12(text):
         (None, "must be a time such as"),
     ],
 )
-def test_what_is_no_time_is_refused_with_what_to_type(given, rule):
+def test_an_invalid_time_is_refused_with_the_expected_form(text, rule):
     with pytest.raises(InvalidSetting, match=f"^end .*{rule}"):
-        read_time("end", given, end=True)
+        read_time("end", text, end=True)
 
 
 @given(
@@ -73,7 +73,9 @@ def test_what_is_no_time_is_refused_with_what_to_type(given, rule):
     st.integers(-14 * 60, 14 * 60),
 )
 def test_offsets_agree_with_the_standard_library(naive, minutes):
-    when = naive.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=minutes)))
-    assert read_time("start", when.isoformat()) == when.timestamp()
-    assert format_time(int(when.timestamp())) == when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert read_time("end", format_time(int(when.timestamp()))) == when.timestamp()
+    moment = naive.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=minutes)))
+    assert read_time("start", moment.isoformat()) == moment.timestamp()
+    assert format_time(int(moment.timestamp())) == moment.astimezone(UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+    assert read_time("end", format_time(int(moment.timestamp()))) == moment.timestamp()

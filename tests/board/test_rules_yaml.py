@@ -55,9 +55,9 @@ def codes(text):
         ("|\n 7\n", "7\n"),
     ],
 )
-def test_a_scalar_means_what_it_looks_like(text, value):
-    found = plain(text)
-    assert (type(found), found) == (type(value), value)
+def test_scalars_are_read_as_expected(text, value):
+    value_read = plain(text)
+    assert (type(value_read), value_read) == (type(value), value)
 
 
 def test_keys_and_lists_with_their_lines():
@@ -98,7 +98,7 @@ def test_refused_with_the_line(text, code, line):
     assert str(caught.value).startswith(f"board.yaml, line {line}: ")
 
 
-def test_escapes_that_are_no_character():
+def test_invalid_escapes_are_refused():
     assert codes(LEAST + 'title: "\\UFFFFFFFF"\n') == ["yaml"]
     assert codes(LEAST + 'title: "\\uD800"\n') == ["bad_value"]
     assert codes(LEAST + 'title: "\\0"\n') == ["bad_value"]
@@ -120,7 +120,7 @@ def test_an_empty_file_lacks_everything(text):
 
 
 @pytest.mark.parametrize("text", ["7", "words", "[a, b]", '""'])
-def test_what_has_no_keys(text):
+def test_a_file_without_keys_is_refused(text):
     assert codes(text) == ["yaml"]
 
 

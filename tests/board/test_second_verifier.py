@@ -13,8 +13,8 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 
 def check(path):
     command = [sys.executable, PROGRAM, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stdout or done.stderr).splitlines()[0]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (result.stdout or result.stderr).splitlines()[0]
 
 
 def test_a_board_that_was_amended_corrected_and_closed(
@@ -23,8 +23,8 @@ def test_a_board_that_was_amended_corrected_and_closed(
     mechanism = "{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}"
     board = boards.create(make_folder(mechanism=mechanism, ladder="team"))
     callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob")}
-    for wrong, caller in enumerate([*callers.values()] * 3):
-        submit(board, caller, predict(60 - 10 * wrong))
+    for errors, caller in enumerate([*callers.values()] * 3):
+        submit(board, caller, predict(60 - 10 * errors))
     amend = board.amendments.amend
     amend(organiser, {"title": "Nächste", "questions": 150})
     amend(organiser, {"play": True, "window": {"questions": 3, "days": 1}})
@@ -53,8 +53,14 @@ def test_a_board_that_was_amended_corrected_and_closed(
         b'"play":null': "its commitment is not that of what was decided",
         b'"labels":1': "its correction is miscounted",
     }
-    for old, said in changes.items():
-        at = next(i for i, form in enumerate(forms) if b'"kind":"amended"' in form and old in form)
-        forged = [*forms[:at], forms[at].replace(old, b'"other":7'), *forms[at + 1 :]]
+    for old, message in changes.items():
+        position = next(
+            i for i, form in enumerate(forms) if b'"kind":"amended"' in form and old in form
+        )
+        forged = [
+            *forms[:position],
+            forms[position].replace(old, b'"other":7'),
+            *forms[position + 1 :],
+        ]
         ledger.write_bytes(b"".join(form + b"\n" for form in forged))
-        assert check(ledger) == f"entry {at}: {said}"
+        assert check(ledger) == f"entry {position}: {message}"

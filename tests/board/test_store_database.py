@@ -15,20 +15,20 @@ ID = "00c0ffee"
 def storage(request, tmp_path):
     """Give a database with a book in it."""
     if request.param == "sqlite":
-        made, blob = SqliteStorage(tmp_path / "boards.db", create=True), "BLOB"
+        storage_, blob = SqliteStorage(tmp_path / "boards.db", create=True), "BLOB"
     else:
         server = request.getfixturevalue("postgres")
         schema = f"s_{secrets.token_hex(6)}"
-        made, blob = PostgresStorage(server.url(), create=True, schema=schema), "BYTEA"
-    with made:
-        with made.add_book("b") as view:
+        storage_, blob = PostgresStorage(server.url(), create=True, schema=schema), "BYTEA"
+    with storage_:
+        with storage_.add_book("b") as view:
             table = "CREATE TABLE IF NOT EXISTS main.upload (id TEXT PRIMARY KEY, body {} NOT NULL)"
             view.query(table.format(blob))
-        yield made
+        yield storage_
 
 
-def read(store, place):
-    with store.get(place) as file:
+def read(store, location):
+    with store.get(location) as file:
         return file.read()
 
 
@@ -37,38 +37,38 @@ def test_a_file_is_written_with_its_row(storage, tmp_path):
     path = tmp_path / "body"
     path.write_bytes(bytes(range(256)) * 1000)
     with storage.write_transaction("b") as view:
-        one = store.prepare(ID, path)
-        one.commit(view)
+        stored = store.prepare(ID, path)
+        stored.commit(view)
         store.prepare("00c0ffef", b"").commit(view)
     path.unlink()
-    assert read(store, one.location) == bytes(range(256)) * 1000
+    assert read(store, stored.location) == bytes(range(256)) * 1000
     assert read(DatabaseStore(storage), "00c0ffef") == b""
     assert store.sweep(lambda _: False, older=0) == 0
-    store.delete(one.location)
-    store.delete(one.location)
+    store.delete(stored.location)
+    store.delete(stored.location)
     with pytest.raises(InvalidState, match="There is no file"):
-        store.get(one.location)
+        store.get(stored.location)
 
 
-def test_a_file_whose_transaction_fails_was_never_there(storage):
+def test_a_file_is_rolled_back_with_its_transaction(storage):
     store = DatabaseStore(storage)
-    kept = store.prepare(ID, b"x")
+    prepared = store.prepare(ID, b"x")
 
     def fail():
         with storage.write_transaction("b") as view:
-            kept.commit(view)
+            prepared.commit(view)
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    kept.abandon()
+    prepared.abandon()
     with pytest.raises(InvalidState, match="There is no file"):
-        store.get(kept.location)
+        store.get(prepared.location)
 
 
-def test_ids_are_checked_and_a_lost_body_is_told(storage, tmp_path):
+def test_ids_are_checked_and_a_missing_file_raises(storage, tmp_path):
     store = DatabaseStore(storage)
-    for use in (store.get, store.delete, lambda place: store.prepare(place, b"")):
+    for use in (store.get, store.delete, lambda location: store.prepare(location, b"")):
         with pytest.raises(InvalidSetting, match="hex digits"):
             use("x' OR 1=1")
     with pytest.raises(StorageFailed, match="No such file"):

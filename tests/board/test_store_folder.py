@@ -26,8 +26,8 @@ def store(tmp_path):
     return FolderStore(tmp_path / "new" / "store")
 
 
-def read(store, place):
-    with store.get(place) as file:
+def read(store, location):
+    with store.get(location) as file:
         return file.read()
 
 
@@ -43,73 +43,73 @@ def age(path, seconds=4000):
 
 
 def test_a_file_is_kept_and_removed(store, tmp_path):
-    kept = store.prepare(ID, b"one")
-    kept.commit(None)
-    assert kept.location == PLACE
+    stored = store.prepare(ID, b"one")
+    stored.commit(None)
+    assert stored.location == PLACE
     assert read(store, PLACE) == b"one"
     body = tmp_path / "body"
     body.write_bytes(os.urandom(3 * 2**20))
-    other = store.prepare("abcdef0123", body)
-    assert read(store, other.location) == body.read_bytes()
+    second = store.prepare("abcdef0123", body)
+    assert read(store, second.location) == body.read_bytes()
     assert body.exists()
-    again = FolderStore(store.path)
-    assert files(again) == [PLACE, "ab/cd/abcdef0123"]
-    other.abandon()
-    other.abandon()
-    again.delete(PLACE)
-    again.delete(PLACE)
+    reopened = FolderStore(store.path)
+    assert files(reopened) == [PLACE, "ab/cd/abcdef0123"]
+    second.abandon()
+    second.abandon()
+    reopened.delete(PLACE)
+    reopened.delete(PLACE)
     assert files(store) == []
     with pytest.raises(InvalidState, match="There is no file"):
         store.get(PLACE)
 
 
-def test_nobody_else_can_read_it(store):
-    before = os.umask(0)
+def test_stored_files_are_private(store):
+    umask = os.umask(0)
     try:
         store.prepare(ID, b"one")
     finally:
-        os.umask(before)
+        os.umask(umask)
     for path in store.path.rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
     assert store.path.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "abc", "00C0FFEE", "../../../x", "00c0ffee/x", "0" * 129, "00c0ffee\n", None]
+    "bad_id", ["", "abc", "00C0FFEE", "../../../x", "00c0ffee/x", "0" * 129, "00c0ffee\n", None]
 )
-def test_ids_and_places_stay_in_the_folder(store, wrong):
+def test_ids_and_locations_stay_in_the_folder(store, bad_id):
     with pytest.raises(InvalidSetting, match="hex digits"):
-        store.prepare(wrong, b"")
-    for place in (f"00/c0/{wrong}", f"{wrong}", "00/c0/../../incoming", "11/c0/00c0ffee"):
+        store.prepare(bad_id, b"")
+    for location in (f"00/c0/{bad_id}", f"{bad_id}", "00/c0/../../incoming", "11/c0/00c0ffee"):
         for use in (store.get, store.delete):
             with pytest.raises(InvalidState, match="location"):
-                use(place)
+                use(location)
 
 
-def test_what_must_be_durable_is_in_the_right_order(store, monkeypatch):
-    done = []
+def test_files_and_folders_are_synced_in_the_right_order(store, monkeypatch):
+    calls = []
 
     def sync(handle):
         path = Path(f"/proc/self/fd/{handle}").readlink()
-        done.append(path.relative_to(store.path).as_posix())
+        calls.append(path.relative_to(store.path).as_posix())
 
     rename = Path.rename
 
     def renamed(path, to):
-        done.append("rename")
+        calls.append("rename")
         return rename(path, to)
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "rename", renamed)
     store.prepare(ID, b"one")
-    assert done[0].startswith(f"incoming/{ID}-")
-    assert done[1:] == [".", "00", "rename", "00/c0"]
-    done.clear()
+    assert calls[0].startswith(f"incoming/{ID}-")
+    assert calls[1:] == [".", "00", "rename", "00/c0"]
+    calls.clear()
     store.prepare("00c0ffef", b"two")
-    assert done[1:] == ["rename", "00/c0"]  # the folders are there for good
+    assert calls[1:] == ["rename", "00/c0"]  # the folders are there for good
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(store, monkeypatch):
+def test_a_full_disk_raises_and_leaves_nothing(store, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -124,21 +124,21 @@ def test_a_full_disk_is_told_and_leaves_nothing(store, monkeypatch):
 
 
 def test_orphans_are_swept_when_they_are_old(store):
-    ids = [f"{at:08x}" for at in range(4)]
+    ids = [f"{index:08x}" for index in range(4)]
     places = [store.prepare(id_, b"x").location for id_ in ids]
-    drafts = [store.path / "incoming" / each for each in ("00c0ffee-0", "00c0ffee-1")]
-    for each in (*drafts, store.path / "00/00/readme"):
-        each.write_bytes(b"")
-    for each in (store.path / places[0], store.path / places[1], drafts[0]):
-        age(each)
-    asked = []
+    drafts = [store.path / "incoming" / path for path in ("00c0ffee-0", "00c0ffee-1")]
+    for path in (*drafts, store.path / "00/00/readme"):
+        path.write_bytes(b"")
+    for path in (store.path / places[0], store.path / places[1], drafts[0]):
+        age(path)
+    locations = []
 
-    def known(place):
-        asked.append(place)
-        return place == places[0]
+    def known(location):
+        locations.append(location)
+        return location == places[0]
 
     assert store.sweep(known) == 2
-    assert sorted(asked) == places[:2]  # the row of a young one may be on the way
+    assert sorted(locations) == places[:2]  # the row of a young one may be on the way
     assert files(store) == ["00/00/00000000", *places[2:], "00/00/readme", "incoming/00c0ffee-1"]
     assert store.sweep(known, older=0) == 3
     assert files(store) == ["00/00/00000000", "00/00/readme"]
@@ -158,24 +158,24 @@ FolderStore(sys.argv[1]).prepare("00c0ffee", b"x" * 1000)
 """
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_kill_leaves_only_what_is_swept(store, when):
-    done = subprocess.run([sys.executable, "-c", KILLED, store.path, when], check=False)
-    assert done.returncode == -signal.SIGKILL
-    (left,) = files(store)
-    assert (left == PLACE) == (when == "after")
-    if when == "after":
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_killed_process_leaves_only_orphans_that_are_swept(store, moment):
+    result = subprocess.run([sys.executable, "-c", KILLED, store.path, moment], check=False)
+    assert result.returncode == -signal.SIGKILL
+    (orphan,) = files(store)
+    assert (orphan == PLACE) == (moment == "after")
+    if moment == "after":
         assert len(read(store, PLACE)) == 1000
     assert store.sweep(lambda _: False) == 0
-    age(store.path / left)
+    age(store.path / orphan)
     assert store.sweep(lambda _: False) == 1
     assert files(store) == []
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
+def test_concurrent_writers_share_one_folder_sync(monkeypatch, tmp_path, fails):
     waits, calls = [], []
-    begun, go = threading.Semaphore(0), threading.Semaphore(0)
+    begun, proceed = threading.Semaphore(0), threading.Semaphore(0)
 
     class Event(threading.Event):
         def wait(self, timeout=None):
@@ -185,7 +185,7 @@ def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
     def slow(path):
         calls.append(path)
         begun.release()
-        assert go.acquire(timeout=20)
+        assert proceed.acquire(timeout=20)
         if fails and len(calls) == 2:
             raise OSError(5, "Input/output error")
 
@@ -199,15 +199,15 @@ def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
         later = [threads.submit(together.sync, tmp_path) for _ in range(8)]
         while len(waits) < 8:
             time.sleep(0.001)
-        go.release()
+        proceed.release()
         first.result()
         assert begun.acquire(timeout=20)  # the first call began before the others came
-        go.release()
-        assert [each.exception() is None for each in later] == [not fails] * 8
+        proceed.release()
+        assert [future.exception() is None for future in later] == [not fails] * 8
     assert len(calls) == 2
     assert not together._next
     assert not together._running
-    go.release()
+    proceed.release()
     together.sync(tmp_path)
     assert len(calls) == 3
 
@@ -215,6 +215,6 @@ def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
 def test_many_threads_lose_nothing(store):
     bodies = {secrets.token_hex(16): os.urandom(1000) for _ in range(60)}
     with ThreadPoolExecutor(8) as threads:
-        kept = list(threads.map(store.prepare, bodies, bodies.values()))
-    assert [read(store, each.location) for each in kept] == list(bodies.values())
+        stored = list(threads.map(store.prepare, bodies, bodies.values()))
+    assert [read(store, entry.location) for entry in stored] == list(bodies.values())
     assert _store._INCOMING not in {file.split("/")[0] for file in files(store)}

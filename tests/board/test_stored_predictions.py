@@ -1,4 +1,4 @@
-"""What is kept of a submission: the aligned predictions, within a quota, parsed once."""
+"""Stored submissions: aligned predictions, within a quota, parsed once."""
 
 import secrets
 
@@ -27,16 +27,16 @@ def parsed(monkeypatch):
     ):
         real = getattr(module, name)
 
-        def spy(*given, real=real, name=name, **more):
+        def spy(*args, real=real, name=name, **kwargs):
             calls.append(name)
-            return real(*given, **more)
+            return real(*args, **kwargs)
 
         monkeypatch.setattr(module, name, spy)
     return calls
 
 
 @pytest.fixture
-def asked(boards, make_folder, join, submit, predict):
+def board_in_use(boards, make_folder, join, submit, predict):
     """Give a board with two teams and three submissions, and the first's body."""
     board = boards.create(make_folder(finals="{selections: 2}"))
     ada, _ = join(boards, board, "Ada")
@@ -53,15 +53,15 @@ def rows(board):
 
 
 def keep_as_file(board, answer, body):
-    """Keep a submission as older versions did: the file, as it came."""
+    """Store a submission as older versions did: the file as it was sent."""
     prepared = board.store.prepare(secrets.token_hex(16), body)
     with board.book.storage.write_transaction(board.book.name) as view:
         prepared.commit(view)
         view.execute(KEEP, (prepared.location, "csv", view.book_id, answer.id))
 
 
-def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser, parsed):
-    board, _ = asked
+def test_the_close_and_a_correction_parse_no_file(board_in_use, make_folder, organiser, parsed):
+    board, _ = board_in_use
     labels = np.arange(400) // 2 % 2
     corrected = make_folder(labels=labels).table
     parsed.clear()
@@ -72,22 +72,24 @@ def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser,
     assert board.book.check() == 5
 
 
-def test_files_of_older_boards_are_parsed_by_another_process(asked, predict, organiser, parsed):
-    board, first = asked
+def test_files_of_older_boards_are_parsed_by_another_process(
+    board_in_use, predict, organiser, parsed
+):
+    board, first = board_in_use
     keep_as_file(board, first, predict(60, 10))
     with pytest.raises(InvalidState, match=r"sandbox=ladderboard\.server\.sandbox"):
         board.closer.close(organiser)
     parsed.clear()
     final = board.closer.close(organiser, sandbox=sandbox)
     assert parsed == []
-    assert [(each["team"]["name"], each["score"]) for each in final["rows"]] == [
+    assert [(row["team"]["name"], row["score"]) for row in final["rows"]] == [
         ("Bob", 0.05), ("Ada", 0.1),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
-def test_predictions_that_were_exchanged_are_found(asked, predict, organiser):
-    board, first = asked
+def test_exchanged_predictions_are_detected(board_in_use, predict, organiser):
+    board, first = board_in_use
     keep_as_file(board, first, predict(0, 0))
     with pytest.raises(BrokenLedger, match="entry 3"):
         board.closer.close(organiser, sandbox=sandbox)
@@ -100,39 +102,39 @@ def test_predictions_are_kept_as_they_were_scored(values):
     array = np.array(values)
     if array.dtype.kind == "U":
         array = array.astype(np.dtypes.StringDType())
-    before = AlignedPredictions.of(array)
-    after = AlignedPredictions.unpack(before.pack())
-    assert (after.digest, after.values.dtype) == (before.digest, array.dtype)
-    assert after.values.tolist() == array.tolist()
+    packed = AlignedPredictions.of(array)
+    unpacked = AlignedPredictions.unpack(packed.pack())
+    assert (unpacked.digest, unpacked.values.dtype) == (packed.digest, array.dtype)
+    assert unpacked.values.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("packed", [b"", b"id,prediction\n1,1\n", PACKED[:-1], PACKED + b"x"])
-def test_what_is_damaged_is_not_unpacked(packed):
+def test_damaged_predictions_are_not_unpacked(packed):
     with pytest.raises(InvalidState, match="damaged"):
         AlignedPredictions.unpack(packed)
 
 
 def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predict, organiser):
-    """Its file may be as large as it likes: what is kept of it is counted."""
+    """The quota counts stored bytes, not the size of the uploaded file."""
     board = boards.create(make_folder(files="{team_quota: 2 kB}"))
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
     submit(board, ada, predict(9).replace(b"\n", b" " * 2000 + b"\n"))  # 800 kB
-    for wrong in range(2):
-        submit(board, ada, predict(wrong))
-    said = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
-    with pytest.raises(QuotaExceeded, match=said):
+    for errors in range(2):
+        submit(board, ada, predict(errors))
+    message = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
+    with pytest.raises(QuotaExceeded, match=message):
         submit(board, ada, predict(30))
     assert board.book.chain_state().asked == 3
     stored = sum(size for _, _, size in rows(board))
     assert stored == board.row().stored <= 2000
     assert all(format_ == "aligned" for _, format_, _ in rows(board))
-    assert not submit(board, bob, predict(1)).again  # which has a quota of its own
+    assert not submit(board, bob, predict(1)).again  # each team has its own quota
     board.amendments.amend(organiser, {"files": {"team_quota": 4000}})
     assert not submit(board, ada, predict(20)).again
 
 
-def test_each_team_has_an_equal_part_if_nothing_is_said(make_folder):
+def test_by_default_each_team_has_an_equal_storage_quota(make_folder):
     rules = make_folder(teams="4", files="{quota: 1 GB}").rules
     assert (rules.team_quota, "team_quota" in rules.describe()["files"]) == (250_000_000, False)
     assert make_folder(files="{team_quota: 5 MB}").rules.team_quota == 5_000_000

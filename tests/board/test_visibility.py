@@ -1,4 +1,4 @@
-"""Hidden, anonymous and frozen boards, whoever looks."""
+"""Hidden, anonymous and frozen boards as seen by each role."""
 
 import json
 
@@ -11,7 +11,7 @@ EVALUATOR = Caller(Role.EVALUATOR)
 
 
 def everything(board, caller):
-    """Return all that somebody can read, as text."""
+    """Return everything that a caller can read, as text."""
     view = board.as_seen_by(caller)
     reads = (
         view.summary,
@@ -20,20 +20,20 @@ def everything(board, caller):
         view.history,
         view.activity,
         view.own_history,
-        lambda: [each.decode() for each in view.ledger(limit=1000)],
+        lambda: [entry.decode() for entry in view.ledger(limit=1000)],
         view.head,
         view.team,
         view.teams,
         view.submissions,
         view.finals,
     )
-    said = []
+    answers = []
     for read in reads:
         try:
-            said.append(json.dumps(read()))
+            answers.append(json.dumps(read()))
         except LadderboardError as refused:
-            said.append(f"{type(refused).__name__}: {refused}")
-    return "\n".join(said)
+            answers.append(f"{type(refused).__name__}: {refused}")
+    return "\n".join(answers)
 
 
 @pytest.fixture
@@ -44,21 +44,21 @@ def board_in_use(boards, make_folder, join, submit, predict):
     bob, _ = join(boards, board, "Bob Noyce")
     submit(board, ada, predict(30))
     submit(board, bob, predict(45))
-    return board, ada, bob, lambda wrong: submit(board, bob, predict(wrong))
+    return board, ada, bob, lambda errors: submit(board, bob, predict(errors))
 
 
-def test_a_frozen_board_stands_still_for_others(board_in_use, organiser):
-    board, ada, bob, ask = board_in_use
+def test_a_frozen_board_does_not_change_for_others(board_in_use, organiser):
+    board, ada, bob, submit_as_bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "frozen"})
-    before = {who: everything(board, who) for who in (PUBLIC, ada, bob, EVALUATOR)}
-    reply = ask(15).describe()
+    seen_before = {caller: everything(board, caller) for caller in (PUBLIC, ada, bob, EVALUATOR)}
+    reply = submit_as_bob(15).describe()
     assert reply["released"] == 0.05
     assert reply["bound"] is None
-    assert everything(board, PUBLIC) == before[PUBLIC]
-    assert everything(board, ada) == before[ada]
+    assert everything(board, PUBLIC) == seen_before[PUBLIC]
+    assert everything(board, ada) == seen_before[ada]
     assert "0.05" in everything(board, bob)
-    assert everything(board, bob) != before[bob]
-    assert everything(board, EVALUATOR) != before[EVALUATOR]
+    assert everything(board, bob) != seen_before[bob]
+    assert everything(board, EVALUATOR) != seen_before[EVALUATOR]
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["team"]["name"], row["released"]) == ("Ada Lovelace", 0.1)
     board.amendments.amend(organiser, {"visibility": "public"})
@@ -66,25 +66,25 @@ def test_a_frozen_board_stands_still_for_others(board_in_use, organiser):
     assert (row["team"]["name"], row["released"]) == ("Bob Noyce", 0.05)
 
 
-def test_a_hidden_board_tells_others_nothing(board_in_use, organiser):
-    board, ada, _, ask = board_in_use
+def test_a_hidden_board_reveals_nothing_to_others(board_in_use, organiser):
+    board, ada, _, submit_as_bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "hidden"})
-    before = everything(board, PUBLIC)
-    seen = everything(board, ada)
-    assert "Bob" not in seen
-    assert "0.15" not in seen
-    assert "0.1" in seen
+    public_before = everything(board, PUBLIC)
+    team_before = everything(board, ada)
+    assert "Bob" not in team_before
+    assert "0.15" not in team_before
+    assert "0.1" in team_before
     with pytest.raises(NotAllowed, match="hidden"):
         board.as_seen_by(ada).leaderboard()
-    ask(15)
-    assert everything(board, PUBLIC) == before
-    assert everything(board, ada) == seen
-    assert "Ada" not in before
-    assert "0.1" not in before.replace("0.01", "")
+    submit_as_bob(15)
+    assert everything(board, PUBLIC) == public_before
+    assert everything(board, ada) == team_before
+    assert "Ada" not in public_before
+    assert "0.1" not in public_before.replace("0.01", "")
     assert "0.05" in everything(board, EVALUATOR)
 
 
-def test_an_anonymous_board_names_nobody_else(board_in_use, organiser):
+def test_an_anonymous_board_names_no_other_team(board_in_use, organiser):
     board, ada, _, _ = board_in_use
     board.amendments.amend(organiser, {"visibility": "anonymous"})
     assert "Ada" not in everything(board, PUBLIC)
@@ -98,48 +98,52 @@ def test_an_anonymous_board_names_nobody_else(board_in_use, organiser):
     assert "Bob" in everything(board, organiser)
 
 
-def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(board_in_use, organiser):
-    board, ada, _, ask = board_in_use
+def test_a_disqualified_team_is_hidden_and_nothing_else_changes(board_in_use, organiser):
+    board, ada, _, submit_as_bob = board_in_use
     team = board.as_seen_by(ada).team()["id"]
-    before = board.book.chain_state()
+    state_before = board.book.chain_state()
     board.teams.disqualify(organiser, team)
     board.teams.disqualify(organiser, team)
     now = board.book.chain_state()
-    assert now.entries == before.entries + 1
-    assert (now.asked, now.changes, now.ladders) == (before.asked, before.changes, before.ladders)
+    assert now.entries == state_before.entries + 1
+    assert (now.asked, now.changes, now.ladders) == (
+        state_before.asked,
+        state_before.changes,
+        state_before.ladders,
+    )
     assert "Ada" not in everything(board, PUBLIC)
     assert board.as_seen_by(PUBLIC).leaderboard()["rows"][0]["rank"] == 1
     board.teams.disqualify(organiser, team, reinstate=True)
     assert "Ada" in everything(board, PUBLIC)
-    ask(44)
+    submit_as_bob(44)
     assert board.book.check() == 3
 
 
-def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join, tmp_path):
+def test_pages_of_the_leaderboard_join_up(boards, make_folder, submit, predict, join, tmp_path):
     text = "baselines: [{name: Half, file: half.csv}]"  # which is as good as some teams
     folder = make_folder(text, teams="30", questions="300")
     folder.baselines["Half"] = tmp_path / "half.csv"
     folder.baselines["Half"].write_bytes(predict(9))
     board = boards.create(folder)
-    for at in range(24):
-        caller, _ = join(boards, board, f"Team {at}")
-        if at % 4:
-            submit(board, caller, predict(3 * (at % 7) if at != 5 else 40))
+    for index in range(24):
+        caller, _ = join(boards, board, f"Team {index}")
+        if index % 4:
+            submit(board, caller, predict(3 * (index % 7) if index != 5 else 40))
     view = board.as_seen_by(PUBLIC)
-    whole = view.leaderboard(limit=100)["rows"]
-    assert len(whole) == 25
-    ranked = [row for row in whole if row["rank"]]
+    all_rows = view.leaderboard(limit=100)["rows"]
+    assert len(all_rows) == 25
+    ranked = [row for row in all_rows if row["rank"]]
     values = [row["released"] for row in ranked]
     assert values == sorted(values)
     assert len(ranked) == 18
     assert [row["rank"] for row in ranked] == [
-        1 + sum(other < value for other in values) for value in values
+        1 + sum(smaller < value for smaller in values) for value in values
     ]
-    assert [row["tied"] for row in whole] == [
-        row["rank"] is not None and values.count(row["released"]) > 1 for row in whole
+    assert [row["tied"] for row in all_rows] == [
+        row["rank"] is not None and values.count(row["released"]) > 1 for row in all_rows
     ]
     assert {row["tied"] for row in ranked} == {True, False}
-    assert [standing["rows"] for standing in view.standings()] == [whole]
+    assert [standing["rows"] for standing in view.standings()] == [all_rows]
     for size in (1, 5, 7, 18, 24):
         rows, cursor = [], None
         while True:
@@ -148,4 +152,4 @@ def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join, 
             cursor = page["next"]
             if cursor is None:
                 break
-        assert rows == whole
+        assert rows == all_rows

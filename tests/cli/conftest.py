@@ -1,4 +1,4 @@
-"""Verbs, run in this process as the program runs them."""
+"""Run commands in the test process, in the same way as the program runs them."""
 
 import gc
 import io
@@ -15,8 +15,8 @@ from ladderboard.cli import main
 N = 400
 
 
-class Done(NamedTuple):
-    """How a verb ended: its exit code and what it said."""
+class CliResult(NamedTuple):
+    """The exit code of a command and what it printed."""
 
     code: int
     out: str
@@ -31,34 +31,34 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def program(monkeypatch, capsys, tmp_path):
-    """Run ``ladderboard``, in a directory of its own."""
+def run_cli(monkeypatch, capsys, tmp_path):
+    """Run ``ladderboard`` in an empty working directory."""
     monkeypatch.chdir(tmp_path)
-    # Of the process that is tested, not of the one that tests.
+    # The program tunes the collector of its own process; the test process stays as it is.
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
 
-    def run_program(*words, piped=None):
-        monkeypatch.setattr(sys, "argv", ["ladderboard", *map(str, words)])
+    def run_program(*arguments, piped=None):
+        monkeypatch.setattr(sys, "argv", ["ladderboard", *map(str, arguments)])
         if piped is not None:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
-        return Done(ended.value.code or 0, said.out, said.err)
+        captured = capsys.readouterr()
+        return CliResult(ended.value.code or 0, captured.out, captured.err)
 
     return run_program
 
 
 @pytest.fixture
-def run(program):
+def run_guard(run_cli):
     """Run ``ladderboard guard``."""
 
-    def run_guard(*words, piped=None):
-        return program("guard", *words, piped=piped)
+    def run(*arguments, piped=None):
+        return run_cli("guard", *arguments, piped=piped)
 
-    return run_guard
+    return run
 
 
 @pytest.fixture
@@ -67,18 +67,22 @@ def labels():
 
 
 @pytest.fixture
-def made(run, labels, tmp_path):
-    """Make a guard of 5 questions that says what a Ladder of step 0.1 says, and its files.
+def guard_folder(run_guard, labels, tmp_path):
+    """Create a guard with 5 questions and a Ladder of step 0.1, and return its folder of files.
 
     ``labels.csv``, ``half.csv`` (risk 1/2), ``good.csv`` (1/4), ``near.csv`` (1/4 less a little)
-    and ``bad.csv``, in which two ids are missing and a value is no number.
+    and ``bad.csv``, which lacks two ids and has a value that is not a number.
     """
-    ids = [f"row {at}" for at in range(N)]
+    ids = [f"row {index}" for index in range(N)]
     _write(tmp_path / "labels.csv", "label", ids, labels)
-    at = np.arange(N)
-    for name, wrong in (("half", at % 2 == 0), ("good", at % 4 == 0), ("near", at % 4 + at < 1)):
-        _write(tmp_path / f"{name}.csv", "prediction", ids, labels ^ wrong)
-    _write(tmp_path / "near.csv", "prediction", ids, labels ^ ((at % 4 == 0) & (at > 0)))
+    row = np.arange(N)
+    for name, errors in (
+        ("half", row % 2 == 0),
+        ("good", row % 4 == 0),
+        ("near", row % 4 + row < 1),
+    ):
+        _write(tmp_path / f"{name}.csv", "prediction", ids, labels ^ errors)
+    _write(tmp_path / "near.csv", "prediction", ids, labels ^ ((row % 4 == 0) & (row > 0)))
     _write(tmp_path / "bad.csv", "prediction", ids[2:], ["x", *labels[3:]])
     lb.Holdout.create(
         "guard.db",
@@ -96,17 +100,17 @@ def _write(path, name, ids, values):
 
 
 @pytest.fixture
-def everything(made):
-    """Return what the guard's file says, all of it, and its mark."""
+def guard_contents(guard_folder):
+    """Return a function that reads the guard's ledger and its high-water mark."""
 
-    def look():
+    def read():
         guard = lb.Holdout.open("guard.db")
-        told = [form for form, _ in guard._book.entries()]
-        at = guard._book.chain_state()
+        entries = [form for form, _ in guard._book.entries()]
+        chain_state = guard._book.chain_state()
         guard.close()
-        return told, at, (made / "guard.db.mark").read_bytes()
+        return entries, chain_state, (guard_folder / "guard.db.mark").read_bytes()
 
-    return look
+    return read
 
 
 BOARD = """slug: first
@@ -124,13 +128,15 @@ finals: {selections: 1}
 
 @pytest.fixture
 def folder(tmp_path):
-    """Make a board's folder: 300 public rows, 100 private ones, a Ladder and two baselines."""
+    """Create a board folder: 300 public rows, 100 private rows, a Ladder and two baselines."""
     path = tmp_path / "folder"
     path.mkdir()
     (path / "board.yaml").write_text(BOARD)
-    rows = "".join(f"{at},{at % 2},{'public' if at < 300 else 'private'}\n" for at in range(400))
+    rows = "".join(
+        f"{index},{index % 2},{'public' if index < 300 else 'private'}\n" for index in range(400)
+    )
     (path / "holdout.csv").write_text(f"id,label,split\n{rows}")
-    zeros = "".join(f"{at},0\n" for at in range(400))
+    zeros = "".join(f"{index},0\n" for index in range(400))
     (path / "half.csv").write_text(f"id,prediction\n{zeros}")
     (path / "sample_submission.csv").write_text(f"id,prediction\n{zeros}")
     return path
@@ -138,11 +144,11 @@ def folder(tmp_path):
 
 @pytest.fixture
 def predictions(tmp_path):
-    """Make a file of predictions for that board, with so many wrong on each split."""
+    """Write a file of predictions for that board with a given number of errors on each split."""
 
     def write(public, private=0):
         wrong = {*range(public), *range(300, 300 + private)}
-        rows = "".join(f"{at},{at % 2 ^ (at in wrong)}\n" for at in range(400))
+        rows = "".join(f"{index},{index % 2 ^ (index in wrong)}\n" for index in range(400))
         path = tmp_path / f"{public}-{private}.csv"
         path.write_text(f"id,prediction\n{rows}")
         return path
@@ -152,7 +158,7 @@ def predictions(tmp_path):
 
 @pytest.fixture
 def live_server(live_server, isolated_home):
-    """A server with one board, and a home of one's own to keep things in."""
+    """A server with one board; settings and receipts stay in a temporary home."""
     return live_server
 
 

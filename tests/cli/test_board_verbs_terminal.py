@@ -18,121 +18,125 @@ from ladderboard.client import read_config
 PROGRAM = [sys.executable, "-m", "ladderboard"]
 
 
-def at_terminal(words, *, typed=b"", wait_for=b"", **environment):
-    """Run the program at a pseudo-terminal; return its exit code and all that was shown."""
+def at_terminal(arguments, *, typed=b"", wait_for=b"", **environment):
+    """Run the program at a pseudo-terminal; return its exit code and output."""
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
-    ends = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
-    with subprocess.Popen([*PROGRAM, *words], env=environment, **ends) as process:
+    pipes = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    with subprocess.Popen([*PROGRAM, *arguments], env=environment, **pipes) as process:
         os.close(slave)
-        shown = b""
+        output = b""
         while True:
             try:
                 piece = os.read(master, 2**16)
-            except OSError:  # how Linux says that the other end has gone
+            except OSError:  # Linux: the other end was closed
                 break
             if not piece:
                 break
-            shown += piece
-            if typed and wait_for in shown:
+            output += piece
+            if typed and wait_for in output:
                 while termios.tcgetattr(master)[3] & termios.ECHO:
                     assert process.poll() is None  # the question is shown a moment before
                     time.sleep(0.01)
                 os.write(master, typed)
                 typed = b""
     os.close(master)
-    return process.returncode, shown
+    return process.returncode, output
 
 
-def piped(words, **environment):
+def piped(arguments, **environment):
     environment = {**os.environ, **environment}
     return subprocess.run(
-        [*PROGRAM, *map(str, words)], env=environment, capture_output=True, check=False, timeout=120
+        [*PROGRAM, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        check=False,
+        timeout=120,
     )
 
 
 @pytest.fixture
-def words(live_server, predictions, monkeypatch):
+def arguments(live_server, predictions, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setenv("LADDERBOARD_TOKEN", live_server.join("Ada")[1])
     return ["submit", live_server.slug, "-f", str(predictions(60))]
 
 
-def test_a_bar_at_a_terminal(words):
-    code, shown = at_terminal(words)
+def test_submit_shows_a_progress_bar_at_a_terminal(arguments):
+    code, output = at_terminal(arguments)
     assert code == 0
-    assert "Waiting for the answer" in shown.decode()
-    assert "━" in shown.decode()
-    *_, said, kept = shown.decode().rstrip().splitlines()
-    assert said.endswith("A new best: zero_one 0.2000; 24 questions left.")
-    file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", kept).group(1)
+    assert "Waiting for the answer" in output.decode()
+    assert "━" in output.decode()
+    *_, answer, receipt_line = output.decode().rstrip().splitlines()
+    assert answer.endswith("A new best: zero_one 0.2000; 24 questions left.")
+    file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", receipt_line).group(1)
     assert '"receipt"' in Path(file).read_text()
-    assert b"receipt" not in at_terminal([*words, "-q"])[1]
+    assert b"receipt" not in at_terminal([*arguments, "-q"])[1]
 
 
 @pytest.mark.parametrize("columns", [70, 100])
-def test_a_long_message_is_cut_and_a_row_stays_a_line(words, columns):
+def test_a_long_message_is_cut_so_that_a_row_fits_on_a_line(arguments, columns):
     message = "ä deeper tree, and then another " * 10
-    assert piped([*words, "-m", message]).returncode == 0
-    code, shown = at_terminal(["submissions", words[1]], COLUMNS=str(columns))
+    assert piped([*arguments, "-m", message]).returncode == 0
+    code, output = at_terminal(["submissions", arguments[1]], COLUMNS=str(columns))
     assert code == 0
-    (row,) = [line for line in shown.decode().splitlines() if "deeper" in line]
+    (row,) = [line for line in output.decode().splitlines() if "deeper" in line]
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
     assert row.rstrip().endswith("…")
     assert len(row.rstrip()) <= columns
-    assert shown.decode().count("ä") == row.count("ä")
-    assert message.strip() in piped(["submissions", words[1]]).stdout.decode()
+    assert output.decode().count("ä") == row.count("ä")
+    assert message.strip() in piped(["submissions", arguments[1]]).stdout.decode()
 
 
-@pytest.mark.parametrize("more", ["-q", "--json"])
-def test_none_where_it_is_not_wanted(words, more):
-    code, shown = at_terminal([*words, more])
+@pytest.mark.parametrize("option", ["-q", "--json"])
+def test_no_progress_bar_with_quiet_or_json(arguments, option):
+    code, output = at_terminal([*arguments, option])
     assert code == 0
-    assert "Waiting" not in shown.decode()
+    assert "Waiting" not in output.decode()
 
 
-def test_trying_again_is_said_at_a_terminal(words):
-    away = ["leaderboard", "http://127.0.0.1:9/boards/digits"]
-    code, shown = at_terminal(away)
+def test_retries_are_shown_at_a_terminal(arguments):
+    unreachable = ["leaderboard", "http://127.0.0.1:9/boards/digits"]
+    code, output = at_terminal(unreachable)
     assert code == 4
-    assert shown.decode().count("trying again in") == 3
-    assert "again is safe" not in shown.decode()
-    code, shown = at_terminal([*away, "-q"])
-    assert (code, b"trying again" in shown) == (4, False)
-    done = piped(["submit", "http://127.0.0.1:9/boards/digits", words[3]])
-    assert b"trying again" not in done.stderr
-    assert b"Sending the same again is safe." in done.stderr
+    assert output.decode().count("trying again in") == 3
+    assert "again is safe" not in output.decode()
+    code, output = at_terminal([*unreachable, "-q"])
+    assert (code, b"trying again" in output) == (4, False)
+    result = piped(["submit", "http://127.0.0.1:9/boards/digits", arguments[3]])
+    assert b"trying again" not in result.stderr
+    assert b"Sending the same again is safe." in result.stderr
 
 
-def test_none_in_a_pipe(words):
-    done = piped(words)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
+def test_no_progress_bar_in_a_pipe(arguments):
+    result = piped(arguments)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
 
 
-def test_a_token_is_typed_without_being_shown(live_server, page):
+def test_login_does_not_echo_the_token(live_server, page):
     token = live_server.join("Ada")[1]
     typed = f"{token}\n".encode()
-    code, shown = at_terminal(["login", page], typed=typed, wait_for=b"The token for")
-    assert code == 0, shown
-    assert token.encode() not in shown
+    code, output = at_terminal(["login", page], typed=typed, wait_for=b"The token for")
+    assert code == 0, output
+    assert token.encode() not in output
     assert read_config().tokens == {live_server.url: {live_server.slug: token}}
 
 
-def test_no_token_after_all(live_server, page):
-    code, shown = at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
-    assert (code, b"Aborted" in shown) == (130, False)
+def test_login_without_input_fails(live_server, page):
+    code, output = at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
+    assert (code, b"Aborted" in output) == (130, False)
 
 
-def test_a_shell_completes_verbs_and_boards_that_are_kept(live_server, page, program):
-    program("login", page, piped=live_server.join("Ada")[1].encode())
+def test_shell_completion_offers_commands_and_saved_boards(live_server, page, run_cli):
+    run_cli("login", page, piped=live_server.join("Ada")[1].encode())
     read_config().with_token("https://b.example.org", "letters", "y").write()
 
     def complete(line):
-        asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        done = piped([], _LADDERBOARD_COMPLETE="complete_bash", **asked)
-        assert done.returncode == 0
-        return done.stdout.decode().split()
+        variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        result = piped([], _LADDERBOARD_COMPLETE="complete_bash", **variables)
+        assert result.returncode == 0
+        return result.stdout.decode().split()
 
     assert complete("ladderboard sub") == ["submit", "submissions"]
     assert complete("ladderboard submit ") == [
@@ -145,12 +149,14 @@ def test_a_shell_completes_verbs_and_boards_that_are_kept(live_server, page, pro
     assert "complete" in piped(["--show-completion", "bash"], **named).stdout.decode()
 
 
-def test_completing_loads_no_http(live_server):
+def test_shell_completion_loads_no_http_library(live_server):
     code = (
         "import sys\n"
         "from ladderboard.cli._client._options import _complete_board_names\n"
         "_complete_board_names('')\n"
         "print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"httpx", "numpy"} & set(done.stdout.split())
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"httpx", "numpy"} & set(result.stdout.split())

@@ -11,93 +11,93 @@ import pytest
 import ladderboard as lb
 
 
-def test_an_export_can_be_followed_with_nothing_but_a_hash(run, made):
-    """As somebody would who has never seen our code."""
+def test_an_export_is_verified_with_a_hash_only(run_guard, guard_folder):
+    """Verified by independent code, with hashlib and json only."""
     for name in ("half", "good"):
-        run("ask", "guard.db", f"{name}.csv")
-    found = run("export", "guard.db", "--out", "ledger.jsonl", "--json").json
+        run_guard("ask", "guard.db", f"{name}.csv")
+    report = run_guard("export", "guard.db", "--out", "ledger.jsonl", "--json").json
     previous, kinds = "00" * 32, []
-    for number, line in enumerate((made / "ledger.jsonl").read_bytes().splitlines()):
+    for number, line in enumerate((guard_folder / "ledger.jsonl").read_bytes().splitlines()):
         entry = json.loads(line)
         assert (entry["number"], entry["previous"]) == (number, previous)
         prefix = b"ladderboard:1:entry\n" + struct.pack(">Q", len(line))
         previous = hashlib.sha256(prefix + line).hexdigest()
         kinds.append(entry["kind"])
     assert kinds == ["opened", "ladder", "question", "question"]
-    assert (found["head"], found["entries"]) == (previous, 4)
-    assert (made / "ledger.jsonl").read_bytes().endswith(b"}\n")
+    assert (report["head"], report["entries"]) == (previous, 4)
+    assert (guard_folder / "ledger.jsonl").read_bytes().endswith(b"}\n")
 
 
-def test_an_export_is_advised_upon_and_never_overwrites(run, made):
-    done = run("export", "guard.db", "--out", "ledger.jsonl")
-    assert "head" in done.out
-    before = (made / "ledger.jsonl").read_bytes()
-    run("ask", "guard.db", "half.csv")
-    done = run("export", "guard.db", "--out", "ledger.jsonl")
-    assert (done.code, done.out) == (2, "")
-    assert "already" in done.err
-    assert (made / "ledger.jsonl").read_bytes() == before
-    assert run("export", "guard.db", "--out", "nowhere/ledger.jsonl").code == 4
+def test_an_export_prints_advice_and_never_overwrites(run_guard, guard_folder):
+    result = run_guard("export", "guard.db", "--out", "ledger.jsonl")
+    assert "head" in result.out
+    first_export = (guard_folder / "ledger.jsonl").read_bytes()
+    run_guard("ask", "guard.db", "half.csv")
+    result = run_guard("export", "guard.db", "--out", "ledger.jsonl")
+    assert (result.code, result.out) == (2, "")
+    assert "already" in result.err
+    assert (guard_folder / "ledger.jsonl").read_bytes() == first_export
+    assert run_guard("export", "guard.db", "--out", "nowhere/ledger.jsonl").code == 4
 
 
-def test_an_export_needs_no_key_and_tells_no_secret(run, made):
-    words = ("--labels", "labels.csv", "--questions", "5", "--key-file", "key")
+def test_an_export_needs_no_key_and_holds_no_secret(run_guard, guard_folder):
+    arguments = ("--labels", "labels.csv", "--questions", "5", "--key-file", "key")
     ladder = '{"mechanism": "ladder", "step": 0.1, "grid": 0.05}'
-    run("create", "sealed.db", *words, "--mechanism", ladder)
-    run("ask", "sealed.db", "good.csv", "--key-file", "key")
-    run("ask", "sealed.db", "near.csv", "--key-file", "key")
-    (made / "key").unlink()
-    assert run("export", "sealed.db", "--out", "ledger.jsonl").code == 0
-    told = json.loads((made / "ledger.jsonl").read_text().splitlines()[-1])
-    assert (told["value"], told["improved"]) == (0.25, False)
-    assert not {"risk", "losses", "labels", "key", "state"} & set(told)
-    assert "0.2475" not in (made / "ledger.jsonl").read_text()  # the risk of near.csv
+    run_guard("create", "sealed.db", *arguments, "--mechanism", ladder)
+    run_guard("ask", "sealed.db", "good.csv", "--key-file", "key")
+    run_guard("ask", "sealed.db", "near.csv", "--key-file", "key")
+    (guard_folder / "key").unlink()
+    assert run_guard("export", "sealed.db", "--out", "ledger.jsonl").code == 0
+    data = json.loads((guard_folder / "ledger.jsonl").read_text().splitlines()[-1])
+    assert (data["value"], data["improved"]) == (0.25, False)
+    assert not {"risk", "losses", "labels", "key", "state"} & set(data)
+    assert "0.2475" not in (guard_folder / "ledger.jsonl").read_text()  # the risk of near.csv
 
 
-def test_half_an_export_is_none(run, made, monkeypatch):
+def test_a_failed_export_leaves_no_file(run_guard, guard_folder, monkeypatch):
     def broken(forms, book=None):
         yield from []
         raise lb.errors.BrokenLedger("Entry 0 of the ledger is not as it was written.")
 
     monkeypatch.setattr("ladderboard.holdout._export.iter_checked_entries", broken)
-    done = run("export", "guard.db", "--out", "ledger.jsonl")
-    assert done.code == 4
-    assert not (made / "ledger.jsonl").exists()
+    result = run_guard("export", "guard.db", "--out", "ledger.jsonl")
+    assert result.code == 4
+    assert not (guard_folder / "ledger.jsonl").exists()
 
 
-def test_a_copy_answers_only_after_it_was_charged(run, made):
-    run("ask", "guard.db", "half.csv")
-    done = run("backup", "guard.db", "copy.db")
-    assert done.code == 0
-    assert "ladderboard guard restore copy.db --charge N" in done.out
-    assert stat.S_IMODE((made / "copy.db").stat().st_mode) == 0o600
-    error = run("ask", "copy.db", "good.csv", "--json")
+def test_a_copy_answers_only_after_it_was_charged(run_guard, guard_folder):
+    run_guard("ask", "guard.db", "half.csv")
+    result = run_guard("backup", "guard.db", "copy.db")
+    assert result.code == 0
+    assert "ladderboard guard restore copy.db --charge N" in result.out
+    assert stat.S_IMODE((guard_folder / "copy.db").stat().st_mode) == 0o600
+    error = run_guard("ask", "copy.db", "good.csv", "--json")
     assert (error.code, error.json["error"]["code"]) == (4, "old_copy")
-    found = run("restore", "copy.db", "--charge", "2", "--json").json
-    assert (found["charged"], found["remaining"]) == (2, 2)
-    assert run("ask", "copy.db", "good.csv", "--json").json["remaining"] == 1
-    assert "2 of them charged for an old copy" in run("status", "copy.db").out
-    assert run("status", "copy.db", "--check").code == 0
+    report = run_guard("restore", "copy.db", "--charge", "2", "--json").json
+    assert (report["charged"], report["remaining"]) == (2, 2)
+    assert run_guard("ask", "copy.db", "good.csv", "--json").json["remaining"] == 1
+    assert "2 of them charged for an old copy" in run_guard("status", "copy.db").out
+    assert run_guard("status", "copy.db", "--check").code == 0
 
 
-def test_an_old_copy_that_was_put_back_is_refused(run, made):
-    run("ask", "guard.db", "half.csv")
+def test_an_old_copy_that_was_put_back_is_refused(run_guard, guard_folder):
+    run_guard("ask", "guard.db", "half.csv")
     shutil.copy("guard.db", "old.db")
-    run("ask", "guard.db", "good.csv")
+    run_guard("ask", "guard.db", "good.csv")
     shutil.copy("old.db", "guard.db")
     for verb in (["ask", "guard.db", "near.csv"], ["status", "guard.db"]):
-        done = run(*verb)
-        assert (done.code, done.out) == (4, "")
-        assert "guard restore" in done.err
-    assert run("export", "guard.db", "--out", "ledger.jsonl").code == 4
-    assert run("restore", "guard.db", "--charge", "0").code == 2
-    done = run("restore", "guard.db", "--charge", "1")
-    assert done == (0, "1 question was charged; 3 left. The ledger records it.\n", "")
-    assert run("ask", "guard.db", "near.csv").code == 0
+        result = run_guard(*verb)
+        assert (result.code, result.out) == (4, "")
+        assert "guard restore" in result.err
+    assert run_guard("export", "guard.db", "--out", "ledger.jsonl").code == 4
+    assert run_guard("restore", "guard.db", "--charge", "0").code == 2
+    result = run_guard("restore", "guard.db", "--charge", "1")
+    assert result == (0, "1 question was charged; 3 left. The ledger records it.\n", "")
+    assert run_guard("ask", "guard.db", "near.csv").code == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (["restore", "guard.db", "--charge", "-1"], "at least 0"),
         (["restore", "guard.db", "--charge", "6"], "No more than 5 can be charged"),
@@ -123,16 +123,18 @@ def test_an_old_copy_that_was_put_back_is_refused(run, made):
         (["status", "unix:/run/guard.sock", "--check"], "--check needs the secret side"),
     ],
 )
-def test_what_is_refused_changes_nothing(run, made, everything, words, sentence):
-    (made / "left.db-wal").touch()
-    (made / "key").write_text("ab" * 32)
-    before = everything()
-    files = sorted(path.name for path in made.glob("*[!lm]"))  # without -wal and -shm
-    done = run(*words, "--json")
-    assert done.code == 2
-    assert sentence in done.json["error"]["message"]
-    assert everything() == before
-    assert sorted(path.name for path in made.glob("*[!lm]")) == files
+def test_what_is_refused_changes_nothing(
+    run_guard, guard_folder, guard_contents, arguments, sentence
+):
+    (guard_folder / "left.db-wal").touch()
+    (guard_folder / "key").write_text("ab" * 32)
+    contents_before = guard_contents()
+    files = sorted(path.name for path in guard_folder.glob("*[!lm]"))  # without -wal and -shm
+    result = run_guard(*arguments, "--json")
+    assert result.code == 2
+    assert sentence in result.json["error"]["message"]
+    assert guard_contents() == contents_before
+    assert sorted(path.name for path in guard_folder.glob("*[!lm]")) == files
 
 
 def _cut(path):
@@ -154,101 +156,102 @@ def _overwritten(path):
     ids=["another file", "empty", "cut", "overwritten"],
 )
 @pytest.mark.parametrize(
-    "words", [["ask", "guard.db", "half.csv"], ["status", "guard.db"], ["backup", "guard.db", "to"]]
+    "arguments",
+    [["ask", "guard.db", "half.csv"], ["status", "guard.db"], ["backup", "guard.db", "to"]],
 )
-def test_a_damaged_guard_is_for_its_owner(run, made, spoil, words):
-    spoil(made / "guard.db")
-    done = run(*words)
-    assert (done.code, done.out) == (4, "")
-    assert not (made / "to").exists()
+def test_a_damaged_guard_exits_with_4(run_guard, guard_folder, spoil, arguments):
+    spoil(guard_folder / "guard.db")
+    result = run_guard(*arguments)
+    assert (result.code, result.out) == (4, "")
+    assert not (guard_folder / "to").exists()
 
 
-def test_a_wrong_key_file_is_for_who_typed_it(run, made):
-    (made / "other").write_text("ab" * 32)
-    run("create", "s.db", "--labels", "labels.csv", "--questions", "5", "--key-file", "key")
-    for words in ([], ["--key-file", "other"], ["--key-file", "nothing"]):
-        assert run("ask", "s.db", "half.csv", *words).code == 2
-    assert run("ask", "s.db", "half.csv", "--key-file", "key").code == 0
+def test_a_wrong_key_file_exits_with_2(run_guard, guard_folder):
+    (guard_folder / "other").write_text("ab" * 32)
+    run_guard("create", "s.db", "--labels", "labels.csv", "--questions", "5", "--key-file", "key")
+    for arguments in ([], ["--key-file", "other"], ["--key-file", "nothing"]):
+        assert run_guard("ask", "s.db", "half.csv", *arguments).code == 2
+    assert run_guard("ask", "s.db", "half.csv", "--key-file", "key").code == 0
 
 
 @pytest.fixture
-def killed(run, made):
-    """A guard with a copy after one question, and three more in a log that nobody emptied."""
-    run("ask", "guard.db", "half.csv")
-    run("backup", "guard.db", "copy.db")
+def killed(run_guard, guard_folder):
+    """A guard with a copy made after one question and three more in its write-ahead log."""
+    run_guard("ask", "guard.db", "half.csv")
+    run_guard("backup", "guard.db", "copy.db")
     guard = lb.Holdout.open("guard.db")
     for name in ("good", "near"):
-        guard.ask(made / f"{name}.csv")
+        guard.ask(guard_folder / f"{name}.csv")
     for end in ("", "-wal", "-shm", ".mark"):  # as a kill leaves them
         shutil.copy(f"guard.db{end}", f"kept.db{end}")
     guard.close()
     for end in ("", "-wal", "-shm", ".mark"):
-        (made / f"guard.db{end}").unlink(missing_ok=True)
-        (made / f"kept.db{end}").rename(f"guard.db{end}")
-    assert (made / "guard.db-wal").stat().st_size
-    return made
+        (guard_folder / f"guard.db{end}").unlink(missing_ok=True)
+        (guard_folder / f"kept.db{end}").rename(f"guard.db{end}")
+    assert (guard_folder / "guard.db-wal").stat().st_size
+    return guard_folder
 
 
-def test_a_copy_beside_the_log_of_another_file_is_refused_and_stays_whole(run, killed):
+def test_a_copy_beside_the_write_ahead_log_of_another_file_is_refused_unchanged(run_guard, killed):
     shutil.copy("copy.db", "guard.db")
-    for words in (["restore", "guard.db", "--charge", "2"], ["status", "guard.db"]):
-        done = run(*words)
-        assert (done.code, done.out) == (4, "")
-        assert "guard.db-wal beside it is another file's" in done.err
+    for arguments in (["restore", "guard.db", "--charge", "2"], ["status", "guard.db"]):
+        result = run_guard(*arguments)
+        assert (result.code, result.out) == (4, "")
+        assert "guard.db-wal beside it is another file's" in result.err
     with pytest.raises(lb.errors.InvalidState, match="another file's"):
         lb.Holdout.restore("guard.db", 2)
     assert (killed / "guard.db").read_bytes() == (killed / "copy.db").read_bytes()
     for end in ("-wal", "-shm"):
         (killed / f"guard.db{end}").rename(f"away{end}")
-    assert run("restore", "guard.db", "--charge", "1").code == 2  # the mark knows of two
-    assert run("restore", "guard.db", "--charge", "2").code == 0
-    assert run("status", "guard.db", "--check").code == 0
+    assert run_guard("restore", "guard.db", "--charge", "1").code == 2  # the mark knows of two
+    assert run_guard("restore", "guard.db", "--charge", "2").code == 0
+    assert run_guard("status", "guard.db", "--check").code == 0
 
 
-def test_a_restored_copy_with_a_log_of_its_own_is_fine(run, killed):
+def test_a_restored_copy_with_its_own_write_ahead_log_is_accepted(run_guard, killed):
     guard = lb.Holdout.restore("copy.db", 1)
     guard.ask(killed / "near.csv")
     assert (killed / "copy.db-wal").stat().st_size
-    assert run("status", "copy.db").code == 0
-    assert run("restore", "copy.db", "--charge", "0").code == 0
+    assert run_guard("status", "copy.db").code == 0
+    assert run_guard("restore", "copy.db", "--charge", "0").code == 0
     guard.close()
 
 
-def test_a_copy_is_put_in_place_and_the_old_file_kept(run, killed):
-    done = run("restore", "guard.db", "--from", "copy.db", "--charge", "1")
-    assert done.code == 2  # the mark knows of two
+def test_restore_replaces_the_file_and_keeps_the_old_one(run_guard, killed):
+    result = run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "1")
+    assert result.code == 2  # the mark knows of two
     assert not list(killed.glob("*.re[ps]*"))  # nothing was moved
-    found = run("status", "guard.db", "--json").json
-    assert found["asked"] == 3
-    done = run("restore", "guard.db", "--from", "copy.db", "--charge", "2")
-    assert done == (0, "2 questions were charged; 2 left. The ledger records it.\n", "")
-    assert run("status", "guard.db", "--check").code == 0
+    report = run_guard("status", "guard.db", "--json").json
+    assert report["asked"] == 3
+    result = run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "2")
+    assert result == (0, "2 questions were charged; 2 left. The ledger records it.\n", "")
+    assert run_guard("status", "guard.db", "--check").code == 0
     (killed / "guard.db.replaced-1.mark").write_bytes(b"")
     assert lb.ledger.SqliteStorage("guard.db.replaced-1").books()
-    assert run("restore", "guard.db", "--from", "copy.db", "--charge", "3").code == 0
+    assert run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "3").code == 0
     assert (killed / "guard.db.replaced-2").exists()
 
 
-def test_a_copy_can_be_put_where_nothing_is(run, killed):
-    assert run("restore", "new.db", "--from", "copy.db", "--charge", "1").code == 0
-    assert run("restore", "new.db", "--from", "nothing.db", "--charge", "1").code == 2
+def test_restore_to_a_path_without_a_file(run_guard, killed):
+    assert run_guard("restore", "new.db", "--from", "copy.db", "--charge", "1").code == 0
+    assert run_guard("restore", "new.db", "--from", "nothing.db", "--charge", "1").code == 2
     (killed / "folder").mkdir()
     for name in ("folder", "unix:x"):
-        assert run("restore", name, "--from", "copy.db", "--charge", "1").code == 2
-    assert run("restore", "new.db", "--from", "new.db", "--charge", "1").code == 2
-    assert run("status", "new.db", "--check").code == 0
+        assert run_guard("restore", name, "--from", "copy.db", "--charge", "1").code == 2
+    assert run_guard("restore", "new.db", "--from", "new.db", "--charge", "1").code == 2
+    assert run_guard("status", "new.db", "--check").code == 0
 
 
-def test_a_damaged_copy_is_not_charged(run, made):
-    run("ask", "guard.db", "half.csv")
-    run("backup", "guard.db", "copy.db")
-    whole = (made / "copy.db").read_bytes()
-    found = []
-    for page in range(1, len(whole) // 4096):
+def test_a_damaged_copy_is_not_charged(run_guard, guard_folder):
+    run_guard("ask", "guard.db", "half.csv")
+    run_guard("backup", "guard.db", "copy.db")
+    intact = (guard_folder / "copy.db").read_bytes()
+    codes = []
+    for page in range(1, len(intact) // 4096):
         start = 4096 * page
-        (made / "copy.db").write_bytes(whole[:start] + b"\xff" * 64 + whole[start + 64 :])
-        found.append(run("restore", "copy.db", "--charge", "1").code)
-        assert not (made / "copy.db.mark").exists() or found[-1] == 0
+        (guard_folder / "copy.db").write_bytes(intact[:start] + b"\xff" * 64 + intact[start + 64 :])
+        codes.append(run_guard("restore", "copy.db", "--charge", "1").code)
+        assert not (guard_folder / "copy.db.mark").exists() or codes[-1] == 0
         for end in ("-wal", "-shm", ".mark"):
-            (made / f"copy.db{end}").unlink(missing_ok=True)
-    assert set(found) == {4}
+            (guard_folder / f"copy.db{end}").unlink(missing_ok=True)
+    assert set(codes) == {4}

@@ -1,4 +1,4 @@
-"""``ladderboard ledger``: the very bytes, checked on the way."""
+"""``ladderboard ledger``: the original bytes, verified while they are downloaded."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def asked(live_server, monkeypatch):
-    """A board that some questions were put to; return its entries."""
+def entries(live_server, monkeypatch):
+    """Create a board with some submissions; return its ledger entries."""
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setattr(_requests, "_LEDGER_PAGE_SIZE", 3)  # several pages
     _, token = live_server.join("Ada")
-    for wrong in (60, 50, 40, 30):
-        live_server.submit(token, make_predictions(wrong))
+    for errors in (60, 50, 40, 30):
+        live_server.submit(token, make_predictions(errors))
     with live_server.boards.open(live_server.slug).reading() as view:
         return list(view.entries())
 
 
-def test_every_entry_is_a_line_of_its_bytes(program, live_server, asked, tmp_path):
-    done = program("ledger", live_server.slug)
-    assert done.code == 0
-    assert done.out.encode() == b"".join(each + b"\n" for each in asked)
-    *_, (last, _) = iter_checked_entries(asked)
-    assert done.err == f"{len(asked)} entries. The head is\n{last.hash.hex()}\n"
-    assert program("ledger", live_server.slug, "-q").err == ""
+def test_the_ledger_is_printed_byte_for_byte(run_cli, live_server, entries, tmp_path):
+    result = run_cli("ledger", live_server.slug)
+    assert result.code == 0
+    assert result.out.encode() == b"".join(entry + b"\n" for entry in entries)
+    *_, (last, _) = iter_checked_entries(entries)
+    assert result.err == f"{len(entries)} entries. The head is\n{last.hash.hex()}\n"
+    assert run_cli("ledger", live_server.slug, "-q").err == ""
     file = tmp_path / "ledger.jsonl"
-    said = program(
+    report = run_cli(
         "ledger", f"{live_server.url}/boards/{live_server.slug}", "--out", file, "--json"
     ).json
-    told = {
+    digests = {
         "board": live_server.slug,
         "out": str(file),
-        "entries": len(asked),
+        "entries": len(entries),
         "head": last.hash.hex(),
     }
-    assert said == told
-    assert file.read_bytes() == done.out.encode()
+    assert report == digests
+    assert file.read_bytes() == result.out.encode()
     with Client(live_server.url) as client:
-        assert client.board(live_server.slug).head.hash == said["head"]
+        assert client.board(live_server.slug).head.hash == report["head"]
 
 
-def test_in_words_with_a_file(program, live_server, asked, tmp_path):
+def test_the_ledger_is_written_to_a_file(run_cli, live_server, entries, tmp_path):
     file = tmp_path / "ledger.jsonl"
-    done = program("ledger", live_server.slug, "--out", file)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"{len(asked)} entries are in {file}. Its head is\n")
-    again = program("ledger", live_server.slug, "--out", file)
-    assert (again.code, again.out) == (2, "")
-    assert "exists already" in again.err
-    assert file.read_bytes().count(b"\n") == len(asked)
-    nowhere = program("ledger", live_server.slug, "--out", tmp_path / "no" / "file")
+    result = run_cli("ledger", live_server.slug, "--out", file)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"{len(entries)} entries are in {file}. Its head is\n")
+    second = run_cli("ledger", live_server.slug, "--out", file)
+    assert (second.code, second.out) == (2, "")
+    assert "exists already" in second.err
+    assert file.read_bytes().count(b"\n") == len(entries)
+    nowhere = run_cli("ledger", live_server.slug, "--out", tmp_path / "no" / "file")
     assert nowhere.code == 4
-    refused = program("ledger", live_server.slug, "--json")
+    refused = run_cli("ledger", live_server.slug, "--json")
     assert refused.code == 2
     assert "--out FILE" in refused.json["error"]["message"]
 
@@ -71,7 +71,7 @@ def spoil(monkeypatch, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda forms: [*forms[:4], forms[4].replace(b'"time":1', b'"time":2'), *forms[5:]], "5"),
         (lambda forms: [*forms[:3], *forms[4:]], "Entry 3"),
@@ -81,42 +81,44 @@ def spoil(monkeypatch, change):
     ],
     ids=["changed", "dropped", "short", "last", "empty"],
 )
-def test_one_that_is_not_in_order_leaves_no_file(
-    program, live_server, asked, tmp_path, monkeypatch, change, said
+def test_an_invalid_ledger_leaves_no_file(
+    run_cli, live_server, entries, tmp_path, monkeypatch, change, message
 ):
     spoil(monkeypatch, change)
     file = tmp_path / "ledger.jsonl"
-    done = program("ledger", live_server.slug, "--out", file)
-    assert (done.code, done.out) == (4, "")
-    assert said in done.err
+    result = run_cli("ledger", live_server.slug, "--out", file)
+    assert (result.code, result.out) == (4, "")
+    assert message in result.err
     assert not file.exists()
-    assert program("ledger", live_server.slug).code == 4
+    assert run_cli("ledger", live_server.slug).code == 4
 
 
-def test_a_board_that_is_hidden_shows_its_first_entry(program, live_server, asked):
+def test_a_hidden_board_shows_its_first_entry(run_cli, live_server, entries):
     live_server.amend(visibility="hidden")
-    done = program("ledger", live_server.slug)
-    assert done.code == 0
-    assert done.out.encode() == asked[0] + b"\n"
+    result = run_cli("ledger", live_server.slug)
+    assert result.code == 0
+    assert result.out.encode() == entries[0] + b"\n"
 
 
-def test_entries_that_come_meanwhile_come_along(program, live_server, asked, monkeypatch):
+def test_entries_added_during_the_download_are_included(run_cli, live_server, entries, monkeypatch):
     ledger, token = Client.ledger, live_server.join("Bob")[1]
 
-    def grown(own, board):
+    def grown(client, board):
         live_server.submit(token, make_predictions(20))
-        return ledger(own, board)
+        return ledger(client, board)
 
     monkeypatch.setattr(Client, "ledger", grown)
-    done = program("ledger", live_server.slug)
-    assert done.code == 0
-    assert done.out.count("\n") == len(asked) + 2  # a ladder and a question
+    result = run_cli("ledger", live_server.slug)
+    assert result.code == 0
+    assert result.out.count("\n") == len(entries) + 2  # a ladder and a question
 
 
-def test_whoever_reads_may_go(live_server, asked):
+def test_a_closed_pipe_ends_the_ledger_quietly(live_server, entries):
     command = [sys.executable, "-m", "ladderboard", "ledger", live_server.slug]
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    result = subprocess.run(
+        command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
+    )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (result.returncode, result.stderr) == (0, b"")

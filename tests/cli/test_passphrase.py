@@ -42,21 +42,21 @@ def test_the_environment(monkeypatch):
     assert read_passphrase(new=True) == "correct horse"
 
 
-def test_nobody_is_there_to_type_it(monkeypatch):
+def test_without_a_terminal_a_passphrase_is_required(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InvalidSetting, match="--passphrase-file"):
         read_passphrase()
 
 
 @pytest.mark.parametrize("new", [True, False])
-def test_a_person_types_a_new_one_twice(monkeypatch, new):
-    asked = []
+def test_a_new_passphrase_is_typed_twice(monkeypatch, new):
+    prompts = []
 
-    def prompt(text, **how):
-        asked.append(how)
+    def prompt(text, **kwargs):
+        prompts.append(kwargs)
         return "correct horse"
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.prompt", prompt)
     assert read_passphrase(new=new) == "correct horse"
-    assert asked == [{"hide_input": True, "confirmation_prompt": new, "err": True}]
+    assert prompts == [{"hide_input": True, "confirmation_prompt": new, "err": True}]

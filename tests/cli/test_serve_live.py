@@ -1,4 +1,4 @@
-"""A newcomer's first minutes: start the server, paste what it says, stop it, start it again."""
+"""The first minutes with a server: start it, paste the printed commands, stop it, restart it."""
 
 import json
 import os
@@ -18,72 +18,72 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the steps 
 
 
 @contextmanager
-def serving(command, folder, **more):
-    """Start a server and give its process and what it says up to the last of the next steps."""
-    environment = {**os.environ, **more}
+def serving(command, folder, **variables):
+    """Start a server; return its process and its output up to the last of the next steps."""
+    environment = {**os.environ, **variables}
     environment.pop("LADDERBOARD_DATABASE", None)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     pipes["start_new_session"] = True
     with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        said = []
+        output = []
         try:
             for line in process.stdout:
-                said.append(line)
+                output.append(line)
                 if _LAST in line:
                     break
-            assert said, process.stderr.read()
-            yield process, "".join(said)
+            assert output, process.stderr.read()
+            yield process, "".join(output)
         finally:
             process.kill()
 
 
 def stopped(process):
-    """Press Ctrl-C, which the whole group gets, and return the exit code and what else was said."""
+    """Send Ctrl-C to the process group; return the exit code and the remaining output."""
     os.killpg(process.pid, signal.SIGINT)
-    said, log = process.communicate(timeout=60)
-    return process.returncode, said.strip(), log
+    output, log = process.communicate(timeout=60)
+    return process.returncode, output.strip(), log
 
 
-def pasted(said, home, **more):
+def pasted(output, home, **variables):
     """Paste the next steps into a shell that stops at the first that fails."""
-    steps = said.partition("Next, in another terminal:\n\n")[2]
-    environment = {key: each for key, each in os.environ.items() if not key.startswith("LADDER")}
-    done = subprocess.run(
+    steps = output.partition("Next, in another terminal:\n\n")[2]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LADDER")}
+    result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", steps],
         cwd="/",
-        env={**environment, "XDG_STATE_HOME": str(home), **more},
+        env={**environment, "XDG_STATE_HOME": str(home), **variables},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def standings(pasted_output):
     """Return the rows of the table that was printed last."""
     head, *rows = pasted_output[pasted_output.index("rank") :].splitlines()
     names = re.split(r" {2,}", head)
-    found = [dict(zip(names, re.split(r" {2,}", row.strip()), strict=True)) for row in rows]
-    return {each["team"].removesuffix(" (you)"): each for each in found}
+    standing_rows = [dict(zip(names, re.split(r" {2,}", row.strip()), strict=True)) for row in rows]
+    return {row["team"].removesuffix(" (you)"): row for row in standing_rows}
 
 
-def same_as_in_the_readme(said, clone):
+def same_as_in_the_readme(output, clone):
     """The README shows what is printed, but for secrets, the port and where the clone is."""
-    (shown,) = re.findall(
+    (expected,) = re.findall(
         r"^```text\n(digits is created.*?)^```$",
         (ROOT / "README.md").read_text(),
         re.DOTALL | re.MULTILINE,
     )
-    told = said.replace(f"cd {clone}\n", "cd ...\n")
-    told = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000", told)
-    told = re.sub(r"^  [0-9a-f]{64}$", "  8d6a...", told, flags=re.MULTILINE)
-    told = re.sub(r"lb_organiser_\S+", "lb_organiser_...", told)
-    assert told == shown
+    actual = output.replace(f"cd {clone}\n", "cd ...\n")
+    actual = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000", actual)
+    actual = re.sub(r"^  [0-9a-f]{64}$", "  8d6a...", actual, flags=re.MULTILINE)
+    actual = re.sub(r"lb_organiser_\S+", "lb_organiser_...", actual)
+    assert actual == expected
 
 
-def test_the_next_steps_work_as_printed_and_nothing_is_lost(tmp_path):
+def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
     """As in a clone, but with the environment that runs the tests."""
     shutil.copytree(ROOT / "examples/digits", tmp_path / "examples/digits")
     program = tmp_path / ".venv/bin/ladderboard"
@@ -94,57 +94,69 @@ def test_the_next_steps_work_as_printed_and_nothing_is_lost(tmp_path):
     command = [".venv/bin/ladderboard", "serve", "examples/digits", "--port", "0"]
     command += ["--database", ".ladderboard/boards.db"]
     path = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}
-    with serving(command, tmp_path, **path) as (process, said):
-        same_as_in_the_readme(said.replace(sys.executable, ".venv/bin/python"), tmp_path)
-        out = pasted(said, tmp_path, **path)
-        assert re.search(r"^A new best: accuracy 0\.\d{3}; 19 questions left\.$", out, re.MULTILINE)
-        # Far better than guessing, which has 0.1; what is released is within noise of 0.9.
-        before = standings(out)["Team 1"]
-        assert float(before["accuracy"]) > 0.6
-        code, more, log = stopped(process)
-    assert (code, more) == (0, "Stopped. All data are in .ladderboard/boards.db.")
+    with serving(command, tmp_path, **path) as (process, output):
+        same_as_in_the_readme(output.replace(sys.executable, ".venv/bin/python"), tmp_path)
+        pasted_output = pasted(output, tmp_path, **path)
+        assert re.search(
+            r"^A new best: accuracy 0\.\d{3}; 19 questions left\.$", pasted_output, re.MULTILINE
+        )
+        # Far better than guessing (0.1); the released value is within noise of 0.9.
+        row_before = standings(pasted_output)["Team 1"]
+        assert float(row_before["accuracy"]) > 0.6
+        code, rest, log = stopped(process)
+    assert (code, rest) == (0, "Stopped. All data are in .ladderboard/boards.db.")
     assert "lb_" not in log
     events = [json.loads(line)["event"] for line in log.splitlines()]
     assert (events[0], events[-1], {*events}) == ("start", "stop", {"start", "request", "stop"})
-    with serving(command, tmp_path, **path) as (process, said):
-        assert "lb_organiser_" not in said
-        (another,) = re.findall(r"^Another token: (.*)$", said, re.MULTILINE)
-        done = subprocess.run(
-            another.split(), cwd=tmp_path, env=path, capture_output=True, text=True, check=True
+    with serving(command, tmp_path, **path) as (process, output):
+        assert "lb_organiser_" not in output
+        (token_command,) = re.findall(r"^Another token: (.*)$", output, re.MULTILINE)
+        result = subprocess.run(
+            token_command.split(),
+            cwd=tmp_path,
+            env=path,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        assert done.stdout.startswith("lb_organiser_")
-        assert "99 of 101 questions left" in said
-        found = standings(pasted(said, tmp_path, **path))
-        assert (before["team"], found["Team 1"]["team"]) == ("Team 1 (you)", "Team 1")
-        moved = {name: before[name] for name in ("rank", "team")}
-        assert {**found["Team 1"], **moved} == before
-        assert found["Team 2"]["submissions"] == "1"
+        assert result.stdout.startswith("lb_organiser_")
+        assert "99 of 101 questions left" in output
+        rows = standings(pasted(output, tmp_path, **path))
+        assert (row_before["team"], rows["Team 1"]["team"]) == ("Team 1 (you)", "Team 1")
+        moved = {name: row_before[name] for name in ("rank", "team")}
+        assert {**rows["Team 1"], **moved} == row_before
+        assert rows["Team 2"]["submissions"] == "1"
         assert stopped(process)[0] == 0
 
 
-def test_verbs_work_while_it_runs(tmp_path):
+def test_commands_work_while_the_server_runs(tmp_path):
     shutil.copytree(ROOT / "examples/digits", tmp_path / "digits")
     program = [sys.executable, "-m", "ladderboard"]
     path = {"PYTHONPATH": str(ROOT / "src")}
 
-    def verb(*words):
+    def verb(*arguments):
         environment = {**os.environ, **path}
-        done = subprocess.run(
-            [*program, *words],
+        result = subprocess.run(
+            [*program, *arguments],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
             text=True,
             check=True,
         )
-        return done.stdout
+        return result.stdout
 
-    def curl(*words):
-        done = subprocess.run(["curl", "-sS", *words], capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)
+    def curl(*arguments):
+        result = subprocess.run(
+            ["curl", "-sS", *arguments], capture_output=True, text=True, check=True
+        )
+        return json.loads(result.stdout)
 
-    with serving([*program, "serve", "digits", "--port", "0"], tmp_path, **path) as (process, said):
-        url = re.search(r"http://127\.0\.0\.1:\d+", said)[0]
+    with serving([*program, "serve", "digits", "--port", "0"], tmp_path, **path) as (
+        process,
+        output,
+    ):
+        url = re.search(r"http://127\.0\.0\.1:\d+", output)[0]
         token = verb("team", "add", "digits", "Ada").strip()
         send = ["-H", f"Authorization: Bearer {token}", "-H", "Content-Type: text/csv"]
         send += ["--data-binary", f"@{tmp_path}/digits/sample_submission.csv"]
@@ -176,13 +188,13 @@ def test_script_serve_in_a_fresh_clone(tmp_path):
         shutil.copy2(ROOT / name, clone / name)
     command = ["script/serve", "--port", "0"]
     for tokens in (1, 0):
-        with serving(command, clone, PYTHONPATH="") as (process, said):
-            assert said.count("lb_organiser_") == tokens
-            assert "TOKEN=$(.venv/bin/ladderboard team add digits" in said
-            assert float(standings(pasted(said, tmp_path))["Team 1"]["accuracy"]) > 0.6
-            kept = "Stopped. All data are in .ladderboard/boards.db."
-            assert stopped(process)[:2] == (0, kept)
+        with serving(command, clone, PYTHONPATH="") as (process, output):
+            assert output.count("lb_organiser_") == tokens
+            assert "TOKEN=$(.venv/bin/ladderboard team add digits" in output
+            assert float(standings(pasted(output, tmp_path))["Team 1"]["accuracy"]) > 0.6
+            farewell = "Stopped. All data are in .ladderboard/boards.db."
+            assert stopped(process)[:2] == (0, farewell)
             if tokens:
-                same_as_in_the_readme(said[said.index("digits is made") :], clone)
+                same_as_in_the_readme(output[output.index("digits is made") :], clone)
     assert (clone / ".ladderboard/boards.db").exists()
     assert (clone / ".ladderboard").stat().st_mode & 0o777 == 0o700

@@ -16,40 +16,40 @@ from ladderboard.server._log import ServerLog
 TOKEN = re.compile(rb"lb_organiser_[\w-]{43}")
 
 
-def shown_until(master, words, shown=b""):
-    """Return what a terminal has shown when some words are there."""
-    ends = time.monotonic() + 60
-    while words not in shown:
-        assert time.monotonic() < ends, shown
+def shown_until(master, text, output=b""):
+    """Return a terminal's output once it contains a text."""
+    deadline = time.monotonic() + 60
+    while text not in output:
+        assert time.monotonic() < deadline, output
         if select.select([master], [], [], 1)[0]:
-            shown += os.read(master, 2**16)
-    return shown
+            output += os.read(master, 2**16)
+    return output
 
 
 def test_requests_are_not_logged_over_the_token(tmp_path):
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "ladderboard", "serve", "--port", "0"]
     environment = {**os.environ, "LADDERBOARD_DATABASE": str(tmp_path / "boards.db")}
-    ends = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, **ends) as process:
+    pipes = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as process:
         os.close(slave)
         try:
-            shown = shown_until(master, b"Another one:")
-            url = re.search(rb"Ladderboard is at (http://[\d.:]+)", shown)[1].decode()
-            asked = [httpx.get(url + each).status_code for each in ("/", "/healthz", "/nothing")]
-            assert asked == [200, 200, 404]
+            output = shown_until(master, b"Another one:")
+            url = re.search(rb"Ladderboard is at (http://[\d.:]+)", output)[1].decode()
+            statuses = [httpx.get(url + path).status_code for path in ("/", "/healthz", "/nothing")]
+            assert statuses == [200, 200, 404]
             os.killpg(process.pid, signal.SIGINT)
-            shown = shown_until(master, b"Stopped.", shown)
+            output = shown_until(master, b"Stopped.", output)
         finally:
             process.kill()
             os.close(master)
-    assert TOKEN.search(shown)
-    assert b"{" not in shown
-    assert b"healthz" not in shown
-    assert len(shown[TOKEN.search(shown).end() :].splitlines()) < 12
+    assert TOKEN.search(output)
+    assert b"{" not in output
+    assert b"healthz" not in output
+    assert len(output[TOKEN.search(output).end() :].splitlines()) < 12
 
 
-def test_what_goes_wrong_is_a_readable_line():
+def test_an_error_is_one_readable_line():
     class Terminal(list):
         write = list.append
 
@@ -57,12 +57,12 @@ def test_what_goes_wrong_is_a_readable_line():
         def isatty():
             return True
 
-    shown = Terminal()
-    log = ServerLog(shown, lambda: 0)
+    terminal = Terminal()
+    log = ServerLog(terminal, lambda: 0)
     log.write("start", address="http://127.0.0.1:8000")
     log.write("request", request="a", method="GET", route="/boards", status=503, ms=1.5)
     log.write("worker", state="ended", wait=1)
-    assert "".join(shown) == (
+    assert "".join(terminal) == (
         "00:00:00 UTC request: request a, method GET, route /boards, status 503, ms 1.5\n"
         "00:00:00 UTC worker: state ended, wait 1\n"
     )

@@ -21,7 +21,7 @@ def _clean(monkeypatch):
 
 @pytest.fixture
 def config(tmp_path):
-    """A settings file in a folder of its own, with a database and a key beside it."""
+    """A settings file with a database and a key in the same folder."""
     folder = tmp_path / "etc"
     folder.mkdir()
     path = folder / "ladderboard.toml"
@@ -30,61 +30,63 @@ def config(tmp_path):
 
 
 @pytest.fixture
-def served(program, monkeypatch):
-    """Run serve, but instead of a server only what is told when one listens; return how."""
-    seen = []
+def served(run_cli, monkeypatch):
+    """Run serve with a stand-in for the server; return the result and the config it got."""
+    calls = []
 
     def stand_in(config, *, boards, announce, command):
-        seen.append(config)
+        calls.append(config)
         announce(f"http://{config.host}:{config.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
     monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
 
-    def run(*words):
-        seen.clear()
-        return program("serve", *words), (seen or [None])[0]
+    def run(*arguments):
+        calls.clear()
+        return run_cli("serve", *arguments), (calls or [None])[0]
 
     return run
 
 
-def test_every_setting_is_listed_for_machines(program, config, monkeypatch):
+def test_every_setting_is_listed_as_json(run_cli, config, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_THREADS", "7")
     monkeypatch.setenv("LADDERBOARD_SERVE_PROT", "7")
-    found = program("settings", "--config", config, "--json").json
-    assert found["file"] == str(config)
-    assert [each["name"] for each in found["settings"]] == list(SETTINGS)
-    assert [each["name"] for each in found["variables"]] == [
+    report = run_cli("settings", "--config", config, "--json").json
+    assert report["file"] == str(config)
+    assert [setting["name"] for setting in report["settings"]] == list(SETTINGS)
+    assert [variable["name"] for variable in report["variables"]] == [
         variable.name for variable in VARIABLES
     ]
-    told = {each["name"]: (each["value"], each["from"]) for each in found["settings"]}
-    assert told["database"] == (str(config.parent / "boards.db"), "file")
-    assert told["serve.threads"] == (7, "environment")
-    assert told["serve.failures"] == ([30, 10.0], "default")
-    assert found["unknown"] == [
+    values = {
+        setting["name"]: (setting["value"], setting["from"]) for setting in report["settings"]
+    }
+    assert values["database"] == (str(config.parent / "boards.db"), "file")
+    assert values["serve.threads"] == (7, "environment")
+    assert values["serve.failures"] == ([30, 10.0], "default")
+    assert report["unknown"] == [
         "LADDERBOARD_SERVE_PROT is not a known variable. Did you mean LADDERBOARD_SERVE_PORT?"
     ]
-    for each in found["settings"]:
-        setting = SETTINGS[each["name"]]
-        assert (each["variable"], each["option"]) == (setting.variable, setting.option)
-        assert each["meaning"] == setting.meaning
+    for listed in report["settings"]:
+        setting = SETTINGS[listed["name"]]
+        assert (listed["variable"], listed["option"]) == (setting.variable, setting.option)
+        assert listed["meaning"] == setting.meaning
 
 
-def test_every_setting_is_listed_for_people(program, config, monkeypatch):
+def test_every_setting_is_listed_as_text(run_cli, config, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_CONFIG", str(config))
-    done = program("settings")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(f"Settings file: {config}\n")
-    rows = [line.split() for line in done.out.splitlines()]
+    result = run_cli("settings")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Settings file: {config}\n")
+    rows = [line.split() for line in result.out.splitlines()]
     assert ["serve.port", "8123", "file"] in [row[:3] for row in rows]
     assert {*SETTINGS, *(variable.name for variable in VARIABLES)} <= {
         row[0] for row in rows if row
     }
     monkeypatch.delenv("LADDERBOARD_CONFIG")
-    assert program("settings").out.startswith("Settings file: none; --config FILE or")
+    assert run_cli("settings").out.startswith("Settings file: none; --config FILE or")
 
 
-def test_no_secret_is_shown(program, config, monkeypatch):
+def test_no_secret_is_shown(run_cli, config, monkeypatch):
     config.write_text(f"[serve]\nmetrics_token = '{SECRET}'\n")
     config.chmod(0o600)
     monkeypatch.setenv("LADDERBOARD_DATABASE", f"postgresql://me:{SECRET}@there/boards")
@@ -92,119 +94,124 @@ def test_no_secret_is_shown(program, config, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_URL", f"http://me:{SECRET}@there")
     for name in ("LADDERBOARD_TOKEN", "LADDERBOARD_PASSPHRASE", "PGPASSWORD"):
         monkeypatch.setenv(name, SECRET)
-    for words in ([], ["--json"]):
-        done = program("settings", "--config", config, *words)
-        assert done.code == 0
-        assert SECRET not in done.out + done.err
-    told = {each["name"]: each for each in json.loads(done.out)["settings"]}
-    assert told["database"]["value"] == "postgresql://me:***@there/boards"
-    assert told["database"]["hidden"] is True
-    assert (told["serve.metrics_token"]["value"], told["serve.metrics_token"]["hidden"]) == (
+    for arguments in ([], ["--json"]):
+        result = run_cli("settings", "--config", config, *arguments)
+        assert result.code == 0
+        assert SECRET not in result.out + result.err
+    settings = {setting["name"]: setting for setting in json.loads(result.out)["settings"]}
+    assert settings["database"]["value"] == "postgresql://me:***@there/boards"
+    assert settings["database"]["hidden"] is True
+    assert (
+        settings["serve.metrics_token"]["value"],
+        settings["serve.metrics_token"]["hidden"],
+    ) == (
         None,
         True,
     )
 
 
-def test_what_cannot_be_understood_is_one_line(program, config):
+def test_an_invalid_settings_file_is_one_line(run_cli, config):
     config.write_text("[serve]\nprot = 80\n")
-    done = program("settings", "--config", config)
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
+    result = run_cli("settings", "--config", config)
+    assert (result.code, result.out) == (2, "")
+    (line,) = result.err.splitlines()
     assert line.endswith("is not a setting. Did you mean serve.port?")
-    done = program("settings", "--config", config, "--json")
-    assert (done.code, done.json["error"]["code"]) == (2, "invalid_setting")
+    result = run_cli("settings", "--config", config, "--json")
+    assert (result.code, result.json["error"]["code"]) == (2, "invalid_setting")
 
 
-def test_serve_goes_by_the_file_the_environment_and_what_is_typed(served, config, monkeypatch):
-    done, how = served("--config", config)
-    assert done.code == 0, done.err
-    assert (how.port, how.settings.threads) == (8123, 32)
+def test_options_override_environment_and_file(served, config, monkeypatch):
+    result, server_config = served("--config", config)
+    assert result.code == 0, result.err
+    assert (server_config.port, server_config.settings.threads) == (8123, 32)
     assert (config.parent / "boards.db").exists()
-    assert how.key_file == config.parent / "key"
+    assert server_config.key_file == config.parent / "key"
     monkeypatch.setenv("LADDERBOARD_CONFIG", str(config))
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "8124")
     monkeypatch.setenv("LADDERBOARD_SERVE_THREADS", "3")
-    _, how = served()
-    assert (how.port, how.settings.threads) == (8124, 3)
-    _, how = served("--port", "8125", "--proxy", "10.0.0.1,10.0.0.2")
-    assert (how.port, how.proxies) == (8125, "10.0.0.1,10.0.0.2")
+    _, server_config = served()
+    assert (server_config.port, server_config.settings.threads) == (8124, 3)
+    _, server_config = served("--port", "8125", "--proxy", "10.0.0.1,10.0.0.2")
+    assert (server_config.port, server_config.proxies) == (8125, "10.0.0.1,10.0.0.2")
     monkeypatch.setenv("LADDERBOARD_DATABASE", "other.db")
     monkeypatch.setenv("LADDERBOARD_KEY_FILE", "other.key")
-    _, how = served()
-    assert (how.database, str(how.key_file)) == ("other.db", "other.key")
-    _, how = served("--database", "third.db", "--key-file", "third.key")
-    assert (how.database, str(how.key_file)) == ("third.db", "third.key")
+    _, server_config = served()
+    assert (server_config.database, str(server_config.key_file)) == ("other.db", "other.key")
+    _, server_config = served("--database", "third.db", "--key-file", "third.key")
+    assert (server_config.database, str(server_config.key_file)) == ("third.db", "third.key")
 
 
-def test_serve_names_a_variable_that_means_nothing(served, monkeypatch):
+def test_serve_names_an_unknown_environment_variable(served, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_PROT", SECRET)
-    done, how = served()
-    assert done.code == 0
-    assert how.port == 8000
-    line = json.loads(done.err)
+    result, server_config = served()
+    assert result.code == 0
+    assert server_config.port == 8000
+    line = json.loads(result.err)
     assert line["event"] == "warning"
     assert line["said"] == (
         "LADDERBOARD_SERVE_PROT is not a known variable. Did you mean LADDERBOARD_SERVE_PORT?"
     )
 
 
-def test_a_url_in_the_file_counts(served, config):
+def test_serve_uses_the_url_of_the_file(served, config):
     config.write_text("[serve]\nurl = 'https://boards.example.org'\nhosts = ['b.example.org']\n")
-    done, how = served("--config", config)
-    assert "Ladderboard is at https://boards.example.org; Ctrl-C stops it." in done.out
-    assert how.settings.hosts == {"boards.example.org", "b.example.org"}
-    assert how.settings.secure is True
+    result, server_config = served("--config", config)
+    assert "Ladderboard is at https://boards.example.org; Ctrl-C stops it." in result.out
+    assert server_config.settings.hosts == {"boards.example.org", "b.example.org"}
+    assert server_config.settings.secure is True
 
 
-def test_board_and_team_go_by_the_same_places(served, program, folder, config, monkeypatch):
-    done, _ = served(folder, "--config", config)
-    assert done.code == 0, done.err
-    assert program("board", "list").code == 2  # nobody says where
+def test_board_and_team_use_the_same_settings(served, run_cli, folder, config, monkeypatch):
+    result, _ = served(folder, "--config", config)
+    assert result.code == 0, result.err
+    assert run_cli("board", "list").code == 2  # no database is configured
     monkeypatch.setenv("LADDERBOARD_CONFIG", str(config))
-    assert [each["slug"] for each in program("board", "list", "--json").json["boards"]] == ["first"]
-    assert program("team", "add", "first", "Team 1").code == 0
-    # Who names another database, and its key, is heard.
-    done = program("board", "list", "--database", "none.db")
-    assert "There is no database none.db" in done.err
+    assert [board["slug"] for board in run_cli("board", "list", "--json").json["boards"]] == [
+        "first"
+    ]
+    assert run_cli("team", "add", "first", "Team 1").code == 0
+    # Options for another database and its key take precedence.
+    result = run_cli("board", "list", "--database", "none.db")
+    assert "There is no database none.db" in result.err
     monkeypatch.delenv("LADDERBOARD_CONFIG")
     monkeypatch.setenv("LADDERBOARD_DATABASE", str(config.parent / "boards.db"))
-    done = program("board", "list")
-    assert (done.code, "encrypted" in done.err) == (2, True)
+    result = run_cli("board", "list")
+    assert (result.code, "encrypted" in result.err) == (2, True)
     monkeypatch.setenv("LADDERBOARD_KEY_FILE", str(config.parent / "key"))
-    assert program("board", "list").code == 0
+    assert run_cli("board", "list").code == 0
     # What only concerns a server does not stop them.
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "eighty")
-    assert program("board", "list").code == 0
+    assert run_cli("board", "list").code == 0
 
 
-def test_what_serve_says_to_type_next_leads_to_the_same_database(served, program, folder, config):
-    done, _ = served(folder, "--config", config)
-    steps = done.out.partition("Next, in another terminal:\n\n")[2]
+def test_printed_commands_use_the_same_database(served, run_cli, folder, config):
+    result, _ = served(folder, "--config", config)
+    steps = result.out.partition("Next, in another terminal:\n\n")[2]
     assert "  export LADDERBOARD_CONFIG=etc/ladderboard.toml\n" in steps
     assert "LADDERBOARD_DATABASE" not in steps
     assert "--key-file" not in steps
-    assert "Another one: LADDERBOARD_CONFIG=etc/ladderboard.toml " in done.out
-    done, _ = served(folder, "--config", config, "--database", "o.db", "--key-file", "o.key")
-    steps = done.out.partition("Next, in another terminal:\n\n")[2]
+    assert "Another one: LADDERBOARD_CONFIG=etc/ladderboard.toml " in result.out
+    result, _ = served(folder, "--config", config, "--database", "o.db", "--key-file", "o.key")
+    steps = result.out.partition("Next, in another terminal:\n\n")[2]
     assert "  export LADDERBOARD_DATABASE=o.db\n" in steps
     assert "--key-file o.key)" in steps
-    assert "board token --database o.db --key-file o.key\n" in done.out
+    assert "board token --database o.db --key-file o.key\n" in result.out
 
 
-def test_help_and_completion_do_not_read_a_file(program, monkeypatch):
+def test_help_and_completion_do_not_read_a_file(run_cli, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_CONFIG", "none.toml")
-    assert program("board", "list", "--help").code == 0
-    assert program("serve", "--help").code == 0
-    assert "No such file" in program("board", "list").err
+    assert run_cli("board", "list", "--help").code == 0
+    assert run_cli("serve", "--help").code == 0
+    assert "No such file" in run_cli("board", "list").err
 
 
-def test_settings_need_no_extra_but_the_command_line(program, config, monkeypatch):
+def test_settings_need_no_extra_but_the_command_line(run_cli, config, monkeypatch):
     import ladderboard.server
 
-    # It is imported anew, and whoever comes later must find the one that was there.
+    # It is imported again; later tests need the original module.
     monkeypatch.setattr(ladderboard, "server", ladderboard.server)
     for name in ("fastapi", "uvicorn", "starlette", "polars", "yaml", "psycopg", "httpx", "jinja2"):
         monkeypatch.setitem(sys.modules, name, None)
     for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
         monkeypatch.delitem(sys.modules, name)
-    assert program("settings", "--config", config, "--json").json["file"] == str(config)
+    assert run_cli("settings", "--config", config, "--json").json["file"] == str(config)

@@ -9,8 +9,8 @@ from ladderboard.errors import NotAllowed
 
 
 @pytest.fixture
-def board(program, folder):
-    assert program("board", "create", folder).code == 0
+def board(run_cli, folder):
+    assert run_cli("board", "create", folder).code == 0
 
 
 def who(token):
@@ -24,56 +24,56 @@ def who(token):
         boards.close()
 
 
-def named(program):
-    return {each["name"]: each for each in program("team", "list", "first", "--json").json["teams"]}
+def named(run_cli):
+    return {team["name"]: team for team in run_cli("team", "list", "first", "--json").json["teams"]}
 
 
-def test_a_shell_can_take_the_token(program, board):
-    done = program("team", "add", "first", "Ada & Co")
-    (token,) = done.out.splitlines()
-    assert token not in done.err
-    assert "Ada & Co is on first now" in done.err
+def test_team_add_prints_only_the_token_on_stdout(run_cli, board):
+    result = run_cli("team", "add", "first", "Ada & Co")
+    (token,) = result.out.splitlines()
+    assert token not in result.err
+    assert "Ada & Co is on first now" in result.err
     assert who(token) is Role.TEAM
-    assert named(program)["Ada & Co"]["id"] in done.err
+    assert named(run_cli)["Ada & Co"]["id"] in result.err
 
 
-def test_another_token_ends_the_one_before(program, board):
-    first = program("team", "add", "first", "Ada").out.strip()
-    second = program("team", "rotate-token", "first", "ada", "--json").json["token"]
+def test_a_new_token_revokes_the_previous_one(run_cli, board):
+    first = run_cli("team", "add", "first", "Ada").out.strip()
+    second = run_cli("team", "rotate-token", "first", "ada", "--json").json["token"]
     assert (who(first), who(second)) == (None, Role.TEAM)
-    program("team", "revoke", "first", named(program)["Ada"]["id"])
+    run_cli("team", "revoke", "first", named(run_cli)["Ada"]["id"])
     assert who(second) is None
 
 
-def test_an_invitation_lets_one_team_in(program, board):
-    token = program("team", "invite", "first", "--days", "2").out.strip()
+def test_an_invitation_lets_one_team_in(run_cli, board):
+    token = run_cli("team", "invite", "first", "--days", "2").out.strip()
     boards = open_boards("ladderboard.db")
-    made = boards.open("first").teams.register("Bob", token)
+    registered = boards.open("first").teams.register("Bob", token)
     with pytest.raises(NotAllowed):
         boards.open("first").teams.register("Eve", token)
     boards.close()
-    assert made.id == named(program)["Bob"]["id"]
-    assert "at most 366 days" in program("team", "invite", "first", "--days", "1000").err
+    assert registered.id == named(run_cli)["Bob"]["id"]
+    assert "at most 366 days" in run_cli("team", "invite", "first", "--days", "1000").err
 
 
-def test_disqualified_and_back(program, board):
-    program("team", "add", "first", "Ada")
-    assert "no longer shown" in program("team", "disqualify", "first", "Ada").out
-    assert named(program)["Ada"]["disqualified"] is True
-    assert "disqualified" in program("team", "list", "first").out
-    assert program("team", "reinstate", "first", "Ada").code == 0
-    assert named(program)["Ada"]["disqualified"] is False
+def test_a_team_is_disqualified_and_reinstated(run_cli, board):
+    run_cli("team", "add", "first", "Ada")
+    assert "no longer shown" in run_cli("team", "disqualify", "first", "Ada").out
+    assert named(run_cli)["Ada"]["disqualified"] is True
+    assert "disqualified" in run_cli("team", "list", "first").out
+    assert run_cli("team", "reinstate", "first", "Ada").code == 0
+    assert named(run_cli)["Ada"]["disqualified"] is False
 
 
-def test_who_is_called_like_another_s_id_is_not_taken_for_it(program, board):
-    program("team", "add", "first", "Ada")
-    ada = named(program)["Ada"]["id"]
-    program("team", "add", "first", ada)
-    assert program("team", "disqualify", "first", ada, "--json").json["name"] == "Ada"
+def test_a_team_named_like_another_team_id_is_not_confused_with_it(run_cli, board):
+    run_cli("team", "add", "first", "Ada")
+    ada = named(run_cli)["Ada"]["id"]
+    run_cli("team", "add", "first", ada)
+    assert run_cli("team", "disqualify", "first", ada, "--json").json["name"] == "Ada"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["disqualify", "first", "Nobody"], "ladderboard team list first"),
         (["add", "first", "HALF"], "Another team has this name"),
@@ -83,54 +83,54 @@ def test_who_is_called_like_another_s_id_is_not_taken_for_it(program, board):
         (["add", "second", "Ada"], "Boards: first"),
     ],
 )
-def test_what_is_refused_is_one_line(program, board, words, said):
-    done = program("team", *words)
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    assert said in line
+def test_a_refusal_is_one_line(run_cli, board, arguments, message):
+    result = run_cli("team", *arguments)
+    assert (result.code, result.out) == (2, "")
+    (line,) = result.err.splitlines()
+    assert message in line
     assert line.isprintable()
 
 
-def test_a_full_board_takes_no_more(program, board):
-    for at in range(4):
-        assert program("team", "add", "first", f"Team {at}").code == 0
-    assert "has 4 teams" in program("team", "add", "first", "Late").err
+def test_a_full_board_refuses_another_team(run_cli, board):
+    for index in range(4):
+        assert run_cli("team", "add", "first", f"Team {index}").code == 0
+    assert "has 4 teams" in run_cli("team", "add", "first", "Late").err
 
 
-def test_names_cannot_speak_to_the_terminal(program, board):
+def test_control_characters_in_names_are_escaped(run_cli, board):
     """Names are checked when they come; should one be there all the same, it is escaped."""
-    program("team", "add", "first", "Ada")
+    run_cli("team", "add", "first", "Ada")
     database = sqlite3.connect("ladderboard.db")
     with database:
         database.execute("UPDATE team SET name = ? WHERE name = 'Ada'", ("\x1b[2J\u202eevil",))
     database.close()
-    for words in (["list", "first"], ["disqualify", "first", "\x1b[2J\u202eevil"]):
-        said = program("team", *words).out
-        assert "\\x1b[2J\\u202eevil" in said
-        assert all(line.isprintable() for line in said.splitlines())
+    for arguments in (["list", "first"], ["disqualify", "first", "\x1b[2J\u202eevil"]):
+        output = run_cli("team", *arguments).out
+        assert "\\x1b[2J\\u202eevil" in output
+        assert all(line.isprintable() for line in output.splitlines())
 
 
-def test_on_a_terminal_tables_have_lines_and_no_markup(program, board, monkeypatch):
-    program("team", "add", "first", "[red]Ada[/red]")
+def test_tables_at_a_terminal_have_lines_and_no_markup(run_cli, board, monkeypatch):
+    run_cli("team", "add", "first", "[red]Ada[/red]")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("NO_COLOR", "1")
-    said = program("team", "list", "first").out
-    assert "[red]Ada[/red]" in said
-    assert "───" in said
+    output = run_cli("team", "list", "first").out
+    assert "[red]Ada[/red]" in output
+    assert "───" in output
 
 
-def test_tokens_are_listed_by_what_they_are_not_and_ended(program, board):
-    made = program("board", "token", "first", "--evaluator")
-    assert made.code == 0
-    token = made.out.strip()
-    invited = program("team", "invite", "first").out.strip()
-    listed = program("board", "tokens", "first", "--json")
-    roles = {each["role"]: each["id"] for each in listed.json["tokens"]}
+def test_tokens_are_listed_by_id_and_revoked(run_cli, board):
+    created = run_cli("board", "token", "first", "--evaluator")
+    assert created.code == 0
+    token = created.out.strip()
+    invited = run_cli("team", "invite", "first").out.strip()
+    listed = run_cli("board", "tokens", "first", "--json")
+    roles = {token["role"]: token["id"] for token in listed.json["tokens"]}
     assert {"evaluator", "invitation"} <= set(roles)
     assert token not in listed.out
     assert invited not in listed.out
-    done = program("board", "tokens", "first", "--end", roles["evaluator"])
-    assert roles["evaluator"] not in done.out
-    assert roles["invitation"] in done.out
-    assert program("board", "tokens", "first", "--end", roles["evaluator"]).code == 2
+    result = run_cli("board", "tokens", "first", "--end", roles["evaluator"])
+    assert roles["evaluator"] not in result.out
+    assert roles["invitation"] in result.out
+    assert run_cli("board", "tokens", "first", "--end", roles["evaluator"]).code == 2

@@ -26,42 +26,42 @@ def token(live_server):
 @pytest.fixture
 def client(live_server, token):
     """A client of that team."""
-    with Client(live_server.url, token) as made:
-        yield made
+    with Client(live_server.url, token) as client_:
+        yield client_
 
 
 @pytest.fixture
 def no_retry_delay(monkeypatch):
-    """Wait shortly between tries."""
+    """Shorten the wait between retries."""
     monkeypatch.setattr("ladderboard.client._transport._FIRST_PAUSE", 0.001)
 
 
 class Sync:
-    """Calls verbs of a client."""
+    """Calls methods of a Client."""
 
     kind = Client
 
-    def __call__(self, url, token, verb, *given, how=None, **named):
-        with Client(url, token, **(how or {})) as client:
-            said = getattr(client, verb)(*given, **named)
-            return list(said) if isinstance(said, Iterator) else said
+    def __call__(self, url, token, verb, *args, options=None, **named):
+        with Client(url, token, **(options or {})) as client:
+            result = getattr(client, verb)(*args, **named)
+            return list(result) if isinstance(result, Iterator) else result
 
 
 class Async:
-    """Calls the same verbs where they are awaited."""
+    """Calls the same methods of an AsyncClient."""
 
     kind = AsyncClient
 
-    def __call__(self, url, token, verb, *given, how=None, **named):
+    def __call__(self, url, token, verb, *args, options=None, **named):
         async def call():
-            async with AsyncClient(url, token, **(how or {})) as client:
-                said = getattr(client, verb)(*given, **named)
-                return [each async for each in said] if isasyncgen(said) else await said
+            async with AsyncClient(url, token, **(options or {})) as client:
+                result = getattr(client, verb)(*args, **named)
+                return [item async for item in result] if isasyncgen(result) else await result
 
         return asyncio.run(call())
 
 
 @pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
 def call(request):
-    """Call a verb of either client."""
+    """Call a method of either client."""
     return request.param()

@@ -27,20 +27,20 @@ from support.server.live_server import make_predictions
 HERE, THERE = "https://here.example.org", "https://there.example.org"
 
 
-def test_what_is_given_counts_before_the_environment_and_that_before_the_file(monkeypatch):
+def test_arguments_override_environment_and_config_file(monkeypatch):
     with pytest.raises(InvalidSetting, match="ladderboard login URL"):
         find_access(None, None)
     Config().with_token(HERE, "digits", "kept").with_token(THERE, "digits", "other").write()
-    found = find_access(None, None)
-    assert (found.address.origin, found.token_for("digits")) == (HERE, "kept")
-    assert found.token_for("letters") is None
-    assert found.token_for(None) is None
+    access = find_access(None, None)
+    assert (access.address.origin, access.token_for("digits")) == (HERE, "kept")
+    assert access.token_for("letters") is None
+    assert access.token_for(None) is None
     assert find_access(THERE, None).token_for("digits") == "other"
     monkeypatch.setenv("LADDERBOARD_TOKEN", "told")
     assert find_access(None, None).token_for("digits") == "told"
     monkeypatch.setenv("LADDERBOARD_URL", THERE + "/")
-    found = find_access(None, None)
-    assert (found.address.origin, found.token_for("letters")) == (THERE, "told")
+    access = find_access(None, None)
+    assert (access.address.origin, access.token_for("letters")) == (THERE, "told")
     assert find_access(None, "given").token_for("digits") == "given"
 
 
@@ -54,7 +54,7 @@ def test_a_token_goes_only_to_its_server(monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["http://boards.example.org", "http://192.0.2.1:8000"])
-def test_a_token_is_not_sent_in_the_clear(url):
+def test_a_token_is_not_sent_unencrypted(url):
     client = Client(url, "lb_team_secret")
     with pytest.raises(InvalidSetting, match="not sent unencrypted") as refused:
         client.submit("digits", make_predictions(1))
@@ -65,11 +65,11 @@ def test_a_token_is_not_sent_in_the_clear(url):
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost", HERE])
-def test_it_is_sent_where_nobody_listens(url):
+def test_a_token_is_sent_to_the_loopback_interface(url):
     assert find_access(url, "token").token_for("digits") == "token"
 
 
-def test_a_redirect_takes_no_token_along(live_server, token):
+def test_a_redirect_does_not_carry_the_token(live_server, token):
     with FaultyProxy(live_server.port) as elsewhere:
         moved = f"HTTP/1.1 307 Moved\r\nLocation: {elsewhere.url}/api/v1/boards\r\n"
         moved += "Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -82,7 +82,7 @@ def test_a_redirect_takes_no_token_along(live_server, token):
         assert not elsewhere.requests
 
 
-def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(live_server, token, monkeypatch):
+def test_a_proxy_from_the_environment_gets_no_unencrypted_token(live_server, token, monkeypatch):
     with FaultyProxy(live_server.port) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
@@ -91,23 +91,23 @@ def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(live_server, tok
         assert not proxy.requests
 
 
-def test_a_token_is_nowhere_to_be_read(live_server, token, caplog, home):
+def test_a_token_appears_in_no_text(live_server, token, caplog, home):
     caplog.set_level(logging.DEBUG)
     with Client(live_server.url, token) as client:
         client.submit(live_server.slug, make_predictions(3))
-        told = [repr(client), repr(client._access), str(vars(client))]
+        texts = [repr(client), repr(client._access), str(vars(client))]
         try:
             client.submit(live_server.slug, b"nothing")
         except LadderboardError:
-            told.append(traceback.format_exc())
-    told += [record.getMessage() for record in caplog.records]
-    told += [path.read_text() for path in home.rglob("*.jsonl")]
-    assert len(told) > 5
-    assert not any(token in each for each in told)
+            texts.append(traceback.format_exc())
+    texts += [record.getMessage() for record in caplog.records]
+    texts += [path.read_text() for path in home.rglob("*.jsonl")]
+    assert len(texts) > 5
+    assert not any(token in text for text in texts)
 
 
 @pytest.mark.parametrize("token", ["two words", "ünicode", "a\nb"])
-def test_what_can_be_no_token(token):
+def test_invalid_tokens_are_refused(token):
     with pytest.raises(InvalidSetting, match="must be printable ASCII"):
         Client(HERE, token).team("digits")
 
@@ -118,7 +118,7 @@ def test_what_can_be_no_token(token):
      "http://[", "http://a:b", 5, "unix:/run/guard.sock", "http://..", "http://a..b", "http://a b",
      "http://a\x1bc", "http://a\x7f", "http://a\ud800", "http://" + "a" * 64],
 )  # fmt: skip
-def test_what_is_no_address(url):
+def test_invalid_addresses_are_refused(url):
     with pytest.raises(InvalidSetting, match="A server's address is like"):
         parse_address(url)
 
@@ -128,7 +128,7 @@ def test_what_is_no_address(url):
     ["//", "/a//b", "/../a", "/a/..", "/.", "/a%2fb", "/a b", "/a;b", "/\\a", "/ä", "/a?b",
      "/boards", "/boards/digits", "/a/boards", "/login", "/a/api/v1", "/static", "/" + "a" * 200],
 )  # fmt: skip
-def test_where_no_server_can_be(path):
+def test_addresses_that_cannot_have_a_server_are_refused(path):
     with pytest.raises(InvalidSetting, match="A server's address is like"):
         parse_address(HERE + path)
 
@@ -138,11 +138,9 @@ def test_a_server_below_a_path_is_another_one(monkeypatch):
     assert (below.url, below.origin, below.prefix) == (f"{HERE}/ladder", HERE, "/ladder")
     deep = f"{HERE}/ml/boards-2027_v1.2~a"
     assert split_board(f"{deep}/boards/digits/submit#history") == (deep, "digits")
-    places = {
-        parse_address(each).folder_name for each in (HERE, below.url, f"{HERE}/ladder/a", deep)
-    }
+    places = {parse_address(url).folder_name for url in (HERE, below.url, f"{HERE}/ladder/a", deep)}
     assert len(places) == 4
-    assert not any("/" in place for place in places)
+    assert not any("/" in folder for folder in places)
     Config().with_token(HERE, "digits", "above").with_token(below.url, "digits", "below").write()
     assert find_access(HERE, None).token_for("digits") == "above"
     assert find_access(f"{HERE}/ladder/", None).token_for("digits") == "below"
@@ -157,17 +155,17 @@ def test_a_server_below_a_path_is_another_one(monkeypatch):
     "board",
     ["", "A", "a/b", "-a", "https://a/boards/", "https://a/b/c", "https://a/../boards/a", None],
 )
-def test_what_is_no_board(board):
+def test_invalid_board_names_are_refused(board):
     with pytest.raises(InvalidSetting, match="A board is given by"):
         split_board(board)
 
 
-def test_a_board_by_its_page():
+def test_a_board_can_be_named_by_its_page_url():
     for end in ("", "/", "/submit", "#submit"):
         assert split_board(f"{HERE}/boards/digits{end}") == (HERE, "digits")
 
 
-def test_the_config_file_is_for_oneself(home):
+def test_the_config_file_is_private(home):
     path = Config().with_token(HERE, "digits", "lb_team_a").write()
     assert path == home / "config/ladderboard/config.toml"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -178,7 +176,7 @@ def test_the_config_file_is_for_oneself(home):
         read_config()
 
 
-def test_the_config_file_keeps_several_servers_and_forgets():
+def test_the_config_file_saves_several_servers_and_removes_one():
     config = (
         Config()
         .with_token(HERE, "digits", "a")
@@ -195,7 +193,7 @@ def test_the_config_file_keeps_several_servers_and_forgets():
     assert repr(config) == f"Config(default={HERE!r})"
 
 
-def test_those_who_log_in_at_the_same_time_lose_nothing():
+def test_concurrent_logins_lose_no_token():
     code = (
         "import sys\n"
         "from ladderboard.client import change_config\n"
@@ -205,21 +203,21 @@ def test_those_who_log_in_at_the_same_time_lose_nothing():
         "    change_config(lambda c: c.with_token(f'https://{sys.argv[1]}', f'b{at}', 'token'))\n"
     )
     begun = [
-        subprocess.Popen([sys.executable, "-c", code, f"s{at}"], stdin=PIPE, stdout=PIPE)
-        for at in range(4)
+        subprocess.Popen([sys.executable, "-c", code, f"s{index}"], stdin=PIPE, stdout=PIPE)
+        for index in range(4)
     ]
-    for each in begun:
-        each.stdout.readline()
-    for each in begun:
-        each.stdin.write(b"\n")
-        each.stdin.flush()
-    for each in begun:
-        each.communicate()
-        assert each.returncode == 0
+    for process in begun:
+        process.stdout.readline()
+    for process in begun:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in begun:
+        process.communicate()
+        assert process.returncode == 0
     assert sorted(len(boards) for boards in read_config().tokens.values()) == [10] * 4
 
 
-def test_what_changes_nothing_is_not_written():
+def test_an_unchanged_config_file_is_not_written():
     changed, path = change_config(lambda config: config.without_token(HERE))
     assert not changed
     assert not path.exists()
@@ -247,7 +245,7 @@ def test_a_damaged_config_file_is_not_quoted(home, text):
 
 
 def test_settings_are_checked():
-    for wrong in ({"timeout": 0}, {"retries": -1}, {"retries": 1.5}):
+    for bad_settings in ({"timeout": 0}, {"retries": -1}, {"retries": 1.5}):
         with pytest.raises(InvalidSetting):
-            Client(HERE, **wrong)
+            Client(HERE, **bad_settings)
     assert pickle.loads(pickle.dumps(Client(HERE, "token", retries=7))).retries == 7

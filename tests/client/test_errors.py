@@ -21,8 +21,8 @@ from support.server.live_server import make_predictions
 PAGE = Path(__file__).parents[2] / "docs/reference/http.md"
 
 
-def problem(code, **more):
-    return {"detail": f"Said of {code}.", "code": code, "errors": [], **more}
+def problem(code, **fields):
+    return {"detail": f"Said of {code}.", "code": code, "errors": [], **fields}
 
 
 def test_every_code_of_the_page_is_known():
@@ -31,27 +31,27 @@ def test_every_code_of_the_page_is_known():
     listed = {code: int(status) for row, status in rows for code in re.findall("[a-z_]+", row)}
     assert set(listed) == set(ERRORS_BY_CODE) == set(PROBLEMS)
     for code, status in listed.items():
-        found = error_from_problem(status, problem(code), None)
-        assert type(found) is ERRORS_BY_CODE[code]
-        assert str(found) == f"Said of {code}."
+        error = error_from_problem(status, problem(code), None)
+        assert type(error) is ERRORS_BY_CODE[code]
+        assert str(error) == f"Said of {code}."
 
 
-def test_an_exception_of_the_server_comes_back_as_itself():
+def test_a_server_error_is_raised_as_the_same_class():
     ours = {"storage", "unavailable", "broken"}  # where a fixed sentence stands in its place
     for raised, kind in _KINDS:
         if kind.code not in ours and raised is not errors.SessionClosed:
             assert ERRORS_BY_CODE[kind.code] is raised
 
 
-def test_what_is_wrong_with_a_file_is_restored_item_by_item(live_server, token, call):
-    rows = "\n".join(f"{at},{at % 2}" for at in range(2, 400))
+def test_problems_of_a_file_are_restored_item_by_item(live_server, token, call):
+    rows = "\n".join(f"{index},{index % 2}" for index in range(2, 400))
     with pytest.raises(errors.InvalidPredictions) as refused:
         call(
             live_server.url, token, "submit", live_server.slug, f"id,prediction\n{rows}\n".encode()
         )
-    (found,) = refused.value.problems
-    assert (found.code, found.count, found.ids) == ("missing_id", 2, ("0", "1"))
-    assert found.message in str(refused.value)
+    (problem_,) = refused.value.problems
+    assert (problem_.code, problem_.count, problem_.ids) == ("missing_id", 2, ("0", "1"))
+    assert problem_.message in str(refused.value)
     with Client(live_server.url, token) as client:
         assert client.team(live_server.slug).submissions == 0
 
@@ -68,7 +68,7 @@ def test_a_limit_over_time_says_how_long(empty_server, call):
     assert refused.value.wait == 3600
 
 
-def test_what_else_is_refused(live_server, token, call):
+def test_other_refusals(live_server, token, call):
     with pytest.raises(errors.NotFound):
         call(live_server.url, None, "board", "nowhere")
     with pytest.raises(errors.NotAllowed, match=rf"needs a token.*login {live_server.url}/boards/"):
@@ -96,15 +96,15 @@ def test_what_else_is_refused(live_server, token, call):
         call(live_server.url, token, "submit", live_server.slug, make_predictions(2))
 
 
-def test_a_code_of_a_newer_server_is_told_by_its_status():
+def test_an_unknown_problem_code_is_mapped_by_its_status():
     expected = {401: errors.NotAllowed, 404: errors.NotFound, 418: errors.InvalidSetting}
     for status, kind in {**expected, 599: errors.ServerUnreachable}.items():
         assert type(error_from_problem(status, problem("unheard_of"), None)) is kind
 
 
-def test_a_servers_words_do_not_reach_the_terminal_raw():
-    found = error_from_problem(422, problem("invalid", detail="a\x1b[2Jb\nc"), None)
-    assert str(found) == "a\\x1b[2Jb\nc"
+def test_control_characters_in_a_problem_are_escaped():
+    error = error_from_problem(422, problem("invalid", detail="a\x1b[2Jb\nc"), None)
+    assert str(error) == "a\\x1b[2Jb\nc"
 
 
 STRANGE = [
@@ -126,7 +126,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize(("status", "content"), STRANGE)
-def test_what_is_no_server_of_ours_is_called_so(status, content):
+def test_an_answer_that_is_not_from_ladderboard_is_recognised(status, content):
     client = Client("http://127.0.0.1:9", "lb_team_secret")
     with pytest.raises(errors.ServerUnreachable, match="is not a Ladderboard server"):
         client._handle_response(
@@ -134,20 +134,20 @@ def test_what_is_no_server_of_ours_is_called_so(status, content):
         )
 
 
-def test_fields_may_be_more_and_never_fewer_or_others(live_server, client):
-    good = client.submit(live_server.slug, make_predictions(10)).raw
+def test_extra_fields_are_ignored_and_missing_or_wrong_fields_refused(live_server, client):
+    answer = client.submit(live_server.slug, make_predictions(10)).raw
     request = submit("first", make_upload_body(make_predictions(10)), "key", "", None)
 
-    def read(said):
-        content = json.dumps(said).encode()
+    def read(message):
+        content = json.dumps(message).encode()
         return client._handle_response(
             request, RetryBackoff(0), RawResponse(201, httpx.Headers(), content)
         ).value
 
-    assert read({**good, "newer": 1, "certify": 1}).id == good["id"]
-    for name in set(good):
+    assert read({**answer, "newer": 1, "certify": 1}).id == answer["id"]
+    for name in set(answer):
         with pytest.raises(errors.ServerUnreachable):
-            read({key: each for key, each in good.items() if key != name})
+            read({key: field_value for key, field_value in answer.items() if key != name})
     changed = {"improved": 1, "question": True, "released": "0.1", "bound": {}, "time": "now"}
     for name, value in {
         **changed,
@@ -157,14 +157,14 @@ def test_fields_may_be_more_and_never_fewer_or_others(live_server, client):
         "reason": "\x1b",
     }.items():
         with pytest.raises(errors.ServerUnreachable):
-            read({**good, name: value})
+            read({**answer, name: value})
 
 
 @pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
-def test_a_boards_name_is_nothing_for_a_terminal(live_server, client, slug):
+def test_control_characters_in_a_board_name_are_refused(live_server, client, slug):
     """It is shown raw where a token is asked for."""
-    good = client.board(live_server.slug).raw
-    content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
+    answer = client.board(live_server.slug).raw
+    content = json.dumps({"boards": [{**answer, "slug": slug}]}).encode()
     with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server"):
         client._handle_response(
             boards(None), RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
@@ -172,27 +172,27 @@ def test_a_boards_name_is_nothing_for_a_terminal(live_server, client, slug):
 
 
 @pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"1e999", b"NaN", b"Infinity"])
-def test_a_number_without_end_is_no_answer(live_server, client, number):
-    good = client.submit(live_server.slug, make_predictions(10)).raw
-    asked = submit("first", make_upload_body(make_predictions(10)), "key", "", None)
+def test_infinite_and_nan_numbers_are_refused(live_server, client, number):
+    answer = client.submit(live_server.slug, make_predictions(10)).raw
+    request_ = submit("first", make_upload_body(make_predictions(10)), "key", "", None)
 
-    def refused(request, said):
-        content = json.dumps(said).encode().replace(b'"here"', number)
+    def refused(request, message):
+        content = json.dumps(message).encode().replace(b'"here"', number)
         with pytest.raises(errors.ServerUnreachable):
             client._handle_response(
                 request, RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
             )
 
-    refused(asked, {**good, "released": "here"})
+    refused(request_, {**answer, "released": "here"})
     if not number.isdigit():
-        refused(asked, {**good, "newer": "here"})  # it could not be printed as JSON again
+        refused(request_, {**answer, "newer": "here"})  # it could not be printed as JSON again
         refused(submissions("first", None, None), {"submissions": [], "next": "here"})
 
 
 @pytest.mark.parametrize("digits", [-3, 18, 10**8, 2**31])
-def test_no_number_has_so_many_digits(live_server, client, digits):
-    good = client.board(live_server.slug).raw
-    content = json.dumps({**good, "display": {**good["display"], "digits": digits}}).encode()
+def test_integers_with_too_many_digits_are_refused(live_server, client, digits):
+    answer = client.board(live_server.slug).raw
+    content = json.dumps({**answer, "display": {**answer["display"], "digits": digits}}).encode()
     with pytest.raises(errors.ServerUnreachable):
         client._handle_response(
             board("first"), RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
@@ -200,7 +200,7 @@ def test_no_number_has_so_many_digits(live_server, client, digits):
 
 
 @pytest.mark.parametrize("url", ["https://\U0001f600.example", "https://\u2488.example"])
-def test_a_name_that_no_server_can_have(call, url):
+def test_an_unresolvable_host_name(call, url):
     with pytest.raises(errors.ServerUnreachable, match="cannot be reached"):
         call(url, None, "boards")
 
@@ -208,8 +208,8 @@ def test_a_name_that_no_server_can_have(call, url):
 def test_both_clients_have_the_same_verbs():
     def verbs(kind):
         return {
-            name: inspect.signature(each).parameters
-            for name, each in inspect.getmembers(kind, inspect.isfunction)
+            name: inspect.signature(method).parameters
+            for name, method in inspect.getmembers(kind, inspect.isfunction)
             if not name.startswith("_") and name != "guard"
         }
 

@@ -16,15 +16,15 @@ def test_the_example_searches_submits_and_ends_with_a_table(empty_server):
     live_server = empty_server
     live_server.boards.create(read_folder(ROOT / "examples/digits"))
     token = live_server.join("Ada", "digits")[1]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, ROOT / "examples/submit.py", live_server.url],
         env={**os.environ, "LADDERBOARD_TOKEN": token},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    head, *rows = done.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    head, *rows = result.stdout.splitlines()
     assert head.split() == [
         "question",
         "own",
@@ -36,7 +36,7 @@ def test_the_example_searches_submits_and_ends_with_a_table(empty_server):
     ]
     assert [int(row.split()[0]) for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) >= 4
-    own = [float(row.split()[1]) for row in rows]
-    assert own == sorted(own)  # it asked on records only
+    scores = [float(row.split()[1]) for row in rows]
+    assert scores == sorted(scores)  # it asked on records only
     improved = [row for row in rows if row.split()[5].startswith("yes")]
     assert [row for row in rows if row.endswith("the winner")] == improved[-1:]

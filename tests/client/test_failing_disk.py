@@ -1,4 +1,4 @@
-"""Receipts on a disk that is full: the answer is told all the same."""
+"""Receipts on a full disk: the answer is still returned."""
 
 import json
 import sys
@@ -12,8 +12,8 @@ from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def kept(live_server, token, disk, home, monkeypatch):
-    """Keep receipts on the small disk; give the file, in which there is room for one line more."""
+def receipts_file(live_server, token, disk, home, monkeypatch):
+    """Return a receipts file on the small disk, which has room for one more line."""
     monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
     with Client(live_server.url, token) as client:
         file = client.receipts_file(live_server.slug)
@@ -23,32 +23,40 @@ def kept(live_server, token, disk, home, monkeypatch):
     return file
 
 
-def test_an_answer_is_told_though_its_receipt_cannot_be_kept(
-    kept, live_server, token, disk, home, monkeypatch, capsys
+def test_an_answer_is_returned_though_its_receipt_cannot_be_saved(
+    receipts_file, live_server, token, disk, home, monkeypatch, capsys
 ):
     (home / "p.csv").write_bytes(make_predictions(30))
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
-    words = ["submit", f"{live_server.url}/boards/{live_server.slug}", "-f", str(home / "p.csv")]
-    monkeypatch.setattr(sys, "argv", ["ladderboard", *words])
+    arguments = [
+        "submit",
+        f"{live_server.url}/boards/{live_server.slug}",
+        "-f",
+        str(home / "p.csv"),
+    ]
+    monkeypatch.setattr(sys, "argv", ["ladderboard", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert not ended.value.code
-    assert said.out.startswith("A new best: ")
-    assert f"The receipt in {kept} could not be written: No space left on device." in said.err
-    assert "Warning" not in said.err
+    assert captured.out.startswith("A new best: ")
+    assert (
+        f"The receipt in {receipts_file} could not be written: No space left on device."
+        in captured.err
+    )
+    assert "Warning" not in captured.err
     with Client(live_server.url, token) as client:
         (pending,) = client.receipts(live_server.slug)
         assert (pending.state, pending.answer) == ("pending", None)  # of the rest nothing is read
         disk.free()
-        again = client.submit(live_server.slug, home / "p.csv")
-        assert (again.again, again.number) == (True, 1)
+        second = client.submit(live_server.slug, home / "p.csv")
+        assert (second.again, second.number) == (True, 1)
         (receipt,) = client.receipts(live_server.slug)
     assert (receipt.state, receipt.key) == ("answered", pending.key)
 
 
-def test_without_room_for_a_receipt_nothing_is_sent(kept, live_server, token):
-    with kept.open("ab", buffering=0) as file:
+def test_without_room_for_a_receipt_nothing_is_sent(receipts_file, live_server, token):
+    with receipts_file.open("ab", buffering=0) as file:
         file.write(b"\n" * 400)
     with Client(live_server.url, token) as client:
         with pytest.raises(InvalidSetting, match=r"No space left on device\. Nothing was sent"):
@@ -59,10 +67,10 @@ def test_without_room_for_a_receipt_nothing_is_sent(kept, live_server, token):
 @pytest.mark.parametrize(
     ("status", "code", "kind"), [(507, "disk_full", DiskFull), (503, "read_only", ReadOnly)]
 )
-def test_what_a_server_s_disk_did_is_known_for_certain(status, code, kind):
+def test_a_full_disk_of_the_server_is_a_definite_answer(status, code, kind):
     from ladderboard.client._errors import error_from_problem
 
-    told = json.loads('{"detail": "Nothing was recorded.", "errors": []}')
-    error = error_from_problem(status, {**told, "code": code}, None)
+    data = json.loads('{"detail": "Nothing was recorded.", "errors": []}')
+    error = error_from_problem(status, {**data, "code": code}, None)
     assert type(error) is kind
     assert not error.uncertain

@@ -13,23 +13,23 @@ from ladderboard.files import read_holdout
 LABELS = np.arange(400) % 2
 
 
-def wrong(many):
-    """Predictions with so many wrong on the public split."""
-    return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < many)).tolist()}
+def wrong(count):
+    """Predictions with a given number of errors on the public split."""
+    return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < count)).tolist()}
 
 
 def test_a_judge_asks_a_board(live_server, client):
     guard = client.guard(live_server.slug)
     judge = lb.Judge(guard)
-    for name, score, many in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
-        judge.consider(score, wrong(many), name=name)
+    for name, score, errors in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
+        judge.consider(score, wrong(errors), name=name)
     assert [verdict.name for verdict in judge.verdicts] == ["a", "c"]
     assert judge.winner.name == "c"
     assert guard.remaining == 23
     assert live_server.url in repr(guard)
 
 
-def test_a_judge_stops_where_no_question_will_ever_be_left(empty_server):
+def test_a_judge_stops_when_no_submissions_are_left(empty_server):
     live_server = empty_server
     live_server.create_board(per_team=1)
     with Client(live_server.url, live_server.join("Ada")[1]) as client:
@@ -64,7 +64,7 @@ def test_a_study_goes_on_while_a_board_takes_no_questions(empty_server):
             return (0.5, 0.4, 0.3)[trial.number], wrong((80, 70, 60)[trial.number])
 
         study.optimize(guard_objective(objective, client.guard(live_server.slug)), n_trials=3)
-    assert [each.state.name for each in study.trials] == ["COMPLETE"] * 3
+    assert [trial_.state.name for trial_ in study.trials] == ["COMPLETE"] * 3
     assert [row["trial"] for row in judged_trials(study)] == [0, 2]
     assert winning_trial(study).number == 2
 
@@ -72,9 +72,12 @@ def test_a_study_goes_on_while_a_board_takes_no_questions(empty_server):
 def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_server, client):
     """A board then counts the questions of a ladder anew."""
     judge = lb.Judge(client.guard(live_server.slug))
-    for many in (90, 80, 70, 60):
-        judge.ask(wrong(many), name=many)
-    rows = [f"{at},{at % 2 ^ (at < 15)},{'public' if at < 300 else 'private'}" for at in range(400)]
+    for errors in (90, 80, 70, 60):
+        judge.ask(wrong(errors), name=errors)
+    rows = [
+        f"{index},{index % 2 ^ (index < 15)},{'public' if index < 300 else 'private'}"
+        for index in range(400)
+    ]
     corrected = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     live_server.boards.open(live_server.slug).amendments.correct_labels(organiser, corrected)

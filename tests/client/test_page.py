@@ -15,7 +15,7 @@ from support.server.live_server import make_predictions
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 
 
-def test_it_names_everything():
+def test_the_reference_page_names_everything():
     for name in ladderboard.client.__all__:
         assert re.search(rf"`{name}\b", PAGE), name
     for kind in (Client, AsyncClient):
@@ -25,15 +25,17 @@ def test_it_names_everything():
         assert f"| `{name}` |" in PAGE
 
 
-@pytest.mark.parametrize("at", range(3))
-def test_what_stands_there_works(live_server, token, tmp_path, monkeypatch, capsys, at):
+@pytest.mark.parametrize("index", range(3))
+def test_examples_on_the_reference_page_work(
+    live_server, token, tmp_path, monkeypatch, capsys, index
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
     (tmp_path / "predictions.csv").write_bytes(make_predictions(60))
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 3
-    code = blocks[at].replace("https://boards.example.org", live_server.url)
+    code = blocks[index].replace("https://boards.example.org", live_server.url)
     exec(code.replace('"digits"', f'"{live_server.slug}"'), {})  # noqa: S102
-    said = capsys.readouterr().out
-    ends = ["1 Ada 0.2\n", "a 24\n", "[1]\n"]
-    assert said.endswith(ends[at])
+    output = capsys.readouterr().out
+    expected_ends = ["1 Ada 0.2\n", "a 24\n", "[1]\n"]
+    assert output.endswith(expected_ends[index])

@@ -1,4 +1,4 @@
-"""Receipts: on the disk before anything is sent, and what a crash leaves is taken up again."""
+"""Receipts: written before anything is sent; pending ones are retried after a crash."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Client(sys.argv[1], sys.argv[2]).submit(sys.argv[3], open(sys.argv[4], "rb"))
 """
 
 
-def test_an_answer_leaves_a_receipt_for_oneself(live_server, token, call, home):
+def test_a_submission_saves_a_private_receipt(live_server, token, call, home):
     reply = call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     (file,) = home.rglob("*.jsonl")
     assert (
@@ -61,11 +61,11 @@ def test_every_server_has_a_folder_of_its_own(tmp_path):
     addresses = [*map(parse_address, urls), Address("http", "..", 80), Address("http", "a/b", 80)]
     places = {address.folder_name for address in addresses}
     assert len(places) == len(addresses)
-    assert {(tmp_path / place).resolve().parent for place in places} == {tmp_path.resolve()}
-    assert not [place for place in places if place.startswith(".")]
+    assert {(tmp_path / name).resolve().parent for name in places} == {tmp_path.resolve()}
+    assert not [name for name in places if name.startswith(".")]
 
 
-def test_none_are_kept_or_elsewhere(live_server, token, home, tmp_path):
+def test_receipts_can_be_disabled_or_saved_elsewhere(live_server, token, home, tmp_path):
     with Client(live_server.url, token, receipts=None) as client:
         client.submit(live_server.slug, make_predictions(30))
         assert client.receipts(live_server.slug) == ()
@@ -76,7 +76,7 @@ def test_none_are_kept_or_elsewhere(live_server, token, home, tmp_path):
         assert len(client.receipts(live_server.slug)) == 1
 
 
-def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(live_server, token, tmp_path):
+def test_a_pending_submission_is_retried_with_its_key_after_a_crash(live_server, token, tmp_path):
     """Killed when the server has answered and the client has not heard: asked once."""
     file = tmp_path / "predictions.csv"
     file.write_bytes(make_predictions(30))
@@ -88,17 +88,17 @@ def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(live_server, token
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
         with Client(proxy.url, token) as client:
-            (left,) = client.receipts(live_server.slug)
-            assert (left.state, left.answer) == ("pending", None)
+            (pending,) = client.receipts(live_server.slug)
+            assert (pending.state, pending.answer) == ("pending", None)
             client.submit(live_server.slug, make_predictions(31))
             client.submit(live_server.slug, file)
             states = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
-        first, other, again = proxy.keys
-    assert first == again == left.key != other
+        first, second, third = proxy.keys
+    assert first == third == pending.key != second
     assert list(states.values()) == ["answered", "answered"]
 
 
-def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
+def test_unanswered_submissions_stay_pending_and_refused_ones_do_not(
     live_server, token, no_retry_delay
 ):
     with FaultyProxy(live_server.port, *["swallow"] * 2) as proxy:
@@ -118,7 +118,7 @@ def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
     assert reply.question == 1
 
 
-def test_a_line_that_was_cut_off_spoils_none_after_it(live_server, token, home):
+def test_a_truncated_line_does_not_damage_later_lines(live_server, token, home):
     with Client(live_server.url, token) as client:
         client.submit(live_server.slug, make_predictions(30))
         (file,) = home.rglob("*.jsonl")
@@ -128,25 +128,23 @@ def test_a_line_that_was_cut_off_spoils_none_after_it(live_server, token, home):
     assert states == ["pending", "answered"]
 
 
-def test_a_long_history_is_read_by_who_asks_for_it_and_not_to_submit(
-    live_server, token, home, monkeypatch
-):
+def test_submit_does_not_read_a_long_history(live_server, token, home, monkeypatch):
     monkeypatch.setattr("ladderboard.client._receipts._RECENT_BYTES", 5000)
     with Client(live_server.url, token) as client:
         client.submit(live_server.slug, make_predictions(30))
         (file,) = home.rglob("*.jsonl")
         line = json.dumps({"state": "pending", "time": 1, "sha256": "0", "team": None, "key": "k"})
         digest = hashlib.sha256(make_predictions(40)).hexdigest()
-        for key, sha256 in (("early", digest), *((f"k{at}", "0") for at in range(100))):
+        for key, sha256 in (("early", digest), *((f"k{index}", "0") for index in range(100))):
             old = json.loads(line) | {"key": key, "sha256": sha256}
             file.write_bytes(file.read_bytes() + b"\n" + json.dumps(old).encode())
         client.submit(live_server.slug, make_predictions(40))
-        found = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
-    assert found["early"] == "pending"  # too long ago to be taken up
-    assert sorted(found.values()) == ["answered"] * 2 + ["pending"] * 101
+        states = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
+    assert states["early"] == "pending"  # too long ago to be taken up
+    assert sorted(states.values()) == ["answered"] * 2 + ["pending"] * 101
 
 
-def test_where_none_can_be_kept_nothing_is_sent(live_server, token, tmp_path):
+def test_nothing_is_sent_if_receipts_cannot_be_saved(live_server, token, tmp_path):
     (tmp_path / "file").write_text("")
     with Client(live_server.url, token, receipts=tmp_path / "file") as client:
         with pytest.raises(InvalidSetting, match="Nothing was sent"):
@@ -154,7 +152,7 @@ def test_where_none_can_be_kept_nothing_is_sent(live_server, token, tmp_path):
         assert client.team(live_server.slug).submissions == 0
 
 
-def test_an_answer_stands_whatever_the_disk_does(live_server, token, monkeypatch):
+def test_an_answer_is_returned_whatever_the_disk_does(live_server, token, monkeypatch):
     real, calls = os.fsync, []
 
     def full(handle):

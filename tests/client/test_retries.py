@@ -48,24 +48,22 @@ PASSING = {
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_a_submission_gets_through_and_counts_once(
-    live_server, token, call, no_retry_delay, faults
-):
+def test_a_retried_submission_counts_once(live_server, token, call, no_retry_delay, faults):
     with FaultyProxy(live_server.port, *faults) as proxy:
-        sent = []
+        progress_calls = []
         reply = call(
             proxy.url,
             token,
             "submit",
             live_server.slug,
             make_predictions(30),
-            progress=lambda done, total: sent.append((done, total)),
+            progress=lambda sent, total: progress_calls.append((sent, total)),
         )
-        keys, bodies = set(proxy.keys), {each.body for each in proxy.requests}
+        keys, bodies = set(proxy.keys), {request.body for request in proxy.requests}
     assert len(keys) == 1
     assert bodies == {make_predictions(30)}
     assert reply.released == pytest.approx(0.1, abs=0.01)
-    assert sent[-1] == (len(make_predictions(30)), len(make_predictions(30)))
+    assert progress_calls[-1] == (len(make_predictions(30)), len(make_predictions(30)))
     with Client(live_server.url, token) as client:
         assert client.team(live_server.slug).submissions == 1
         assert client.board(live_server.slug).used == 1
@@ -75,20 +73,18 @@ def test_a_submission_gets_through_and_counts_once(
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_reading_gets_through(live_server, token, call, no_retry_delay, faults):
+def test_reads_are_retried(live_server, token, call, no_retry_delay, faults):
     with FaultyProxy(live_server.port, *faults) as proxy:
         assert call(proxy.url, token, "team", live_server.slug).name == "Ada"
 
 
-def test_a_whole_walk_over_pages_gets_through(
-    live_server, token, call, no_retry_delay, monkeypatch
-):
+def test_reading_all_pages_is_retried(live_server, token, call, no_retry_delay, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 1)
-    for many in (10, 20, 30):
-        call(live_server.url, token, "submit", live_server.slug, make_predictions(many))
+    for errors in (10, 20, 30):
+        call(live_server.url, token, "submit", live_server.slug, make_predictions(errors))
     with FaultyProxy(live_server.port, "cut", None, "swallow", None, "reset") as proxy:
-        found = call(proxy.url, token, "submissions", live_server.slug)
-    assert [each.number for each in found] == [3, 2, 1]
+        submissions = call(proxy.url, token, "submissions", live_server.slug)
+    assert [submission.number for submission in submissions] == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +110,7 @@ def test_a_refusal_is_not_sent_again(live_server, token, call, no_retry_delay, a
         assert refused.value.wait in {1, 3600}
 
 
-def test_patience_ends(live_server, token, call, no_retry_delay):
+def test_retries_end(live_server, token, call, no_retry_delay):
     with FaultyProxy(live_server.port, *["refuse"] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
             call(
@@ -123,23 +119,23 @@ def test_patience_ends(live_server, token, call, no_retry_delay):
                 "submit",
                 live_server.slug,
                 make_predictions(30),
-                how={"retries": 2},
+                options={"retries": 2},
             )
         assert len(proxy._faults) == 6
     with FaultyProxy(live_server.port, *[said(502)] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="status 502"):
-            call(proxy.url, token, "board", live_server.slug, how={"retries": 1})
+            call(proxy.url, token, "board", live_server.slug, options={"retries": 1})
         assert len(proxy.requests) == 2
 
 
-def test_a_server_that_says_nothing(live_server, token, call, no_retry_delay):
+def test_a_server_that_does_not_answer_times_out(live_server, token, call, no_retry_delay):
     with FaultyProxy(live_server.port, *["hang"] * 2) as proxy:
         with pytest.raises(ServerUnreachable, match=r"within 0\.1 seconds"):
-            call(proxy.url, token, "team", live_server.slug, how={"retries": 1, "timeout": 0.1})
+            call(proxy.url, token, "team", live_server.slug, options={"retries": 1, "timeout": 0.1})
         assert len(proxy.requests) == 2
 
 
-def test_an_answer_without_end_in_seconds(live_server, call, monkeypatch):
+def test_an_answer_that_takes_too_long(live_server, call, monkeypatch):
     """It would come whole, byte by byte, and never make anybody wait for long."""
     monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
@@ -149,7 +145,7 @@ def test_an_answer_without_end_in_seconds(live_server, call, monkeypatch):
         assert len(proxy.requests) == 1
 
 
-def test_an_answer_without_end_in_bytes(live_server, call):
+def test_an_answer_that_is_too_large(live_server, call):
     head = b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n"
     endless = head + b'{"boards": [' + b" " * 2**25 + b"]}"
     with (
@@ -159,18 +155,18 @@ def test_an_answer_without_end_in_bytes(live_server, call):
         call(proxy.url, None, "boards")
 
 
-def test_pages_without_end(live_server, token, call):
+def test_endless_pages(live_server, token, call):
     call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     row = call(live_server.url, token, "leaderboard", live_server.slug)[0].raw
 
-    def page(*rows, after):
-        body = json.dumps({"rows": rows, "next": after}).encode()
+    def page(*rows, cursor):
+        body = json.dumps({"rows": rows, "next": cursor}).encode()
         return b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n" + body
 
-    with FaultyProxy(live_server.port, page(row, after="a"), page(after="b")) as proxy:
+    with FaultyProxy(live_server.port, page(row, cursor="a"), page(cursor="b")) as proxy:
         assert len(call(proxy.url, token, "leaderboard", live_server.slug)) == 1
         assert len(proxy.requests) == 2
-    circle = [page(row, after=each) for each in "aba"]
+    circle = [page(row, cursor=next_cursor) for next_cursor in "aba"]
     with (
         FaultyProxy(live_server.port, *circle) as proxy,
         pytest.raises(ServerUnreachable, match="without end"),
@@ -178,7 +174,7 @@ def test_pages_without_end(live_server, token, call):
         call(proxy.url, token, "leaderboard", live_server.slug)
 
 
-def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, call, no_retry_delay):
+def test_requests_without_a_key_are_retried_only_if_never_sent(live_server, call, no_retry_delay):
     with FaultyProxy(live_server.port, "swallow") as proxy:
         with pytest.raises(ServerUnreachable, match="may have been carried out"):
             call(proxy.url, None, "register", live_server.slug, "Eve")
@@ -189,18 +185,18 @@ def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, ca
         assert len(proxy.requests) == 1
 
 
-def test_nobody_is_there(call, no_retry_delay):
+def test_an_unreachable_server(call, no_retry_delay):
     with FaultyProxy(1) as proxy:
-        gone = proxy.url
-    with pytest.raises(ServerUnreachable, match=f"The server at {gone} cannot be reached"):
-        call(gone, None, "boards")
+        stopped_url = proxy.url
+    with pytest.raises(ServerUnreachable, match=f"The server at {stopped_url} cannot be reached"):
+        call(stopped_url, None, "boards")
 
 
-def test_waits_double_and_heed_the_server():
+def test_waits_double_and_respect_retry_after():
     waits = [backoff.next_pause() for backoff in [RetryBackoff(8)] for _ in range(9)]
     assert waits.pop() is None
-    for at, wait in enumerate(waits):
-        longest = min(0.25 * 2**at, 8)
+    for attempt, wait in enumerate(waits):
+        longest = min(0.25 * 2**attempt, 8)
         assert longest / 2 <= wait <= longest
     assert RetryBackoff(1).next_pause(7.0) == 7.0
     assert RetryBackoff(1).next_pause(31.0) is None

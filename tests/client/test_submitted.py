@@ -20,16 +20,16 @@ UNSEEN = "this one was not seen to be better"
 
 
 def said(display=None, **changes):
-    """Return an answer in which a board shows accuracies."""
-    told = {**SAID, **changes}  # whose numbers are losses
-    told |= {"loss": told["released"], "score_loss": told["score"]}
-    shown = {
-        name: None if told[name] is None else round(1 - told[name], 3)
+    """Return the answer of a board that shows accuracies."""
+    fields = {**SAID, **changes}  # as losses
+    fields |= {"loss": fields["released"], "score_loss": fields["score"]}
+    displayed = {
+        name: None if fields[name] is None else round(1 - fields[name], 3)
         for name in ("released", "score")
     }
-    told |= shown
+    fields |= displayed
     return parse_model(
-        SubmissionResult, {**told, "display": {**DISPLAY, **shown, **(display or {})}}
+        SubmissionResult, {**fields, "display": {**DISPLAY, **displayed, **(display or {})}}
     )
 
 
@@ -56,7 +56,7 @@ def said(display=None, **changes):
         ({"score": 0.1}, "A new best: accuracy 0.900"),
     ],
 )
-def test_what_was_said_of_the_best(changes, sentence):
+def test_the_sentence_about_the_best_score(changes, sentence):
     assert str(said(**changes)) == f"{sentence}; 19 questions left."
 
 
@@ -73,7 +73,7 @@ def test_what_was_said_of_the_best(changes, sentence):
         ),
     ],
 )
-def test_the_same_again_is_told_in_the_past(changes, sentence):
+def test_a_duplicate_is_described_in_the_past_tense(changes, sentence):
     first = "The same predictions were answered before, as submission 7, and nothing was counted; "
     assert str(said(again=True, **changes)) == f"{first}{sentence}; 19 questions left."
 
@@ -84,7 +84,7 @@ LATER = "2026-11-16T14:05:00Z"
 
 
 @pytest.mark.parametrize(
-    ("limits", "following", "words"),
+    ("limits", "following", "expected"),
     [
         ([TEAM], LATER, "43 questions left"),
         ([{**TEAM, "remaining": 1}], LATER, "1 question left"),
@@ -103,9 +103,9 @@ LATER = "2026-11-16T14:05:00Z"
         ),
     ],
 )
-def test_what_is_left(limits, following, words):
-    told = said(limits=limits, remaining=limits[0]["remaining"], next_submission_at=following)
-    assert str(told) == f"A new best: accuracy 0.900; {words}."
+def test_the_sentence_about_remaining_submissions(limits, following, expected):
+    answer = said(limits=limits, remaining=limits[0]["remaining"], next_submission_at=following)
+    assert str(answer) == f"A new best: accuracy 0.900; {expected}."
 
 
 def test_a_notebook_shows_the_same():

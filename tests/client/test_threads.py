@@ -10,20 +10,20 @@ import httpx
 from ladderboard.client import Client
 
 
-def test_threads_that_come_at_once_share_the_connections(live_server, token, monkeypatch):
+def test_concurrent_threads_share_the_connections(live_server, token, monkeypatch):
     """Each would else make its own, and all but the last would never be closed."""
-    made = []
+    clients = []
 
     class Counted(httpx.Client):
-        def __init__(self, **how):
+        def __init__(self, **options):
             together.wait(timeout=60)  # all have seen that there is none yet
-            made.append(self)
-            super().__init__(**how)
+            clients.append(self)
+            super().__init__(**options)
 
     together = threading.Barrier(4)
     monkeypatch.setattr("ladderboard.client._client.httpx.Client", Counted)
     with Client(live_server.url, token) as client, ThreadPoolExecutor(4) as pool:
         teams = list(pool.map(client.team, [live_server.slug] * 4))
     assert len({team.id for team in teams}) == 1
-    assert len(made) == 4
-    assert all(each.is_closed for each in made)
+    assert len(clients) == 4
+    assert all(client_.is_closed for client_ in clients)

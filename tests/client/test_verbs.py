@@ -21,43 +21,43 @@ from support.server.live_server import make_predictions
 LABELS = np.arange(400) % 2
 
 
-def wrong(many):
-    """Predictions with so many wrong on the public split."""
-    return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < many)).tolist()}
+def wrong(count):
+    """Predictions with a given number of errors on the public split."""
+    return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < count)).tolist()}
 
 
 def test_a_submission_is_answered_with_everything_that_a_guard_says(live_server, client):
-    said = client.submit(live_server.slug, make_predictions(60), message="first")
-    assert isinstance(said, lb.holdout.Reply)
-    assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
-    assert said.released == pytest.approx(0.2, abs=0.01)
-    assert (said.remaining, said.limit, said.ladder) == (24, "team", "team")
-    assert said.reason == said.raw["reason"]
-    assert str(said) == "A new best: zero_one 0.2000; 24 questions left."
-    assert said.bound.low <= said.released <= said.bound.high
-    assert said.team.name == "Ada"
-    assert said.time == dt.datetime.fromtimestamp(live_server.clock.now, dt.UTC)
-    assert said.describe() == said.raw
-    assert said.receipt["entry"] == said.entry
-    assert "salt" not in repr(said)
-    assert json.loads(json.dumps(said.describe()))["id"] == said.id
+    answer = client.submit(live_server.slug, make_predictions(60), message="first")
+    assert isinstance(answer, lb.holdout.Reply)
+    assert (answer.improved, answer.question, answer.number, answer.again) == (True, 1, 1, False)
+    assert answer.released == pytest.approx(0.2, abs=0.01)
+    assert (answer.remaining, answer.limit, answer.ladder) == (24, "team", "team")
+    assert answer.reason == answer.raw["reason"]
+    assert str(answer) == "A new best: zero_one 0.2000; 24 questions left."
+    assert answer.bound.low <= answer.released <= answer.bound.high
+    assert answer.team.name == "Ada"
+    assert answer.time == dt.datetime.fromtimestamp(live_server.clock.now, dt.UTC)
+    assert answer.describe() == answer.raw
+    assert answer.receipt["entry"] == answer.entry
+    assert "salt" not in repr(answer)
+    assert json.loads(json.dumps(answer.describe()))["id"] == answer.id
     for field in fields(lb.holdout.Reply):
-        assert hasattr(said, field.name)
+        assert hasattr(answer, field.name)
 
 
 @pytest.mark.parametrize("form", ["path", "text path", "bytes", "file", "columns"])
 def test_predictions_come_in_any_form(live_server, client, tmp_path, form):
     file = tmp_path / "predictions.csv"
     file.write_bytes(make_predictions(30))
-    with file.open("rb") as opened:
-        given = {
+    with file.open("rb") as handle:
+        forms = {
             "path": file,
             "text path": str(file),
             "bytes": make_predictions(30),
-            "file": opened,
+            "file": handle,
             "columns": wrong(30),
         }[form]
-        assert client.submit(live_server.slug, given).released == pytest.approx(0.1, abs=0.01)
+        assert client.submit(live_server.slug, forms).released == pytest.approx(0.1, abs=0.01)
 
 
 def test_the_same_predictions_again_are_answered_once(live_server, client):
@@ -82,22 +82,22 @@ def test_a_board_is_described(live_server, client):
         board.raw["display"]["digits"],
     )
     assert board.best.released == pytest.approx(1 / 6, abs=0.01)
-    assert board.slug in [each.slug for each in client.boards()]
+    assert board.slug in [listed.slug for listed in client.boards()]
     assert board.describe()["commitment"] == board.commitment
 
 
 def test_submissions_and_standings_are_read_page_by_page(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 2)
-    for many in range(50, 55):
-        client.submit(live_server.slug, wrong(many), message=f"{many}")
-    found = list(client.submissions(live_server.slug))
-    assert [each.message for each in found] == ["54", "53", "52", "51", "50"]
-    one = client.submission(live_server.slug, found[0].id)
-    assert replace(one, receipt=None) == found[0]
-    assert one.receipt["entry"] == one.entry
+    for errors in range(50, 55):
+        client.submit(live_server.slug, wrong(errors), message=f"{errors}")
+    submissions = list(client.submissions(live_server.slug))
+    assert [submission.message for submission in submissions] == ["54", "53", "52", "51", "50"]
+    fetched = client.submission(live_server.slug, submissions[0].id)
+    assert replace(fetched, receipt=None) == submissions[0]
+    assert fetched.receipt["entry"] == fetched.entry
     for name in ("Bob", "Cleo"):
-        with Client(live_server.url, live_server.join(name)[1]) as other:
-            other.submit(live_server.slug, wrong(20 if name == "Bob" else 90))
+        with Client(live_server.url, live_server.join(name)[1]) as other_client:
+            other_client.submit(live_server.slug, wrong(20 if name == "Bob" else 90))
     rows = list(client.leaderboard(live_server.slug))
     assert [row.team.name for row in rows] == ["Bob", "Ada", "Cleo"]
     assert [row.you for row in rows] == [False, True, False]
@@ -105,19 +105,19 @@ def test_submissions_and_standings_are_read_page_by_page(live_server, client, mo
     assert [record.team.name for record in client.records(live_server.slug)] == ["Ada", "Bob"]
 
 
-def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
+def test_a_team_registers_rotates_its_token_selects_and_reads_the_finals(empty_server):
     live_server = empty_server
     live_server.create_board(finals="{selections: 2}")
     with Client(live_server.url) as nobody:
-        made = nobody.register(live_server.slug, "Dora")
-    assert made.token not in repr(made)
-    with Client(live_server.url, made.token) as old:
+        registered = nobody.register(live_server.slug, "Dora")
+    assert registered.token not in repr(registered)
+    with Client(live_server.url, registered.token) as old:
         newer = old.rotate_token(live_server.slug)
-    assert newer.id == made.id
-    assert newer.token != made.token
+    assert newer.id == registered.id
+    assert newer.token != registered.token
     with Client(live_server.url, newer.token) as client:
         assert client.team(live_server.slug).name == "Dora"
-        ids = [client.submit(live_server.slug, wrong(many)).id for many in (40, 30)]
+        ids = [client.submit(live_server.slug, wrong(errors)).id for errors in (40, 30)]
         assert client.selections(live_server.slug) == ()
         assert (
             client.select(live_server.slug, [ids[1]])
@@ -135,10 +135,10 @@ def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
         assert finals.rows[0].low <= finals.rows[0].score <= finals.rows[0].high
 
 
-def test_the_ledger_comes_as_it_was_hashed(live_server, client, monkeypatch):
+def test_the_ledger_is_returned_byte_for_byte(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._LEDGER_PAGE_SIZE", 2)
-    for many in range(4):
-        client.submit(live_server.slug, wrong(many))
+    for errors in range(4):
+        client.submit(live_server.slug, wrong(errors))
     entries = list(client.ledger(live_server.slug))
     assert len(entries) == client.board(live_server.slug).head.entries == 7
     assert list(client.ledger(live_server.slug, 3)) == entries[3:]
@@ -151,40 +151,40 @@ def test_an_evaluator_submits_for_a_team(live_server, token):
         .team()
     )
     with Client(live_server.url, live_server.issue_token("evaluator")) as client:
-        said = client.submit(live_server.slug, wrong(10), team=team["id"])
-        assert said.team.id == team["id"]
+        answer = client.submit(live_server.slug, wrong(10), team=team["id"])
+        assert answer.team.id == team["id"]
         assert [
             submission.id for submission in client.submissions(live_server.slug, team["id"])
-        ] == [said.id]
+        ] == [answer.id]
         guard = client.guard(live_server.slug, team=team["id"])
         assert guard.remaining == 99
         guard.ask(wrong(11))
         assert guard.remaining == 23
 
 
-def test_what_a_board_takes_is_asked_for_once(empty_server, monkeypatch):
+def test_what_a_board_accepts_is_requested_once(empty_server, monkeypatch):
     live_server = empty_server
     live_server.create_board()
     live_server.create_board("scored", loss="score")
     with Client(live_server.url) as client:
-        asked, whole = [], client.board
-        monkeypatch.setattr(client, "board", lambda slug: asked.append(slug) or whole(slug))
+        calls, read_board = [], client.board
+        monkeypatch.setattr(client, "board", lambda slug: calls.append(slug) or read_board(slug))
         guards = [client.guard(live_server.slug), client.guard("scored")]
-        assert [each.takes for each in guards * 2] == ["predictions", "scores"] * 2
-        assert asked == [live_server.slug, "scored"]
+        assert [guard.takes for guard in guards * 2] == ["predictions", "scores"] * 2
+        assert calls == [live_server.slug, "scored"]
 
 
-def test_a_client_can_be_taken_to_another_process(live_server, client):
+def test_a_client_can_be_pickled(live_server, client):
     client.board(live_server.slug)
-    other = pickle.loads(pickle.dumps(client))
-    assert other.team(live_server.slug).name == "Ada"
-    other.close()
+    unpickled = pickle.loads(pickle.dumps(client))
+    assert unpickled.team(live_server.slug).name == "Ada"
+    unpickled.close()
 
 
 def test_an_answer_can_be_pickled_and_shown(live_server, client):
-    said = client.submit(live_server.slug, wrong(10))
-    assert pickle.loads(pickle.dumps(said)) == said
-    assert "Improved" in said._repr_html_()
+    answer = client.submit(live_server.slug, wrong(10))
+    assert pickle.loads(pickle.dumps(answer)) == answer
+    assert "Improved" in answer._repr_html_()
 
 
 FORKED = """
@@ -202,8 +202,8 @@ if child:
 
 def test_a_client_works_after_a_fork(live_server, token):
     command = [sys.executable, "-c", FORKED, live_server.url, token, live_server.slug]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "Ada Ada\n" * 2
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == "Ada Ada\n" * 2
 
 
 def test_a_client_works_in_threads(live_server, client):

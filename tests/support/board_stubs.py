@@ -1,4 +1,4 @@
-"""Stand-ins for what a board needs: a clock and the content of its folder."""
+"""Stand-ins that a board needs: a clock and the content of its folder."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def _certificate(public, name, issuer, key, *, is_authority=False) -> x509.Certi
         "digital_signature": not is_authority, "key_cert_sign": is_authority,
         "crl_sign": is_authority,
     }  # fmt: skip
-    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    others += ("encipher_only", "decipher_only")
+    unused_usages = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    unused_usages += ("encipher_only", "decipher_only")
     builder = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -158,7 +158,7 @@ def _certificate(public, name, issuer, key, *, is_authority=False) -> x509.Certi
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
-        .add_extension(x509.KeyUsage(**usage, **dict.fromkeys(others, False)), critical=True)
+        .add_extension(x509.KeyUsage(**usage, **dict.fromkeys(unused_usages, False)), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False

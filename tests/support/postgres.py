@@ -125,7 +125,7 @@ class PostgresServer:
         return f"postgresql+psycopg://tester@/postgres?host={self.folder}&port={self.port}"
 
     def run(self, statement: str, *values: object) -> list[tuple]:
-        """Run a statement on a connection of its own; return the rows."""
+        """Run a statement on a new connection; return the rows."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []

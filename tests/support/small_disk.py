@@ -61,7 +61,7 @@ class SmallDisk:
 def _mount(*arguments: str) -> str:
     """Run mount; return its error message, empty on success."""
     try:
-        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+        result = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
         return str(error)
-    return "" if done.returncode == 0 else done.stderr.strip() or "mount failed"
+    return "" if result.returncode == 0 else result.stderr.strip() or "mount failed"

@@ -58,8 +58,8 @@ def check_same_output(expected, output, *, noisy=True):
 def clean_environment(path, home, **variables):
     """Return the environment of a new user: programs in ``path``, an empty ``home``."""
     home.mkdir(exist_ok=True)
-    kept = {key: os.environ[key] for key in ("LANG", "TZ", "TMPDIR") if key in os.environ}
-    return {**kept, "PATH": path, "HOME": str(home), **variables}
+    environment = {key: os.environ[key] for key in ("LANG", "TZ", "TMPDIR") if key in os.environ}
+    return {**environment, "PATH": path, "HOME": str(home), **variables}
 
 
 def run_tutorial(name, folder, environment, exact=("board close",), unchecked=()):
@@ -79,8 +79,8 @@ def run_tutorial(name, folder, environment, exact=("board close",), unchecked=()
         try:
             for command, expected in commands(page):
                 if command.startswith("ladderboard serve"):
-                    words = [*command.split(), "--port", "0"]
-                    server = subprocess.Popen(words, stderr=subprocess.DEVNULL, **options)
+                    serve_arguments = [*command.split(), "--port", "0"]
+                    server = subprocess.Popen(serve_arguments, stderr=subprocess.DEVNULL, **options)
                     output = "".join(server.stdout.readline() for _ in expected.splitlines())
                     url = re.search(r"http://127\.0\.0\.1:\d+", output)[0]
                     check_same_output(expected, output.replace(url, _URL))

@@ -103,8 +103,8 @@ def comparable_name(name: str) -> str:
     >>> comparable_name("Team A") == comparable_name("team\u200d \u0430")
     True
     """
-    seen = "".join(character for character in name if character not in _EMOJI_JOINERS)
-    folded = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKALIKES)
+    visible = "".join(character for character in name if character not in _EMOJI_JOINERS)
+    folded = unicodedata.normalize("NFKC", visible).casefold().translate(_LOOKALIKES)
     return "".join(folded.split())
 
 

@@ -323,25 +323,25 @@ def replay_submissions(
     Without ``commit`` the epoch has started already, and only teams missing from it are replayed.
     ``sandbox`` parses uploaded files that an older version stored.
     """
-    wanted: list[tuple[Any, ...]] = []
+    submission_rows: list[tuple[Any, ...]] = []
     with board.reading() as view:
         row, state = read_board(view), view.chain_state()
         if again == "best":
-            wanted = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
+            submission_rows = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
     remaining = board.rules_of(row).questions - state.asked - state.charged
-    if len(wanted) > remaining:
+    if len(submission_rows) > remaining:
         raise InvalidSetting(
-            f"{len(wanted)} submissions would be asked again, but only {remaining} questions are "
-            "left. Raise the budget first."
+            f"{len(submission_rows)} submissions would be asked again, but only {remaining} "
+            "questions are left. Raise the budget first."
         )
     with open_stored_predictions(board, row, sandbox) as read:
-        for _, _, *stored in wanted:  # fail before anything changes
+        for _, _, *stored in submission_rows:  # fail before anything changes
             read(StoredSubmission(*stored))
         if commit is not None:
             commit()
-        for team, number, *stored in wanted:
+        for team, number, *stored in submission_rows:
             _replay_one(board, team, number, read(StoredSubmission(*stored)))
-    return len(wanted)
+    return len(submission_rows)
 
 
 def _replay_one(board: Board, team: int, number: int, submission: AlignedPredictions) -> None:
@@ -438,14 +438,16 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
     old, new = before.describe(), after.describe()
     changes: dict[str, Any] = {}
     for key in {**old, **new}:
-        value, was = new.get(key), old.get(key)
-        if value == was:
+        value, old_value = new.get(key), old.get(key)
+        if value == old_value:
             continue
-        if key == "loss" and not _declares_classes(value) and _equal_but_classes(value, was):
+        if key == "loss" and not _declares_classes(value) and _equal_but_classes(value, old_value):
             continue  # taken from the labels when the board was created
-        if isinstance(value, dict) and isinstance(was, dict):
+        if isinstance(value, dict) and isinstance(old_value, dict):
             # Only the differences: an amendment may not name some of the other keys.
-            changes[key] = {name: part for name, part in value.items() if part != was.get(name)}
+            changes[key] = {
+                name: part for name, part in value.items() if part != old_value.get(name)
+            }
         else:
             changes[key] = value
     return changes

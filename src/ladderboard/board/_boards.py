@@ -332,8 +332,8 @@ class Boards:
                 role, team, book, expires = rows[0]
                 books = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
                 valid_here = book in {view.book_id, *(row[0] for row in books)}
-                late = expires is not None and expires <= self.world.clock()
-                if valid_here and not late:
+                expired = expires is not None and expires <= self.world.clock()
+                if valid_here and not expired:
                     return Caller(Role[role.upper()], team, hashed)
         raise NotAllowed("This token is unknown or was revoked.")
 
@@ -465,7 +465,7 @@ def submit_baselines(board: Board, folder: BoardFolder) -> None:
         if rows and rows[0][1]:
             continue
         caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(name)
-        sent = IncomingSubmission(
+        submission = IncomingSubmission(
             scorer.read(path), board.book.environment.clock(), message="baseline"
         )
-        board.submit(caller, sent)
+        board.submit(caller, submission)

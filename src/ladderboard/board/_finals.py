@@ -109,7 +109,7 @@ class BoardCloser:
     def select_submissions(self, caller: Caller, submissions: Sequence[str]) -> None:
         """Select a team's submissions for the final ranking, replacing its earlier selection."""
         check_permission(caller, "choose")
-        wanted = list(dict.fromkeys(submissions))
+        selected_ids = list(dict.fromkeys(submissions))
 
         def work(turn: BookTransaction) -> None:
             view = cast("SqlWriteView", turn.view)
@@ -117,10 +117,10 @@ class BoardCloser:
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed. Selections cannot change.")
             limit = self._board.rules_of(row).selections
-            if len(wanted) > limit:
-                raise InvalidSetting(f"At most {limit} can be selected, not {len(wanted)}.")
+            if len(selected_ids) > limit:
+                raise InvalidSetting(f"At most {limit} can be selected, not {len(selected_ids)}.")
             numbers = []
-            for submission in wanted:
+            for submission in selected_ids:
                 rows = (
                     view.query(_OWN_SUBMISSION, (view.book_id, caller.team, submission))
                     if is_searchable(submission)
@@ -171,13 +171,13 @@ class BoardCloser:
             if now.epoch != row.epoch or current != (entrants, ranks):
                 raise NotOpen("The board changed while it was being closed. Close it again.")
             final_json = None if final is None else to_json(final)
-            stood = Commitment("standings", list_final_standings(view), salt)
-            summary = {"standings": stood.hash.hex()}
+            standings = Commitment("standings", list_final_standings(view), salt)
+            summary = {"standings": standings.hash.hex()}
             if final is not None:
                 summary["finals"] = digest("finals", final_json).hex()
             turn.close(**summary)
-            opened = encode({"salt": stood.salt, "content": stood.content})
-            board.book.store_encrypted(view, STANDINGS_KEY, opened)
+            opening = encode({"salt": standings.salt, "content": standings.content})
+            board.book.store_encrypted(view, STANDINGS_KEY, opening)
             visibility = "public" if now.visibility == "frozen" else now.visibility
             view.execute(_SET_CLOSED, (final_json, visibility, view.book_id))
 
@@ -301,8 +301,8 @@ def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
     """Return the submissions in the final ranking: the selected ones, or the default choice."""
     finalists: list[_Finalist] = []
     for number, team, name, kind in view.query(_TEAMS, (view.book_id,)):
-        chosen = view.query(_COUNT_SELECTED, (view.book_id, number))[0][0]
-        count = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
+        selected = view.query(_COUNT_SELECTED, (view.book_id, number))[0][0]
+        count = min(selected or rules.selections, rules.selections) if kind == "team" else 1
         files = view.query(_SELECTED_OR_DEFAULT, (view.book_id, number, count))
         finalists += [
             _Finalist(team, name, kind, submission, StoredSubmission(*stored))
@@ -376,15 +376,15 @@ def _write_entries_with_files(
     bundle: BundleWriter, board: Board, view: SqlReadView, row: BoardRow
 ) -> None:
     """Write each entry, and after it the file that it was scored for."""
-    chosen = set()
+    selected = set()
     if row.final is not None:
-        chosen = {finalist.submission for finalist in read_finalists(view, board.rules_of(row))}
+        selected = {finalist.submission for finalist in read_finalists(view, board.rules_of(row))}
     files = _iter_submitted_files(view)
     file = next(files, None)
     for number, (entry, secret) in enumerate(iter_decrypted_entries(board.book, view)):
         bundle.write_entry(entry.form, secret)
         if file is not None and file.entry == number:
-            _write_submitted_file(bundle, board, file, selected=file.id in chosen)
+            _write_submitted_file(bundle, board, file, selected=file.id in selected)
             file = next(files, None)
         elif secret is not None and row.epoch:
             later = _find_replayed_file(board, view, row, entry, secret)

@@ -350,11 +350,11 @@ def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> Ho
     """Return the table with lower-case splits: Public and PUBLIC become public."""
     if table.split is None:
         return table
-    spellings, which = np.unique(table.split, return_inverse=True)
-    plain = [str(spelling).strip().casefold() for spelling in spellings.tolist()]
+    spellings, spelling_of_row = np.unique(table.split, return_inverse=True)
+    normalized = [str(spelling).strip().casefold() for spelling in spellings.tolist()]
     other = [
         original
-        for original, spelling in zip(spellings.tolist(), plain, strict=True)
+        for original, spelling in zip(spellings.tolist(), normalized, strict=True)
         if spelling not in SPLITS
     ]
     if other:
@@ -362,10 +362,10 @@ def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> Ho
             f"{name}: split must be public, private or ignored; there is {format_names(other)}."
         )
         noted.add("unknown_split", message, key="split")
-    elif "public" not in plain:
+    elif "public" not in normalized:
         noted.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",
                   key="split")  # fmt: skip
-    return replace(table, split=np.array(plain, dtype=table.split.dtype)[which])
+    return replace(table, split=np.array(normalized, dtype=table.split.dtype)[spelling_of_row])
 
 
 def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
@@ -374,10 +374,10 @@ def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
         return
     groups, of = np.unique(table.group, return_inverse=True)
     _, first = np.unique(of, return_index=True)
-    torn = np.unique(of[table.split != table.split[first][of]])
-    if len(torn):
-        names = format_names(groups[torn].tolist())
-        message = f"{format_count(len(torn), 'group')} in two splits: {names}"
+    split_groups = np.unique(of[table.split != table.split[first][of]])
+    if len(split_groups):
+        names = format_names(groups[split_groups].tolist())
+        message = f"{format_count(len(split_groups), 'group')} in two splits: {names}"
         noted.add("torn_group", f"{name}: a group must lie in one split; {message}.", key="group")
 
 
@@ -467,9 +467,9 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
     rules, holdout = folder / "board.yaml", folder / "holdout.csv"
     rules.write_text(text, encoding="utf-8")
     with holdout.open("w", encoding="utf-8", newline="") as file:
-        written = csv.writer(file, lineterminator="\n")
-        written.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
-        written.writerows(rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
+        writer.writerows(rows)
     return [rules, holdout]
 
 

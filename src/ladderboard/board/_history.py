@@ -83,9 +83,9 @@ def read_records(view: SqlReadView, epoch: int, state: ChainState) -> RecordHist
     rows = view.query(
         _THINNED_RECORDS, (view.book_id, epoch, state.entries, MAX_POINTS, MAX_POINTS)
     )
-    stood = view.chain_states_at([entry + 1 for entry, _, _ in rows])
+    states = view.chain_states_at([entry + 1 for entry, _, _ in rows])
     values = [value for _, value, _ in rows]
-    return RecordHistory(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
+    return RecordHistory(list(zip(states, values, strict=True)), rows[0][2] if rows else 0)
 
 
 def serialize_history(
@@ -101,8 +101,8 @@ def serialize_history(
     meter = board.meter(row, now.at)
     rules = _certificate_rules(meter)
     points = [
-        _cached_point(meter.mechanism, rules, display, stood, (value, value))
-        for stood, value in past.records
+        _cached_point(meter.mechanism, rules, display, state, (value, value))
+        for state, value in past.records
     ]
     if now.best is not None and now.least is not None:
         last = _cached_point(meter.mechanism, rules, display, now.at, (now.best, now.least))

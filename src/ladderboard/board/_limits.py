@@ -114,9 +114,9 @@ def remaining_quota(
         rows = view.query(
             _SUBMISSION_TIMES, (view.book_id, team.number, team.used - window.questions)
         )
-        since = [limit[0] for limit in rows if limit[0] > now - window.seconds]
-        window_left = max(window.questions - len(since), 0)
-        following = None if window_left else since[0] + window.seconds
+        recent_times = [limit[0] for limit in rows if limit[0] > now - window.seconds]
+        window_left = max(window.questions - len(recent_times), 0)
+        following = None if window_left else recent_times[0] + window.seconds
         limits.append(QuotaLimit("window", window_left, window.questions, following))
     limits.sort(key=_by_remaining)
     if any(not limit.remaining and limit.next is None for limit in limits):

@@ -138,13 +138,13 @@ class TransactionQueue:
                 jobs.append(job)
             return jobs
 
-    def _hand_over(self, done: list[_QueuedJob[Any]]) -> None:
+    def _hand_over(self, finished: list[_QueuedJob[Any]]) -> None:
         """Wake the next leader, if a thread waits; then wake those whose jobs are done."""
         with self._lock:
             self._busy = bool(self._waiting)
             if self._busy:
                 self._waiting[0].wake.release()
-        for job in done:
+        for job in finished:
             job.wake.release()
 
     def _run_batch(self, jobs: list[_QueuedJob[Any]]) -> None:
@@ -168,13 +168,13 @@ class TransactionQueue:
                 begun = True
                 for job in jobs:
                     job.result = job.error = None
-                    before = turn.chain_state
+                    state_before = turn.chain_state
                     try:
                         job.result = job.work(turn)
                     except StorageFailed:
                         raise
                     except LadderboardError as refused:
-                        if turn.chain_state is not before:  # it had begun to write: roll back
+                        if turn.chain_state is not state_before:  # it had begun to write: roll back
                             raise
                         job.error = refused
         except Exception as error:  # noqa: BLE001 - raised in the waiting threads

@@ -116,14 +116,14 @@ def read_standings(
         if len(page_rows) > limit:
             return StandingsPage(rows, _encode_cursor(position, sign))
         position = position._replace(released=None, since=-1, number=-1)
-    wanted = limit - len(rows)
+    missing = limit - len(rows)
     page_rows = view.query(
-        _UNRANKED_TEAMS.format(prefix), (view.book_id, position.number, wanted + 1)
+        _UNRANKED_TEAMS.format(prefix), (view.book_id, position.number, missing + 1)
     )
-    for row in page_rows[:wanted]:
+    for row in page_rows[:missing]:
         position = position._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
-    return StandingsPage(rows, _encode_cursor(position, sign) if len(page_rows) > wanted else None)
+    return StandingsPage(rows, _encode_cursor(position, sign) if len(page_rows) > missing else None)
 
 
 def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:

@@ -225,15 +225,15 @@ class FolderStore(SubmissionStore):
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Remove temporary files, and files that no row names."""
-        before = time.time() - older
+        cutoff = time.time() - older
         count = 0
         with _report_disk_errors():
             for path in self._incoming.iterdir():
-                count += _remove_if_old(path, before)
+                count += _remove_if_old(path, cutoff)
             for path in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
                 location = path.relative_to(self.path).as_posix()
-                if _LOCATION.fullmatch(location) and path.stat().st_mtime <= before:
-                    count += not known(location) and _remove_if_old(path, before)
+                if _LOCATION.fullmatch(location) and path.stat().st_mtime <= cutoff:
+                    count += not known(location) and _remove_if_old(path, cutoff)
         return count
 
     def _path_of(self, location: str) -> Path:
@@ -292,10 +292,10 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _remove_if_old(path: Path, before: float) -> bool:
+def _remove_if_old(path: Path, cutoff: float) -> bool:
     """Remove a file if it is old enough; return whether it was."""
     with suppress(FileNotFoundError):
-        if path.stat().st_mtime <= before:
+        if path.stat().st_mtime <= cutoff:
             path.unlink()
             return True
     return False

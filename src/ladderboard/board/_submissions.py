@@ -261,20 +261,20 @@ class SubmissionService:
             question = self._question_for(row, team_row, sent)
             earlier = board.book.read_previous_answer(view, question)
             if earlier is not None and self._is_retry_key_known(view, question):
-                done = self._earlier_answer(view, row, team_row, earlier)
+                recorded = self._earlier_answer(view, row, team_row, earlier)
             elif earlier is not None:
-                done = None
+                recorded = None
             else:
                 now = current_time(view, self._board.book.environment)
                 self._refuse_if_not_allowed_now(view, row, team_row, sent, now, remember=True)
-                done = None
-        if done is None and earlier is not None:
-            done = board.queue.run(
+                recorded = None
+        if recorded is None and earlier is not None:
+            recorded = board.queue.run(
                 lambda turn: self._repeat_answer(turn, team_row.number, question)
             )
-        elif done is None:
-            done = self._score_and_record(row, team_row, question, sent)
-        return self._build_answer(row, done, redact=_must_redact(row, caller))
+        elif recorded is None:
+            recorded = self._score_and_record(row, team_row, question, sent)
+        return self._build_answer(row, recorded, redact=_must_redact(row, caller))
 
     def _is_retry_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
@@ -340,15 +340,15 @@ class SubmissionService:
             job = _ScoredSubmission(
                 submission_id, row.epoch, team_row.number, question, sent, prepared
             )
-            done = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
-            is_stored = done.id == submission_id
+            recorded = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
+            is_stored = recorded.id == submission_id
         except StorageFailed:
             is_stored = True  # the row may be committed; otherwise the file is swept later
             raise
         finally:
             if not is_stored:
                 prepared.abandon()
-        return done
+        return recorded
 
     def _record_in_transaction(
         self, turn: BookTransaction, job: _ScoredSubmission
@@ -426,45 +426,45 @@ class SubmissionService:
         return _RecordedAnswer(outcome, team_row, quota, submission_id, number, time, receipt)
 
     def _build_answer(
-        self, row: BoardRow, done: _RecordedAnswer, *, redact: bool
+        self, row: BoardRow, recorded: _RecordedAnswer, *, redact: bool
     ) -> SubmissionAnswer:
         board = self._board
         rules = board.rules_of(row)
-        meter = board.meter(row, done.outcome.chain_state)
+        meter = board.meter(row, recorded.outcome.chain_state)
         if redact:
-            done = self._redact(row, done)
-        value = done.outcome.release.value
-        if done.outcome.repeated:
-            value = done.team.released if rules.ladder == "team" else row.best
+            recorded = self._redact(row, recorded)
+        value = recorded.outcome.release.value
+        if recorded.outcome.repeated:
+            value = recorded.team.released if rules.ladder == "team" else row.best
         return SubmissionAnswer(
-            id=done.id,
-            number=done.number,
-            time=done.time,
-            entry=None if redact else done.outcome.entry_number,
-            team=done.team.id,
-            name=done.team.name,
-            release=done.outcome.release,
-            again=done.outcome.repeated,
+            id=recorded.id,
+            number=recorded.number,
+            time=recorded.time,
+            entry=None if redact else recorded.outcome.entry_number,
+            team=recorded.team.id,
+            name=recorded.team.name,
+            release=recorded.outcome.release,
+            again=recorded.outcome.repeated,
             bound=None if redact else meter.certificate(value),
             best=value,
-            quota=done.quota,
-            reason=_format_reason(done, meter, rules.display),
+            quota=recorded.quota,
+            reason=_format_reason(recorded, meter, rules.display),
             rules=rules,
-            receipt=done.receipt,
+            receipt=recorded.receipt,
         )
 
-    def _redact(self, row: BoardRow, done: _RecordedAnswer) -> _RecordedAnswer:
+    def _redact(self, row: BoardRow, recorded: _RecordedAnswer) -> _RecordedAnswer:
         """Remove what depends on others: the board's best, question numbers and the pool."""
-        rules, team, outcome = self._board.rules_of(row), done.team, done.outcome
+        rules, team, outcome = self._board.rules_of(row), recorded.team, recorded.outcome
         release = outcome.release
         if rules.ladder == "board":
             value = release.value if release.improved else None
-            release = release._replace(value=value, question=done.number)
+            release = release._replace(value=value, question=recorded.number)
         share = compute_shares(rules, row, outcome.chain_state).share
-        return done._replace(
+        return recorded._replace(
             outcome=outcome._replace(release=release),
-            quota=redact_quota(done.quota, team, share),
-            receipt=done.receipt.redacted(),
+            quota=redact_quota(recorded.quota, team, share),
+            receipt=recorded.receipt.redacted(),
         )
 
 
@@ -482,10 +482,10 @@ def _must_redact(row: BoardRow, caller: Caller) -> bool:
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
 
 
-def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> str:
+def _format_reason(recorded: _RecordedAnswer, meter: Any, display: DisplayRules) -> str:
     """Return the answer's sentence, with the tightest limit as the remaining count."""
-    tightest = done.quota.tightest
-    outcome = done.outcome
+    tightest = recorded.quota.tightest
+    outcome = recorded.outcome
     text = format_reply(
         outcome.release,
         meter,
@@ -493,8 +493,8 @@ def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> 
         remaining=tightest.remaining,
         value_format=display,
     )
-    if done.quota.next is not None and tightest.remaining == 0:
-        return f"{text[:-1]} now; next at {format_time(done.quota.next)}."
+    if recorded.quota.next is not None and tightest.remaining == 0:
+        return f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
     return text
 
 

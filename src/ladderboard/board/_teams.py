@@ -180,10 +180,10 @@ class Teams:
                 "id": bytes(hashed)[:8].hex(),
                 "role": role,
                 "team": team,
-                "made": format_time(made),
+                "made": format_time(created),
                 "expires": None if expires is None else format_time(expires),
             }
-            for hashed, role, team, made, expires in rows
+            for hashed, role, team, created, expires in rows
         ]
 
     def revoke_token(self, caller: Caller, token: str) -> None:
@@ -192,8 +192,8 @@ class Teams:
 
         def work(turn: BookTransaction) -> None:
             view = cast("SqlWriteView", turn.view)
-            good = view.query(_VALID_CREDENTIALS, (view.book_id, turn.now))
-            hashes = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
+            valid = view.query(_VALID_CREDENTIALS, (view.book_id, turn.now))
+            hashes = [bytes(row[0]) for row in valid if bytes(row[0])[:8].hex() == token]
             if not hashes:
                 raise NotFound("There is no such token.")
             for hashed in hashes:
@@ -264,10 +264,10 @@ def _insert_team(
     The ``folded`` form of a duplicate has a space and the team's id at its end, so it is unique.
     """
     folded = comparable_name(name)
-    same = view.query(_SAME_NAME, (view.book_id, folded))
-    if same and secret and same[0][0] != "baseline":  # the names of baselines are public
+    same_name = view.query(_SAME_NAME, (view.book_id, folded))
+    if same_name and secret and same_name[0][0] != "baseline":  # the names of baselines are public
         folded = f"{folded} {team}"
-    elif same:
+    elif same_name:
         raise Conflict("Another team has this name or one that looks like it. Choose another.")
     number = int(view.query(_NEXT_NUMBER, (view.book_id,))[0][0])
     view.execute(_INSERT_TEAM, (view.book_id, number, team, name, folded, kind, now))
@@ -283,8 +283,8 @@ def disambiguate_team_names(view: SqlWriteView) -> None:
             for candidate in names
             if not view.query(_SAME_NAME, (view.book_id, comparable_name(candidate)))
         )
-        shown = next(free, names[-1])
-        view.execute(_RENAME, (shown, comparable_name(shown), view.book_id, number))
+        shown_name = next(free, names[-1])
+        view.execute(_RENAME, (shown_name, comparable_name(shown_name), view.book_id, number))
 
 
 def add_credential(view: SqlWriteView, token: str, role: str, now: int, **fields: Any) -> None:

@@ -162,14 +162,14 @@ class Certificate:
 
     def describe(self) -> dict[str, Any]:
         """Return all fields, JSON-able; infinite numbers become None."""
-        written = {
+        fields = {
             **vars(self),  # all values are immutable, so no copies are needed
             "half_width": self.half_width,
             "centre": self.centre,
             "error": self.error,
             "vacuous": self.vacuous,
         }
-        return {name: _finite_or_none(value) for name, value in written.items()}
+        return {name: _finite_or_none(value) for name, value in fields.items()}
 
     @classmethod
     def read(cls, described: Mapping[str, Any]) -> Certificate:
@@ -233,12 +233,12 @@ def _finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _read_end(written: Any, otherwise: float) -> float:
-    return otherwise if written is None else float(written)
+def _read_end(value: Any, otherwise: float) -> float:
+    return otherwise if value is None else float(value)
 
 
-def _read_ends(written: Any, first: float) -> tuple[float, float]:
-    low, high = written
+def _read_ends(values: Any, first: float) -> tuple[float, float]:
+    low, high = values
     return _read_end(low, first), _read_end(high, math.inf)
 
 
@@ -556,9 +556,9 @@ def _interval(
     width = setup.high - setup.low
     rate = nats / setup.n
     if risk is not None:
-        ends = (risk, risk)
+        span = (risk, risk)
     elif released is not None:
-        ends = (released - sample[1], released - sample[0])
+        span = (released - sample[1], released - sample[0])
     else:
         reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
         return -sample[1] - reach, -sample[0] + reach, (reach, reach)
@@ -567,7 +567,7 @@ def _interval(
         0.0 if (setup.low, width) == (0, 1) else _LAST_BITS * max(abs(setup.low), abs(setup.high))
     )
     lowest, highest = (
-        min(max((end - setup.low) / width, 0.0), 1.0) for end in (ends[0] - spare, ends[1] + spare)
+        min(max((end - setup.low) / width, 0.0), 1.0) for end in (span[0] - spare, span[1] + spare)
     )
     low, high = kl_lower(lowest, rate), kl_upper(highest, rate)
     parts = (width * (lowest - low), width * (high - highest))

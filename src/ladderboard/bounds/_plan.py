@@ -220,9 +220,9 @@ def default_mechanism_sentence(plan: Plan) -> str:
     worst, typical, measured = (
         _format_result(plan, rows.get(name)) for name in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
     )
-    wanted = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
+    quantity = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
     sentence = (
-        f"{wanted.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
+        f"{quantity.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
         f"promised whatever is asked; {typical} promised if the board changes at most "
         f"{TYPICAL_CHANGES} times, as `board check` assumes for one ladder"
     )

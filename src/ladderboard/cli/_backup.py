@@ -115,10 +115,10 @@ def create(
     if keep is not None and keep < 1:
         raise InvalidSetting(f"--keep must be at least 1; got {keep}.")
 
-    def report(written: "BackedUpBoard") -> None:
+    def report(board: "BackedUpBoard") -> None:
         if not as_json:
-            size = format_size(written.bytes)
-            echo(f"{written.board}: {written.entries:,} entries, {size}, head {written.head}.")
+            size = format_size(board.bytes)
+            echo(f"{board.board}: {board.entries:,} entries, {size}, head {board.head}.")
 
     with open_database(database, key_file) as boards:
         left_out = tuple(without or ())

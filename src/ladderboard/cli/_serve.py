@@ -89,9 +89,9 @@ def serve(
     """
     server = _import_server()
     typed = {"host": host, "port": port, "workers": workers, "url": url, "proxy": proxy}
-    given: dict[str, Any] = {"database": database, "key_file": key_file}
-    given |= {f"serve.{name}": value for name, value in typed.items()}
-    settings = server.find_settings(config, given)
+    overrides: dict[str, Any] = {"database": database, "key_file": key_file}
+    overrides |= {f"serve.{name}": value for name, value in typed.items()}
+    settings = server.find_settings(config, overrides)
     serving = _serving_settings(settings, _settings_for_url(server, settings["serve.url"]))
     if server.serve_as_worker(serving):
         return
@@ -161,11 +161,11 @@ def _warn_about_unknown_variables(to: TextIO | None) -> None:
     """Warn about unknown LADDERBOARD_* variables: on a terminal as text, otherwise in the log."""
     from ladderboard.server import unknown_variables  # noqa: PLC0415 - keeps --help fast
 
-    for said in unknown_variables(os.environ):
+    for warning in unknown_variables(os.environ):
         if sys.stderr.isatty():
-            echo_err(said)
+            echo_err(warning)
         else:
-            _server_log(to).write("warning", said=said)
+            _server_log(to).write("warning", said=warning)
 
 
 def _check_port_free(serving: Any) -> None:

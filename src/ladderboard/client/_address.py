@@ -77,10 +77,10 @@ def parse_address(url: Any) -> Address:
     if split is None or address is None:
         parts = [] if split is None else split[1].split("/")
         reserved = [part for part in parts if part in RESERVED_PATHS]
-        why = f" Its path cannot contain {reserved[0]}: the server uses it." if reserved else ""
+        reason = f" Its path cannot contain {reserved[0]}: the server uses it." if reserved else ""
         raise InvalidSetting(
             "A server's address is like https://boards.example.org or https://example.org/ladder; "
-            f"got {_settings.safe_repr(url)}.{why}"
+            f"got {_settings.safe_repr(url)}.{reason}"
         )
     return address
 
@@ -104,10 +104,10 @@ def split_board(board: Any) -> tuple[str | None, str]:
     """
     if isinstance(board, str) and "/" in board:
         split = _split_url(board.partition("#")[0])
-        prefix, is_page, rest = ("", "", "") if split is None else split[1].partition("/boards/")
+        prefix, is_page, path = ("", "", "") if split is None else split[1].partition("/boards/")
         server = _with_prefix(split[0], prefix) if split is not None and is_page else None
         if server is not None:
-            return server.url, check_board_name(rest.partition("/")[0])
+            return server.url, check_board_name(path.partition("/")[0])
     return None, check_board_name(board)
 
 

@@ -46,7 +46,7 @@ class Config:
         remaining = {} if board is None else dict(self.tokens.get(server, {}))
         if board is not None:
             remaining.pop(board, None)
-        tokens = {name: each for name, each in self.tokens.items() if name != server}
+        tokens = {name: token for name, token in self.tokens.items() if name != server}
         if remaining:
             tokens[server] = remaining
         default = self.default if self.default in tokens else next(iter(tokens), None)
@@ -62,16 +62,16 @@ class Config:
         for server, tokens in self.tokens.items():
             lines += ["", f"[servers.{_toml_string(server)}]"]
             lines += [
-                f"{_toml_string(board)} = {_toml_string(each)}" for board, each in tokens.items()
+                f"{_toml_string(board)} = {_toml_string(token)}" for board, token in tokens.items()
             ]
         try:
             make_folder(path.parent)
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=".login-") as folder:
                 new = Path(folder, path.name)
-                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as opened:
-                    opened.write("\n".join([*lines, ""]).encode())
-                    opened.flush()
-                    os.fsync(opened.fileno())
+                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                    file.write("\n".join([*lines, ""]).encode())
+                    file.flush()
+                    os.fsync(file.fileno())
                 new.replace(path)
         except OSError as error:
             raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
@@ -82,13 +82,13 @@ def read_config() -> Config:
     """Return the config; an empty one without a file. A file that others can read is refused."""
     path = config_file()
     try:
-        with path.open("rb") as opened:
-            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             if os.name == "posix" and mode & 0o077:
                 raise InvalidSetting(
                     f"{path} holds tokens and others can read it. Run: chmod 600 {path}"
                 )
-            document = tomllib.load(opened)
+            document = tomllib.load(file)
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -210,9 +210,9 @@ def receipts_folder() -> Path:
 
 def make_folder(path: Path) -> None:
     """Create a folder and its missing parents, readable by the user alone."""
-    for each in (*reversed(path.parents), path):
-        if not each.exists():
-            each.mkdir(mode=0o700, exist_ok=True)
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _xdg_folder(variable: str, default: str) -> Path:

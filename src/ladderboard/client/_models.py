@@ -404,12 +404,12 @@ def _whose_best(result: SubmissionResult) -> str:
 def _describe_remaining(result: SubmissionResult) -> str:
     """Return how many questions are left, and when the next is allowed if not now."""
     lasting = [limit.remaining for limit in result.limits if limit.name != "window"]
-    rest, following = min(lasting, default=result.remaining), result.next_submission_at
-    if not rest:
+    remaining, following = min(lasting, default=result.remaining), result.next_submission_at
+    if not remaining:
         hidden = "your share is used up; whether others left any over is not shown"
         return "no questions left" if following is None else hidden
-    questions_left = f"{format_count(rest, 'question')} left"
-    if result.remaining >= rest:
+    questions_left = f"{format_count(remaining, 'question')} left"
+    if result.remaining >= remaining:
         return questions_left
     if result.remaining:
         return f"{questions_left}, {result.remaining} of them now"

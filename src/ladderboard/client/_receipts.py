@@ -77,9 +77,9 @@ class ReceiptStore:
         digest = body.digest
         if key is None:
             pending = (
-                each.key
-                for each in reversed(self._read(board, _RECENT_BYTES))
-                if (each.state, each.sha256, each.team) == ("pending", digest, team)
+                earlier.key
+                for earlier in reversed(self._read(board, _RECENT_BYTES))
+                if (earlier.state, earlier.sha256, earlier.team) == ("pending", digest, team)
             )
             key = next(pending, None) or new_key()
         receipt = ReceiptWriter(self.file(board), digest, key, team)
@@ -155,9 +155,9 @@ class ReceiptWriter:
         handle = os.open(self.file, flags, 0o600)
         try:
             # Start with a newline: a crash may have cut off the line before.
-            rest = memoryview(b"\n" + json.dumps(line).encode())
-            while rest:  # a nearly full disk writes a part and refuses the next
-                rest = rest[os.write(handle, rest) :]
+            remaining = memoryview(b"\n" + json.dumps(line).encode())
+            while remaining:  # a nearly full disk writes a part and refuses the next
+                remaining = remaining[os.write(handle, remaining) :]
             os.fsync(handle)
         finally:
             os.close(handle)

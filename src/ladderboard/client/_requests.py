@@ -212,14 +212,14 @@ def selections(slug: str) -> Request[tuple[str, ...]]:
 
 def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
     """Select, in path of what was selected before."""
-    chosen = [submissions] if isinstance(submissions, str) else list(submissions)
-    invalid = [chosen_id for chosen_id in chosen if not isinstance(chosen_id, str)]
+    ids = [submissions] if isinstance(submissions, str) else list(submissions)
+    invalid = [chosen_id for chosen_id in ids if not isinstance(chosen_id, str)]
     if invalid or isinstance(submissions, str):
         raise InvalidSetting(
             "select takes a list of submission ids, such as those of submissions(board); "
             f"got {_settings.safe_repr(invalid[0] if invalid else submissions)}."
         )
-    payload = {"submissions": chosen}
+    payload = {"submissions": ids}
     return _send("PUT", slug, "/selections", payload, _parse_submission_ids)
 
 

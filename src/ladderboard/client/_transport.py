@@ -251,14 +251,14 @@ class BaseClient:
         pause = backoff.next_pause() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
             return RetryAfter(pause)
-        why = str(error).strip().rstrip(".") or type(error).__name__
+        reason = str(error).strip().rstrip(".") or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
-            why = f"no response within {self.timeout:g} seconds"
-        again = "" if request.idempotent else " The request may have been carried out."
+            reason = f"no response within {self.timeout:g} seconds"
+        retry_advice = "" if request.idempotent else " The request may have been carried out."
         if request.body is not None:
-            again = " Sending the same again is safe."
+            retry_advice = " Sending the same again is safe."
         raise ServerUnreachable(
-            f"The server at {self.url} cannot be reached: {why}.{again}"
+            f"The server at {self.url} cannot be reached: {reason}.{retry_advice}"
         ) from None
 
     def _handle_response(

@@ -208,8 +208,8 @@ class BootstrapLadder(ByExample):
         n = len(difference)
         rows = max(1, _MAX_WEIGHTS_IN_MEMORY // n)
         below = 0
-        for done in range(0, self.replicates, rows):
-            count = min(rows, self.replicates - done)
+        for start in range(0, self.replicates, rows):
+            count = min(rows, self.replicates - start)
             # Weights need not be normalised: only the sign of the sum matters.
             weights = -np.log1p(-_uniform(raw, count * n)).reshape(count, n)
             below += int(np.count_nonzero(weights @ difference < 0))

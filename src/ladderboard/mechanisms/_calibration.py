@@ -75,8 +75,8 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSet
     n = _settings.integer("n", n, at_least=1, at_most=_LARGEST)
     questions = _settings.integer("questions", questions, at_least=1, at_most=_LARGEST)
     teams = _settings.integer("teams", teams, at_least=1, at_most=_LARGEST)
-    wanted = {"n": n, "questions": questions, "teams": min(teams, questions)}
-    cell, taken, note = _interpolate(wanted)
+    requested = {"n": n, "questions": questions, "teams": min(teams, questions)}
+    cell, used, note = _interpolate(requested)
     unit = 1 / math.sqrt(n)
     step, compare, release, error, error_se, bias, bias_se = (
         float(f"{cell[name] * unit:.{_DIGITS}g}") for name in _INTERPOLATED[:-1]
@@ -96,7 +96,7 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSet
         bias_se,
         round(cell["repetitions"]) if measured else 0,
         note,
-        beyond=any(_is_harder(name, wanted[name], taken[name]) for name in wanted),
+        beyond=any(_is_harder(name, requested[name], used[name]) for name in requested),
     )
 
 

@@ -224,8 +224,8 @@ class OneBit(Ladder):
         self, setup: Setup, state: LadderState, observation: Observation, draws: Draws
     ) -> Step:
         """As the Ladder, without releasing the value."""
-        done = super().advance(setup, state, observation, draws)
-        return Step(done.state, None, None, done.improved)
+        transition = super().advance(setup, state, observation, draws)
+        return Step(transition.state, None, None, transition.improved)
 
     def advance_many(
         self, setup: Setup, state: LadderState, observations: Observations, draws: DrawsMany

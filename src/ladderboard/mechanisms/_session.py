@@ -310,12 +310,13 @@ class Session:
 
     def _check_risks(self, vector: NDArray[np.float64], name: str = "risks") -> None:
         low, high = self._setup.low, self._setup.high
-        good = (vector >= low) & (vector <= high)  # False for NaN
-        if not good.all():
-            bad = np.flatnonzero(~good)
+        in_range = (vector >= low) & (vector <= high)  # False for NaN
+        if not in_range.all():
+            out_of_range = np.flatnonzero(~in_range)
             raise InvalidRisk(
-                f"{name} must be finite numbers in [{low:g}, {high:g}]; {len(bad)} are not.",
-                positions=tuple(bad[:10].tolist()),
+                f"{name} must be finite numbers in [{low:g}, {high:g}]; "
+                f"{len(out_of_range)} are not.",
+                positions=tuple(out_of_range[:10].tolist()),
             )
 
     def _training(self, training: float | None) -> float:

@@ -64,17 +64,17 @@ class PaperSettings:
         failures = self.failed_conditions()
         if not failures:
             return
-        least = least_n(self.questions, self.beta)
+        minimum = least_n(self.questions, self.beta)
         hint = (
             "no n below 1e30 is enough"
-            if least is None
-            else f"the smallest sufficient n for {self.questions} questions is {least}"
+            if minimum is None
+            else f"the smallest sufficient n for {self.questions} questions is {minimum}"
         )
         raise OutsideTheorem(
             f"The paper's theorem does not cover n={self.n}, questions={self.questions}, "
             f"beta={self.beta:g}: {'; '.join(failures)}; {hint}. "
             "For practical settings use ShakyLadder.calibrated.",
-            least_n=least,
+            least_n=minimum,
         )
 
 

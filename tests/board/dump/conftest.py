@@ -1,4 +1,4 @@
-"""Boards with a history, in files and on a server, and stores for what is submitted."""
+"""Boards with a history on SQLite and PostgreSQL, with stores for submitted files."""
 
 import itertools
 import secrets
@@ -42,12 +42,12 @@ def table(flip=0):
     return read_holdout({"id": list(range(N)), "label": labels})
 
 
-def predictions(at):
+def predictions(number):
     """Return predictions that are better the later they come, and one file that is large."""
-    rng = np.random.default_rng(at)
-    wrong = rng.random(N) < 0.5 / (1 + at / 8)
-    lines = [f"{index},{(index + wrong[index]) % 2}" for index in range(N)]
-    pad = " " * 12_000 if at == 3 else ""  # more than two parts of a dump
+    rng = np.random.default_rng(number)
+    errors = rng.random(N) < 0.5 / (1 + number / 8)
+    lines = [f"{index},{(index + errors[index]) % 2}" for index in range(N)]
+    pad = " " * 12_000 if number == 3 else ""  # more than two parts of a dump
     return "".join(f"{line}{pad}\n" for line in ["id,prediction", *lines]).encode()
 
 
@@ -57,17 +57,17 @@ class History:
     def __init__(self, board):
         self.board, self.book = board, board.book
 
-    def submit(self, at):
+    def submit(self, index):
         """Submit for one of three teams."""
-        body = predictions(at)
-        sent = IncomingSubmission(
+        body = predictions(index)
+        submission = IncomingSubmission(
             self.board.scorer().read(body),
             self.book.environment.clock(),
-            message=f"note {at} \u00e9",
-            retry=f"key {at}",
+            message=f"note {index} \u00e9",
+            retry=f"key {index}",
         )
-        answer = self.board.submit(Caller(Role.TEAM, 1 + at % 3), sent)
-        if at == 3:
+        answer = self.board.submit(Caller(Role.TEAM, 1 + index % 3), submission)
+        if index == 3:
             keep_as_file(self.board, answer.id, body)
         return answer
 
@@ -81,15 +81,15 @@ class History:
             )
 
     def bodies(self):
-        """Return what was submitted."""
+        """Return the submitted files by submission."""
         with self.board.reading() as view:
             places = view.query(
                 "SELECT id, place FROM main.submission WHERE book = ?", (view.book_id,)
             )
-        return {own: self._body(place) for own, place in places if place}
+        return {id_: self._body(location) for id_, location in places if location}
 
-    def _body(self, place):
-        with self.board.store.get(place) as file:
+    def _body(self, location):
+        with self.board.store.get(location) as file:
             return file.read()
 
     @property
@@ -110,27 +110,29 @@ def open_board(boards, slug="digits"):
 def make_board(boards, slug="digits", *, status="open"):
     """Make a board with three teams, history in two epochs, and all kinds of tokens."""
     folder = SimpleNamespace(rules=read_rules(RULES.format(slug=slug)), table=table(), baselines={})
-    made = History(boards.create(folder))
-    teams = made.board.teams
-    made.tokens = {
+    history = History(boards.create(folder))
+    teams = history.board.teams
+    history.tokens = {
         "organiser": teams.issue_staff_token(ORGANISER, Role.ORGANISER),
         "invitation": teams.invite(ORGANISER),
         "server": boards.issue_token(),
         **{name: teams.create(ORGANISER, name).token for name in ("R\u00e9d", "Blue", "Green")},
     }
-    for at in range(7):
-        made.submit(at)
-    made.board.amendments.correct_labels(ORGANISER, table(flip=5), sandbox=sandbox)
-    for at in range(7, 12):
-        made.submit(at)
-    with made.book.storage.write_transaction(made.book.name) as view:  # one whose file is gone
+    for index in range(7):
+        history.submit(index)
+    history.board.amendments.correct_labels(ORGANISER, table(flip=5), sandbox=sandbox)
+    for number in range(7, 12):
+        history.submit(number)
+    with history.book.storage.write_transaction(
+        history.book.name
+    ) as view:  # one whose file is gone
         view.execute(
             "UPDATE main.submission SET place = '' WHERE book = ? AND number = 4 AND team = 1",
             (view.book_id,),
         )
     if status != "open":
-        made.set_status(status)
-    return made
+        history.set_status(status)
+    return history
 
 
 WAYS = {
@@ -150,10 +152,10 @@ def _boards(storage, store, key_file=None):
 @pytest.fixture
 def make_boards(request, tmp_path):
     """Give a function that makes a place for boards: a file, or a schema of a server."""
-    made = []
+    opened = []
 
     def make(kind="file", key=False):
-        name = f"place-{len(made)}"
+        name = f"place-{len(opened)}"
         if kind == "file":
             storage = SqliteStorage(tmp_path / f"{name}.db", create=True)
             store = MixedStore(storage, tmp_path / f"{name}-files")
@@ -161,12 +163,12 @@ def make_boards(request, tmp_path):
             url = request.getfixturevalue("postgres").url()
             storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
             store = DatabaseStore(storage)
-        made.append(_boards(storage, store, tmp_path / f"{name}.key" if key else None))
-        return made[-1]
+        opened.append(_boards(storage, store, tmp_path / f"{name}.key" if key else None))
+        return opened[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for boards_ in opened:
+        boards_.close()
 
 
 @pytest.fixture(scope="session")
@@ -199,8 +201,8 @@ def backup_of_two(tmp_path_factory):
 @pytest.fixture(params=WAYS.values(), ids=WAYS)
 def source_and_target(request, make_boards):
     """Give two places to move between."""
-    source, key, target, other = request.param
-    return make_boards(source, key), make_boards(target, other)
+    source, key, target, target_key = request.param
+    return make_boards(source, key), make_boards(target, target_key)
 
 
 @pytest.fixture(name="make_board")

@@ -1,4 +1,4 @@
-"""The drill: a backup is restored where nobody asks, and what is wrong with it is named."""
+"""Checking a backup: it is restored into a temporary database and its damage is named."""
 
 import json
 import os
@@ -26,44 +26,44 @@ def saved(backup_of_two, tmp_path):
 
 
 @pytest.fixture
-def wrong(backup_of_two):
-    """Give a function that tells what the drill finds wrong, by board."""
+def problems(backup_of_two):
+    """Return a function that checks a backup and returns the problems by board."""
 
-    def look(backup, **more):
-        found = check_backup(backup, secret_key=backup_of_two[1], **more)
-        return {each.board: each.wrong for each in found if each.wrong}
+    def look(backup, **options):
+        results = check_backup(backup, secret_key=backup_of_two[1], **options)
+        return {result.board: result.wrong for result in results if result.wrong}
 
     return look
 
 
 @pytest.fixture
 def key(backup_of_two):
-    """What opens it."""
+    """The key of the backup."""
     return backup_of_two[1]
 
 
-def test_the_drill_tells_what_would_be_lost(saved, key, make_boards, make_board, open_board):
-    other = make_boards()
-    restore_backup(other, saved, secret_key=key)
+def test_check_reports_what_would_be_lost(saved, key, make_boards, make_board, open_board):
+    target = make_boards()
+    restore_backup(target, saved, secret_key=key)
     checked = check_backup(saved, secret_key=key)
-    found = compare_with_database(saved, other.storage, checked)
-    assert found.entries == {"digits": 1, "birds": 1}  # that they were restored
-    assert found.questions == {"digits": 0, "birds": 0}
-    digits = open_board(other)
+    comparison = compare_with_database(saved, target.storage, checked)
+    assert comparison.entries == {"digits": 1, "birds": 1}  # that they were restored
+    assert comparison.questions == {"digits": 0, "birds": 0}
+    digits = open_board(target)
     digits.board.amendments.resume(Caller(Role.ORGANISER), charge=3)
-    for at in (20, 21):
-        digits.submit(at)
-    make_board(other, "fish")
-    found = compare_with_database(saved, other.storage, checked)
-    assert found.questions == {"digits": 5, "birds": 0}
-    assert (found.lacking, found.strange) == (("fish",), ())
+    for index in (20, 21):
+        digits.submit(index)
+    make_board(target, "fish")
+    comparison = compare_with_database(saved, target.storage, checked)
+    assert comparison.questions == {"digits": 5, "birds": 0}
+    assert (comparison.lacking, comparison.strange) == (("fish",), ())
 
 
-def test_the_drill_knows_another_board_of_the_same_name(saved, key, make_boards, make_board):
-    other = make_boards()
-    make_board(other, "digits")
-    found = compare_with_database(saved, other.storage, check_backup(saved, secret_key=key))
-    assert found.strange == ("digits", "birds")
+def test_check_recognises_another_board_with_the_same_slug(saved, key, make_boards, make_board):
+    target = make_boards()
+    make_board(target, "digits")
+    comparison = compare_with_database(saved, target.storage, check_backup(saved, secret_key=key))
+    assert comparison.strange == ("digits", "birds")
 
 
 def _cut(folder):
@@ -71,9 +71,9 @@ def _cut(folder):
 
 
 def _change(folder):
-    held = bytearray((folder / "digits.dump").read_bytes())
-    held[len(held) // 2] ^= 1
-    (folder / "digits.dump").write_bytes(held)
+    content = bytearray((folder / "digits.dump").read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / "digits.dump").write_bytes(content)
 
 
 def _swap(folder):
@@ -85,25 +85,27 @@ def _swap(folder):
 def _swap_and_say_so(folder):
     """Exchange two dumps, with their sizes and hashes in the manifest."""
     _swap(folder)
-    said = json.loads((folder / "manifest.json").read_text())
-    first, second = said["boards"]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    first, second = manifest["boards"]
     for name in ("bytes", "sha256"):
         first[name], second[name] = second[name], first[name]
-    (folder / "manifest.json").write_text(json.dumps(said))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def _other_head(folder):
-    said = json.loads((folder / "manifest.json").read_text())
-    said["boards"][0]["head"] = "00" * 32
-    (folder / "manifest.json").write_text(json.dumps(said))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["boards"][0]["head"] = "00" * 32
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def _pipe(path):
     (path / "digits.dump").unlink()
     os.mkfifo(path / "digits.dump")
-    said = json.loads((path / "manifest.json").read_text())
-    said["boards"][[each["board"] for each in said["boards"]].index("digits")]["bytes"] = 0
-    (path / "manifest.json").write_text(json.dumps(said))
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["boards"][[board["board"] for board in manifest["boards"]].index("digits")][
+        "bytes"
+    ] = 0
+    (path / "manifest.json").write_text(json.dumps(manifest))
 
 
 DAMAGE = {
@@ -118,26 +120,26 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize(("damage", "told"), DAMAGE.values(), ids=DAMAGE)
-def test_the_drill_names_what_is_damaged(saved, wrong, damage, told):
+@pytest.mark.parametrize(("damage", "expected"), DAMAGE.values(), ids=DAMAGE)
+def test_check_names_the_damage(saved, problems, damage, expected):
     damage(saved.path)
     backup = find_backup(saved.path)
-    found = wrong(backup)
-    assert found.keys() == told.keys()
-    assert all(words in found[board] for board, words in told.items())
+    problems_found = problems(backup)
+    assert problems_found.keys() == expected.keys()
+    assert all(text in problems_found[board] for board, text in expected.items())
 
 
 @pytest.mark.parametrize("damage", [_cut, _change, _swap, _swap_and_say_so, _other_head, _pipe])
 def test_nothing_is_restored_from_a_damaged_backup(saved, key, make_boards, damage):
     damage(saved.path)
-    other = make_boards()
+    target = make_boards()
     with pytest.raises(BrokenDump, match=r"Nothing was restored\. digits\.dump"):
-        restore_backup(other, find_backup(saved.path), secret_key=key)
-    assert other.list() == []
+        restore_backup(target, find_backup(saved.path), secret_key=key)
+    assert target.list() == []
 
 
 @pytest.mark.parametrize(
-    "written",
+    "content",
     [
         *("", "[]", '{"format": 1}', '{"format": "x"}', "\x00", '{"format": 1, "boards": 3}'),
         '{"format": 0, "time": 1, "ladderboard": "", "boards": [], "without": []}',
@@ -146,24 +148,24 @@ def test_nothing_is_restored_from_a_damaged_backup(saved, key, make_boards, dama
     ],
     ids=range(9),
 )
-def test_a_damaged_manifest_is_refused(saved, written):
-    (saved.path / "manifest.json").write_text(written)
+def test_a_damaged_manifest_is_refused(saved, content):
+    (saved.path / "manifest.json").write_text(content)
     with pytest.raises(InvalidState, match="is damaged"):
         find_backup(saved.path)
 
 
-def test_a_manifest_leads_nowhere_else(saved):
-    said = json.loads((saved.path / "manifest.json").read_text())
-    said["boards"][0]["file"] = "../digits.dump"
-    (saved.path / "manifest.json").write_text(json.dumps(said))
+def test_a_manifest_cannot_name_files_outside_the_backup(saved):
+    manifest = json.loads((saved.path / "manifest.json").read_text())
+    manifest["boards"][0]["file"] = "../digits.dump"
+    (saved.path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InvalidState, match="damaged"):
         find_backup(saved.path)
 
 
 def test_a_manifest_names_a_board_once(saved):
-    said = json.loads((saved.path / "manifest.json").read_text())
-    said["boards"] *= 2
-    (saved.path / "manifest.json").write_text(json.dumps(said))
+    manifest = json.loads((saved.path / "manifest.json").read_text())
+    manifest["boards"] *= 2
+    (saved.path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InvalidState, match="damaged"):
         find_backup(saved.path)
 
@@ -174,26 +176,26 @@ def test_a_newer_backup_is_refused_and_both_formats_are_named(saved):
         find_backup(saved.path)
 
 
-def test_a_wrong_key_is_the_word_of_who_gave_it(saved):
+def test_a_wrong_key_is_not_damage(saved):
     with pytest.raises(WrongKey):
         check_backup(saved, secret_key=SecretKey.make())
     with pytest.raises(WrongKey):
         check_backup(saved, passphrase=random_secret())
 
 
-def test_the_drill_leaves_nothing_here_and_on_a_server(
-    saved, wrong, key, postgres, tmp_path, monkeypatch
+def test_check_leaves_no_files_and_no_schemas(
+    saved, problems, key, postgres, tmp_path, monkeypatch
 ):
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    before = postgres.run("SELECT count(*) FROM pg_namespace")
-    assert wrong(saved) == wrong(saved, scratch=postgres.url()) == {}
+    schemas_before = postgres.run("SELECT count(*) FROM pg_namespace")
+    assert problems(saved) == problems(saved, scratch=postgres.url()) == {}
     _cut(saved.path)
-    assert wrong(saved, scratch=postgres.url())
+    assert problems(saved, scratch=postgres.url())
     with pytest.raises(WrongKey):
         check_backup(saved, secret_key=SecretKey.make(), scratch=postgres.url())
-    assert postgres.run("SELECT count(*) FROM pg_namespace") == before
+    assert postgres.run("SELECT count(*) FROM pg_namespace") == schemas_before
     assert list(scratch.iterdir()) == []
     with pytest.raises(InvalidSetting, match="scratch must be postgresql"):
         check_backup(saved, secret_key=key, scratch="boards.db")

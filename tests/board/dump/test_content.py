@@ -1,4 +1,4 @@
-"""What is in a dump: everything, and nothing that was made up by somebody who has the key."""
+"""The content of a dump: it is complete, and forged records are refused."""
 
 import os
 import re
@@ -26,14 +26,14 @@ KINDS += ("record",)
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
-def test_no_column_and_no_table_is_forgotten(make_boards, kind):
+def test_the_dump_has_every_table_and_column(make_boards, kind):
     with make_boards(kind).storage.read_transaction("server") as view:
         for table in (BOARD, *TABLES):
             if kind == "file":
-                found = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
+                columns = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
             else:
                 schema = view.query.__self__._prefix.strip('".')
-                found = [
+                columns = [
                     row[0]
                     for row in view.query(
                         "SELECT column_name FROM information_schema.columns "
@@ -41,10 +41,10 @@ def test_no_column_and_no_table_is_forgotten(make_boards, kind):
                         (schema, table.name),
                     )
                 ]
-            assert sorted(found) == sorted(["book", *table.columns])
-    statements = " ".join(each for step in BOARD_SCHEMA.migrations for each in step)
-    made = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
-    assert made == {BOARD.name, *(each.name for each in TABLES), "upload"}
+            assert sorted(columns) == sorted(["book", *table.columns])
+    statements = " ".join(table_ for step in BOARD_SCHEMA.migrations for table_ in step)
+    created = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
+    assert created == {BOARD.name, *(table_.name for table_ in TABLES), "upload"}
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def _all(records):
     for kind in KINDS:
         for content in records.read_section(kind):
             yield kind, content
-    for own in records.read_section("body"):
-        yield "body", own
+    for submission_id in records.read_section("body"):
+        yield "body", submission_id
         for part in records.read_section("part"):
             yield "part", part
     records.expect_end()
@@ -82,22 +82,26 @@ def set_in(kind, **changes):
 
     def change(records):
         return [
-            (each, {**content, **changes} if each == kind else content) for each, content in records
+            (record_kind, {**content, **changes} if record_kind == kind else content)
+            for record_kind, content in records
         ]
 
     return change
 
 
 def without(kind, key=None):
-    """Return a change that leaves out the last of a kind, or a key of all."""
+    """Return a change that removes the last record of a kind, or one key of all its records."""
 
     def change(records):
         if key is None:
-            last = max(at for at, each in enumerate(records) if each[0] == kind)
-            return [each for at, each in enumerate(records) if at != last]
+            last = max(index for index, record in enumerate(records) if record[0] == kind)
+            return [record for index, record in enumerate(records) if index != last]
         return [
-            (each, {k: v for k, v in content.items() if k != key} if each == kind else content)
-            for each, content in records
+            (
+                record_kind,
+                {k: v for k, v in content.items() if k != key} if record_kind == kind else content,
+            )
+            for record_kind, content in records
         ]
 
     return change
@@ -108,7 +112,7 @@ def twice(kind):
 
 
 def no_last_file(records):
-    last = max(at for at, each in enumerate(records) if each[0] == "body")
+    last = max(index for index, record in enumerate(records) if record[0] == "body")
     return records[:last]
 
 
@@ -138,13 +142,13 @@ def corrected(records):
     ]
 
 
-def test_what_was_not_changed_is_restored(dumped):
+def test_an_unchanged_dump_is_restored(dumped):
     assert dumped() == "digits"
     assert dumped.target.open("digits").book.check() > 12
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (set_in("dump", format=2), "newer Ladderboard, in format 2 of dumps"),
         (set_in("dump", tables=99), "newer Ladderboard, in format 99 of boards"),
@@ -183,8 +187,8 @@ def test_what_was_not_changed_is_restored(dumped):
         (corrected, "commitment"),
     ],
 )
-def test_what_somebody_made_up_is_refused(dumped, change, said):
-    with pytest.raises(LadderboardError, match=said):
+def test_a_forged_dump_is_refused(dumped, change, message):
+    with pytest.raises(LadderboardError, match=message):
         dumped(change)
     assert dumped.target.storage.books() == ["server"]
     assert dumped.target.list() == []
@@ -193,17 +197,17 @@ def test_what_somebody_made_up_is_refused(dumped, change, said):
 def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_board):
     victim = make_board(dumped.target, "victim").board.book
     mark = dumped.target.high_water_mark(victim.name)
-    before = mark.path.read_bytes()
-    alike = victim.name[:8] + "0" * 24  # the first digits are all that the file's name had
+    mark_before = mark.path.read_bytes()
+    alike = victim.name[:8] + "0" * 24  # the file name once had only the first digits
     with pytest.raises(LadderboardError):
         dumped(set_in("dump", book=alike))
-    assert mark.path.read_bytes() == before
+    assert mark.path.read_bytes() == mark_before
 
 
-def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, moved_dump):
+def test_an_existing_high_water_mark_stays_and_nothing_is_restored(dumped, moved_dump):
     book = read_header(moved_dump[0], secret_key=moved_dump[1]).book
     mark = dumped.target.high_water_mark(book)
-    mark.replace(Position("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
+    mark.replace(Position("f" * 32, 9, 7, "0" * 64))  # as of a renamed file
     with pytest.raises(Conflict, match="is the mark of another board"):
         dumped()
     assert mark.read().book == "f" * 32
@@ -237,14 +241,14 @@ def test_a_process_that_is_killed_leaves_no_board(make_boards, moved_dump, kind,
     assert target.open("digits").book.check() > 12
 
 
-def test_no_secret_is_to_be_seen_from_outside(make_boards, make_board, tmp_path):
-    made = make_board(source := make_boards(key=True))
+def test_a_dump_shows_no_secret(make_boards, make_board, tmp_path):
+    history = make_board(source := make_boards(key=True))
     dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
     form = Path(tmp_path / "dump").read_bytes()
     for secret in (
-        made.book.read_encrypted("key"),
+        history.book.read_encrypted("key"),
         b"digits",
-        made.book.name.encode(),
+        history.book.name.encode(),
         b"id,prediction",
     ):
         assert secret not in form

@@ -17,17 +17,17 @@ def test_the_close_of_a_restored_board_locks_selections(
     make_board(source)
     dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
     restore_board(target, tmp_path / "dump", secret_key=KEY)
-    there = open_board(target)
+    restored = open_board(target)
     team = Caller(Role.TEAM, 2)
-    own = there.board.as_seen_by(team).submissions()[-1]["id"]
-    score = type(there.board.closer)._score_finalists
+    submission_id = restored.board.as_seen_by(team).submissions()[-1]["id"]
+    score = type(restored.board.closer)._score_finalists
 
-    def choose_meanwhile(self, *given, **more):
+    def choose_meanwhile(self, *args, **kwargs):
         with pytest.raises(NotOpen, match="Selections"):
-            there.board.closer.select_submissions(team, [own])
-        return score(self, *given, **more)
+            restored.board.closer.select_submissions(team, [submission_id])
+        return score(self, *args, **kwargs)
 
-    there.board.closer.select_submissions(team, [])
-    monkeypatch.setattr(type(there.board.closer), "_score_finalists", choose_meanwhile)
-    there.board.closer.close(ORGANISER)
-    assert there.status == "closed"
+    restored.board.closer.select_submissions(team, [])
+    monkeypatch.setattr(type(restored.board.closer), "_score_finalists", choose_meanwhile)
+    restored.board.closer.close(ORGANISER)
+    assert restored.status == "closed"

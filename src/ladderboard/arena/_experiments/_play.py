@@ -214,8 +214,8 @@ class AttackScene:
         names = (self.board, self.attack)
         analyst = _ATTACKS[self.attack]
         return [
-            RecordedMatch(names, self.mechanism, analyst, self.n, self.k, at, seed)
-            for at in range(games)
+            RecordedMatch(names, self.mechanism, analyst, self.n, self.k, game, seed)
+            for game in range(games)
         ]
 
 
@@ -243,13 +243,13 @@ class SceneSummary:
                 "noise": scene.noise or "",
                 "attack": scene.attack,
                 "games": len(shown),
-                "asked": asked,
+                "asked": questions,
                 "shown": float(self.mean["shown"][frame]),
                 "shown_std": float(spread[frame]),
                 "fits": float(self.mean["fits"][frame]),
                 "worth": float(self.mean["worth"][frame]),
             }
-            for frame, asked in enumerate(frame_questions(scene.k))
+            for frame, questions in enumerate(frame_questions(scene.k))
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -129,10 +129,10 @@ def _thresholds(n: int, sigma: float) -> tuple[int, NDArray[np.uint64]]:
     low, high = max(0, n // 2 - reach), min(n, n // 2 + reach)
     excess = 2 * np.arange(low, high + 1) - n
     if sigma == 0.0:
-        kept: Any = excess > 0
+        probability: Any = excess > 0
     else:
         # Divided one by one: n sigma may underflow to 0/0.
         with np.errstate(over="ignore"):
             scaled = excess / (n * math.sqrt(2.0)) / sigma
-        kept = [0.5 * math.erfc(-x) for x in scaled]  # erfc(-x) is 2 Phi(x sqrt 2)
-    return low, np.ldexp(np.asarray(kept, float), 53).astype(np.uint64)
+        probability = [0.5 * math.erfc(-x) for x in scaled]  # erfc(-x) is 2 Phi(x sqrt 2)
+    return low, np.ldexp(np.asarray(probability, float), 53).astype(np.uint64)

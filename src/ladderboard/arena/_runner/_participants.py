@@ -286,17 +286,17 @@ def _default_label(imported: Any, name: str, text: str) -> str:
     return name if isinstance(imported, type) else text.rpartition(":")[2]
 
 
-def _name_of(thing: Mechanism | Analyst) -> str:
-    return getattr(thing, "name", type(thing).__name__)
+def _name_of(participant: Mechanism | Analyst) -> str:
+    return getattr(participant, "name", type(participant).__name__)
 
 
-def _may_be_mechanism(thing: Any) -> bool:
-    if isinstance(thing, type):
-        return issubclass(thing, Mechanism) and thing is not Mechanism
-    return isinstance(thing, Mechanism) or callable(thing)
+def _may_be_mechanism(candidate: Any) -> bool:
+    if isinstance(candidate, type):
+        return issubclass(candidate, Mechanism) and candidate is not Mechanism
+    return isinstance(candidate, Mechanism) or callable(candidate)
 
 
-def _may_be_analyst(thing: Any) -> bool:
-    if isinstance(thing, type):
-        return issubclass(thing, Analyst) and thing is not Analyst
-    return isinstance(thing, Analyst) or callable(thing)
+def _may_be_analyst(candidate: Any) -> bool:
+    if isinstance(candidate, type):
+        return issubclass(candidate, Analyst) and candidate is not Analyst
+    return isinstance(candidate, Analyst) or callable(candidate)

@@ -196,8 +196,8 @@ def run_tasks(
         with progress_bar(label, total if missing else 0, wanted=progress) as advance:
             advance(total - sum(tasks[index].weight for index in missing))
             work = executor([tasks[index] for index in missing])
-            with closing(cast("Generator[tuple[int, dict[str, Any]]]", work)) as done:
-                for position, result in done:
+            with closing(cast("Generator[tuple[int, dict[str, Any]]]", work)) as finished:
+                for position, result in finished:
                     index = missing[position]
                     results[index] = result
                     if store is not None:

@@ -245,26 +245,26 @@ def prune_backups(newest: Backup, keep: int) -> list[Path]:
     if keep < 1:
         raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
     folder = newest.path.parent
-    others = [path for path in list_backups(folder) if path != newest.path]
-    newer = max(len(others) - keep + 1, 0)
-    safe = {board.book for board in newest.boards}.union(*map(_books_in, others[newer:]))
-    gone = []
-    for other in reversed(others[:newer]):
+    older_backups = [path for path in list_backups(folder) if path != newest.path]
+    newer = max(len(older_backups) - keep + 1, 0)
+    safe = {board.book for board in newest.boards}.union(*map(_books_in, older_backups[newer:]))
+    deleted = []
+    for old_backup in reversed(older_backups[:newer]):
         try:
-            books = _books_in(other)
-            if not books <= safe or list_unexpected_files(find_backup(other)):
+            books = _books_in(old_backup)
+            if not books <= safe or list_unexpected_files(find_backup(old_backup)):
                 safe |= books
                 continue
             # Renamed first, so that a partly removed backup is never used.
             draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
-            other.rename(draft)
+            old_backup.rename(draft)
             shutil.rmtree(draft)
         except InvalidState:
             continue
         except OSError as error:
-            raise StorageFailed(f"{other} cannot be removed: {error.strerror}.") from None
-        gone.append(other)
-    return gone[::-1]
+            raise StorageFailed(f"{old_backup} cannot be removed: {error.strerror}.") from None
+        deleted.append(old_backup)
+    return deleted[::-1]
 
 
 def _books_in(path: Path) -> set[str]:
@@ -306,9 +306,9 @@ def _check_dump(
     passphrase: str | None,
     key: str | SecretKey | None,
 ) -> BackupCheck:
-    wrong = find_damage(backup, board)
-    if wrong is not None:
-        return BackupCheck(board.board, wrong=wrong)
+    damage = find_damage(backup, board)
+    if damage is not None:
+        return BackupCheck(board.board, wrong=damage)
     try:
         path = backup.path / board.file
         slug = restore_board(boards, path, passphrase=passphrase, secret_key=key)
@@ -404,20 +404,20 @@ def restore_backup(
         find_damage(backup, board) or _find_exchange(backup, board, **keys)
         for board in backup.boards
     )
-    wrong = [problem for problem in problems if problem is not None]
-    if wrong:
-        raise BrokenDump(f"The backup is damaged. Nothing was restored. {' '.join(wrong)}")
+    damage = [problem for problem in problems if problem is not None]
+    if damage:
+        raise BrokenDump(f"The backup is damaged. Nothing was restored. {' '.join(damage)}")
     with boards.storage.read_transaction(SERVER_BOOK) as view:
         books_by_slug: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
-    others = [
+    other_boards = [
         slug
         for slug, book in books_by_slug.items()
         if book not in {board.book for board in backup.boards}
     ]
-    if others:
+    if other_boards:
         raise Conflict(
-            f"The database has boards that are not in the backup ({', '.join(others)}). Restore "
-            "into a new one, or one board at a time with ladderboard board restore."
+            f"The database has boards that are not in the backup ({', '.join(other_boards)}). "
+            "Restore into a new one, or one board at a time with ladderboard board restore."
         )
     for board in backup.boards:
         new = board.board not in books_by_slug
@@ -518,8 +518,8 @@ def _read_manifest(path: Path) -> Backup:
         raise InvalidState(f"{path / MANIFEST} is damaged. Use another backup.") from None
 
 
-def _parse_board(written: dict[str, Any]) -> BackedUpBoard:
-    board = BackedUpBoard(**written)
+def _parse_board(fields: dict[str, Any]) -> BackedUpBoard:
+    board = BackedUpBoard(**fields)
     if tuple(map(type, board)) != (str, str, str, int, str, int, str):
         raise TypeError
     if not _FILE_NAME.fullmatch(board.file):  # cannot lead outside the folder
@@ -554,5 +554,5 @@ def find_damage(backup: Backup, board: BackedUpBoard) -> str | None:
 
 def list_unexpected_files(backup: Backup) -> list[str]:
     """Return the names of files in a backup's folder that do not belong to it."""
-    known = {MANIFEST, *(board.file for board in backup.boards)}
-    return sorted(path.name for path in backup.path.iterdir() if path.name not in known)
+    expected = {MANIFEST, *(board.file for board in backup.boards)}
+    return sorted(path.name for path in backup.path.iterdir() if path.name not in expected)

@@ -221,10 +221,10 @@ def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]
     keys = ", ".join(table.key)
     start = select_from(table.name, ", ".join(table.columns), "WHERE book = ?")
     end = f" ORDER BY {keys} LIMIT {_PAGE_ROWS}"
-    after = f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
+    after_key = f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
     last: tuple[Any, ...] = ()
     while True:
-        statement = start + (after if last else "") + end
+        statement = start + (after_key if last else "") + end
         rows = view.query(statement, (view.book_id, *last))
         for row in rows:
             yield dict(zip(table.columns, row, strict=True))
@@ -272,8 +272,8 @@ def restore_row(
 
 def _check_value(table: str, column: str, kind: str, value: Any) -> None:
     """Refuse a value that the database could not store unchanged."""
-    plain = kind.removesuffix("?")
-    sound = type(value) is _PYTHON_TYPES[plain] or (value is None and kind != plain)
+    base_kind = kind.removesuffix("?")
+    sound = type(value) is _PYTHON_TYPES[base_kind] or (value is None and kind != base_kind)
     if type(value) is int:
         sound = sound and -_INT_LIMIT <= value < _INT_LIMIT
     if type(value) is str:

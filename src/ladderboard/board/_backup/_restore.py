@@ -115,8 +115,8 @@ def _status_after_restore(header: DumpHeader) -> str:
     """Return the status of the restored board."""
     # A closed or moved board cannot have answered questions since; after an interrupted close it
     # can.
-    over = header.moved or header.status in {"closed", "moved"}
-    return header.status if over else "restored"
+    is_over = header.moved or header.status in {"closed", "moved"}
+    return header.status if is_over else "restored"
 
 
 def _restore_in_transaction(
@@ -124,9 +124,9 @@ def _restore_in_transaction(
 ) -> None:
     """Restore the board in one transaction; a failure leaves nothing behind."""
     water, state = boards.high_water_mark(header.book), EMPTY_CHAIN
-    before: Position | None = None
+    mark_before: Position | None = None
     if water is not None:  # before the book exists, as for a new one
-        before = water.create(Position.from_state(header.book, EMPTY_CHAIN))
+        mark_before = water.create(Position.from_state(header.book, EMPTY_CHAIN))
     with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
@@ -137,7 +137,7 @@ def _restore_in_transaction(
                 files.undo()
                 if water is not None:
                     with suppress(OSError, StorageFailed):
-                        water.path.unlink() if before is None else water.replace(before)
+                        water.path.unlink() if mark_before is None else water.replace(mark_before)
                 raise
     if water is not None:
         water.advance(Position.from_state(header.book, state))
@@ -164,17 +164,17 @@ def _refuse_malformed() -> Iterator[None]:
         raise BrokenDump("The dump has content that Ladderboard does not write.") from None
 
 
-def _parse_header(written: dict[str, Any]) -> DumpHeader:
+def _parse_header(fields: dict[str, Any]) -> DumpHeader:
     for name, known, subject in (
         ("format", FORMAT, "dumps"),
         ("tables", len(BOARD_SCHEMA.migrations), "boards"),
     ):
-        if written[name] > known:
+        if fields[name] > known:
             raise InvalidState(
-                f"The dump was written by a newer Ladderboard, in format {written[name]} of "
+                f"The dump was written by a newer Ladderboard, in format {fields[name]} of "
                 f"{subject}; this one knows {known}. Install a newer one to restore it."
             )
-    header = DumpHeader(**written)
+    header = DumpHeader(**fields)
     kinds = tuple(type(field) for field in header)
     if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK_NAME.fullmatch(
         header.book

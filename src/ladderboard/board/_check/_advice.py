@@ -71,20 +71,20 @@ class BoardPromise:
             reason = f"{self.mechanism.name} reveals too much for {size}"
             return [f"The promise is no better than knowing nothing: {reason}."]
         sure = format_confidence(self.likely.beta)
-        ends = (
+        interval = (
             f"With probability {sure} the true {self._metric_name} of the best model lies "
             f"{self._format_reach(self.worst)} what is shown at the end of the budget, "
             "whatever happens"
         )
         if self.changes is not None:
-            ends += (
+            interval += (
                 f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
             )
         gain = self.display.gain_text(self.smallest_visible_gain, self.baseline)
         gain_line = f"A gain below about {gain} in {self.display.name} may go unseen."
         measured = self._format_measured
         return [
-            f"{ends}.",
+            f"{interval}.",
             *([] if measured is None else [measured]),
             *([] if gain is None else [gain_line]),
         ]
@@ -244,9 +244,11 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
         remedies.append(f"{fewer_questions:,} questions")
     # Halve both as often as needed: fewer teams alone are seldom wanted.
     pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
-    both = next((pair for pair in pairs if enough(worth, *pair)), None)
-    if both is not None and both[0] != fewer_questions and rules.ladders > 1:
-        remedies.append(f"{both[0]:,} questions for {format_count(both[1], 'team')}")
+    both_changes = next((pair for pair in pairs if enough(worth, *pair)), None)
+    if both_changes is not None and both_changes[0] != fewer_questions and rules.ladders > 1:
+        remedies.append(
+            f"{both_changes[0]:,} questions for {format_count(both_changes[1], 'team')}"
+        )
     return remedies
 
 

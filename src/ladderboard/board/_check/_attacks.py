@@ -206,7 +206,7 @@ def play_attacks_on_target(
         target.work(size) * len(_make_attacks(target, size)) * len(answering)
         for size in target.sizes
     )
-    done, points = 0, []
+    work_done, points = 0, []
     for questions in target.sizes:
         games, gains = target.games(questions), {}
         for attack in _make_attacks(target, questions):
@@ -221,9 +221,9 @@ def play_attacks_on_target(
                     seed=seed,
                 )
                 biases[name] = [row.bias for row in rows]
-                done += target.work(questions)
+                work_done += target.work(questions)
                 if on_progress is not None:
-                    on_progress(done / total)
+                    on_progress(work_done / total)
             means = {name: sum(values) / games for name, values in biases.items()}
             gains[attack.name] = {**means, "error": _standard_error(biases["board"])}
         points.append({"questions": questions, "games": games, "attacks": gains})

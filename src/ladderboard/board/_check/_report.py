@@ -178,15 +178,15 @@ class FolderGrader:
             message = f"The labels cannot be scored as predictions: {error}"
             return [Problem("gold", None, 1, (), message)]
         problems = []
-        for which in ("public", "private"):
-            mask = self.folder.public if which == "public" else self.folder.private
-            wrong = int(np.count_nonzero(losses[mask]))
-            if wrong:
+        for split in ("public", "private"):
+            mask = self.folder.public if split == "public" else self.folder.private
+            errors = int(np.count_nonzero(losses[mask]))
+            if errors:
                 message = (
-                    f"The labels as predictions must have a loss of 0; of the {which} rows "
-                    f"{wrong:,} of {int(mask.sum()):,} have another."
+                    f"The labels as predictions must have a loss of 0; of the {split} rows "
+                    f"{errors:,} of {int(mask.sum()):,} have another."
                 )
-                problems.append(Problem("gold", None, wrong, (), message))
+                problems.append(Problem("gold", None, errors, (), message))
         return problems
 
     def baseline_risk(self) -> float | None:
@@ -267,8 +267,8 @@ def _describe_classes(folder: BoardFolder) -> list[str]:
     named += f" and {len(allowed) - _MAX_CLASSES_NAMED:,} more" * (
         len(allowed) > _MAX_CLASSES_NAMED
     )
-    how = ", taken from the labels or the sample submission" if folder.derived else ""
-    return [f"Classes{how}: {named}. They are public; any other prediction is refused."]
+    source = ", taken from the labels or the sample submission" if folder.derived else ""
+    return [f"Classes{source}: {named}. They are public; any other prediction is refused."]
 
 
 def _ask_independence(folder: BoardFolder, promise: BoardPromise) -> str:

@@ -192,16 +192,17 @@ class MappingReader:
     def _read_mapping(
         self, mapping: Any, path: tuple[str | int, ...], known: tuple[str, ...]
     ) -> MappingReader | None:
-        under = MappingReader(mapping, self.noted, path)
+        reader = MappingReader(mapping, self.noted, path)
         if not isinstance(mapping, dict) or not all(isinstance(key, str) for key in mapping):
-            under.add_problem(
+            reader.add_problem(
                 None,
-                f"{under.name()} must hold {', '.join(known)}; got {_settings.safe_repr(mapping)}.",
+                f"{reader.name()} must hold {', '.join(known)}; "
+                f"got {_settings.safe_repr(mapping)}.",
             )
             self.wrong.add(str(path[len(self.path)]))
             return None
-        under.refuse_unknown(known)
-        return under
+        reader.refuse_unknown(known)
+        return reader
 
 
 def read_slug(name: str, value: Any) -> str:
@@ -331,7 +332,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     """Return the fields of ``Rules``; use them only if no problem was noted."""
     keys.refuse_unknown(KNOWN_KEYS)
     name = _read_slug_key(keys, slug)
-    shown = keys.read_required("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
+    display = keys.read_required("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
     registration = keys.read_key(
         "registration", _choice_reader("open", "invited", "organiser"), "invited"
     )
@@ -340,8 +341,8 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "slug": name,
         "title": keys.read_key("title", read_short_text, name),
         "description": keys.read_key("description", read_long_text, ""),
-        "loss": shown.loss,
-        "display": _read_display(keys, shown),
+        "loss": display.loss,
+        "display": _read_display(keys, display),
         "mechanism": keys.read_key("mechanism", read_mechanism, None),
         "beta": keys.read_key("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
         **_read_budget(
@@ -511,8 +512,8 @@ def _check_phase_order(
             )
         if phase.start is not None and phase.end is not None and phase.end <= phase.start:
             part.add_problem("end", f"{part.name('end')} must be later than {part.name('start')}.")
-        before = phases[index - 1].end if index else None
-        if before is not None and phase.start is not None and phase.start < before:
+        previous_end = phases[index - 1].end if index else None
+        if previous_end is not None and phase.start is not None and phase.start < previous_end:
             part.add_problem(
                 "start",
                 f"{part.name('start')} must not be earlier than the end of the phase before.",

@@ -28,8 +28,10 @@ class PhaseRules:
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields, times as text."""
         times = {"start": self.start, "end": self.end}
-        written = {key: None if time is None else format_time(time) for key, time in times.items()}
-        return {"name": self.name, **written}
+        formatted = {
+            key: None if time is None else format_time(time) for key, time in times.items()
+        }
+        return {"name": self.name, **formatted}
 
 
 @dataclass(frozen=True)

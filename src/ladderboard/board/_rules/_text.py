@@ -196,16 +196,16 @@ def serialize_bound(
     was released; ``loss`` is the certificate in losses.
     """
     low, high = certificate.low, certificate.high
-    ends: tuple[float | None, float | None] = (None, None)
+    interval: tuple[float | None, float | None] = (None, None)
     if not certificate.differences or released is not None:
         centre = released if certificate.differences and released is not None else 0.0
         smallest, largest = certificate.span
         first, last = max(centre + low, smallest), min(centre + high, largest)
         pair = display.shown(first), display.shown(last)
-        ends = min(pair), max(pair)
+        interval = min(pair), max(pair)
     return {
-        "low": ends[0],
-        "high": ends[1],
+        "low": interval[0],
+        "high": interval[1],
         "beta": certificate.beta,
         "vacuous": certificate.vacuous,
         "theorem": certificate.theorem,

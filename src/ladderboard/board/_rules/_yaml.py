@@ -135,8 +135,8 @@ class _YamlBuilder:
         if top is not None and isinstance(top.content, dict) and top.key is None:
             self._start_key(top, event.value, line)
             return
-        plain = event.style is None and event.tag is None
-        self._put_value(_parse_scalar(event.value) if plain else event.value, line)
+        is_plain = event.style is None and event.tag is None
+        self._put_value(_parse_scalar(event.value) if is_plain else event.value, line)
 
     def _start_key(self, top: _OpenCollection, key: str, line: int) -> None:
         top.key, top.dropped = key, key in top.content

@@ -441,8 +441,8 @@ def _describe_guard(
             + ("--labels TABLE and --loss score." if scored else "the labels.")
         )
     paragraphs.append(f"Keep {file}.mark beside the file: it detects an outdated copy.")
-    asked = option or ("SCORES.csv" if scored else "PREDICTIONS.csv")
-    command = f"  ladderboard guard ask {printable(file)} {asked}"
+    argument = option or ("SCORES.csv" if scored else "PREDICTIONS.csv")
+    command = f"  ladderboard guard ask {printable(file)} {argument}"
     key = "" if key_file is None else f" --key-file {printable(key_file)}"
     lines = [
         line for paragraph in paragraphs for line in wrap_lines(paragraph, indent="  ", first="")

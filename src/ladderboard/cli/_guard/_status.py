@@ -71,13 +71,13 @@ def _format_status(file: str, current: "Status") -> list[str]:
     from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - same
 
     plain, width = not can_draw_blocks(), terminal_width()
-    opening, at, budget = current.opening, current.meter.chain_state, current.meter.budget
+    opening, state, budget = current.opening, current.meter.chain_state, current.meter.budget
     examples = (
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
     )
     used = f"{current.meter.used:,} of {budget:,} questions used, {current.meter.remaining:,} left"
-    if at.charged:
-        used += f"; {at.charged:,} of them charged for an old copy"
+    if state.charged:
+        used += f"; {state.charged:,} of them charged for an old copy"
     lines = [
         *wrap_lines(
             f"{file}: {describe_settings('loss', opening['loss'])} on {examples}",
@@ -97,7 +97,7 @@ def _format_status(file: str, current: "Status") -> list[str]:
     if declared > 1:
         in_use = sum(ladder.questions > 0 for ladder in current.ladders)
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
-    if at.closed:
+    if state.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
     gain = smallest_visible_gain(current.meter.mechanism)
     lines += ["", *wrap_lines(_describe_best(current))]
