@@ -145,7 +145,7 @@ def test_a_sample_with_perfect_scores_is_a_problem(folder):
 
 def test_a_score_board_refuses_a_label_column(folder):
     labelled = HOLDOUT.replace("id,split", "id,label")
-    with pytest.raises(InvalidRules, match=r"holdout.csv: This loss looks at no labels"):
+    with pytest.raises(InvalidRules, match=r"holdout.csv: This loss uses no labels"):
         read_folder(folder(**contents(**{"holdout.csv": labelled})))
     with pytest.raises(InvalidRules, match="no column named label"):
         read_folder(folder("other", **contents(**{"board.yaml": RULES.replace("score", "mae")})))

@@ -22,7 +22,7 @@ def parsed(monkeypatch):
     calls = []
     for module, name in (
         (scoring, "read_predictions"),
-        (reader, "open_sheet"),
+        (reader, "open_table"),
         (reader, "read_vector"),
     ):
         real = getattr(module, name)

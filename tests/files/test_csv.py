@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.files._formats._csv import CsvSheet
+from ladderboard.files._formats._csv import CsvTable
 
 ROSTER = Roster.of(["a", "b", "c"], kind="number")
 TEXT = Roster.of(["a", "b", "c"], kind="text")
@@ -162,7 +162,7 @@ def test_where_a_file_is_broken():
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,prediction\na,1\nb\nc,3,4\n\nd\n", ROSTER, LOSS)
     assert str(caught.value) == (
-        "Every row must have 2 fields, as the first line has; 3 rows have more or fewer "
+        "Every row must have 2 fields, like the first line; 3 rows have more or fewer "
         "(line 3, 4, 6)."
     )
     (problem,) = caught.value.problems
@@ -203,10 +203,10 @@ def test_reading_numbers_as_such_or_as_text_is_the_same(fields, loss):
     roster = Roster.of(len(fields), kind="number")
     text = "id,y\n" + "".join(f"{at},{each}\n" for at, each in enumerate(fields))
     outcomes = []
-    for tries in ((), ("_as_numbers",), ("_as_numbers", "_as_text")):
+    for tries in ((), ("_read_as_numbers",), ("_read_as_numbers", "_read_as_text")):
         with pytest.MonkeyPatch.context() as patch:
             for each in tries:
-                patch.setattr(CsvSheet, each, lambda *_, **__: None)
+                patch.setattr(CsvTable, each, lambda *_, **__: None)
             try:
                 found = read_predictions(text.encode(), roster, loss)
                 outcomes.append((found.dtype, found.tolist()))

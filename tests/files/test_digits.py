@@ -21,7 +21,7 @@ def test_digits(step, width, start, data):
     number = st.one_of(st.integers(0, 9), st.integers(0, 99_999_999))
     rows = data.draw(st.lists(st.lists(number, min_size=width, max_size=width), min_size=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_digits, "_STEP", step)
+        patch.setattr(_digits, "_BLOCK_BYTES", step)
         for end in ("\n", ""):
             lines = written(rows, end, HEADER[len(HEADER) - start :])
             found = read_digits(lines, start, ",", width)

@@ -11,7 +11,11 @@ import sys
 import polars as pl
 import pytest
 
-from ladderboard.files._formats._columnar_metadata import Malformed, arrow_size, parquet_size
+from ladderboard.files._formats._columnar_metadata import (
+    MalformedMetadata,
+    arrow_size,
+    parquet_size,
+)
 from support.fuzz.hostile_files import FRAME, HOSTILE_FILES, LONG_IDS, arrow, parquet, write_frame
 from support.processes import run_module
 
@@ -89,7 +93,7 @@ def test_parquet_accounts(packer):
     assert rows == 30_000
     assert 1000 < size < 2 * frame.estimated_size()
     for cut in range(1, len(data), 997):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedMetadata):
             parquet_size(data[:-cut])
 
 
@@ -97,7 +101,7 @@ def test_parquet_accounts(packer):
 def test_parquet_footers_that_go_deep(nested):
     footer = nested * 10_000
     data = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedMetadata):
         parquet_size(data)
 
 
@@ -112,7 +116,7 @@ def test_parquet_footers_of_anything():
             changed[at] = byte
             try:
                 outcomes.add(parquet_size(bytes(changed)))
-            except Malformed:
+            except MalformedMetadata:
                 outcomes.add(None)
     assert {None, parquet_size(data)} <= outcomes
 
@@ -126,7 +130,7 @@ def test_arrow_accounts(packer, level):
     assert rows == 30_000
     assert frame.estimated_size() / 2 < size < 3 * frame.estimated_size()
     for cut in range(1, len(data), 9973):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedMetadata):
             arrow_size(data[:-cut])
 
 
@@ -134,13 +138,13 @@ def test_a_panic_is_silent_and_nothing_else_is():
     code = """
 import os, sys
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files._columns import guarded
-from ladderboard.files._formats._columnar import quiet
+from ladderboard.files._columns import refuse_polars_errors
+from ladderboard.files._formats._columnar import suppress_panic_output
 import polars as pl
-with quiet():
+with suppress_panic_output():
     os.write(2, b"first\\n")
 try:
-    with guarded(InvalidPredictions, "Parquet"), quiet():
+    with refuse_polars_errors(InvalidPredictions, "Parquet"), suppress_panic_output():
         os.write(2, b"second\\n")
         os.write(2, b"\\nthread 'x' (1) panicked at y.rs:1:\\noh no\\n")
         raise pl.exceptions.PanicException("oh no")

@@ -24,7 +24,7 @@ def test_every_column():
 def test_usage_is_another_name_of_split():
     table = read_holdout(b"id,label,Usage\n1,1,Public\n2,0,Private\n")
     assert table.split.tolist() == ["Public", "Private"]
-    with pytest.raises(InvalidLabels, match=r"1 column should not be there: 'usage'"):
+    with pytest.raises(InvalidLabels, match=r"1 unexpected column: 'usage'"):
         read_holdout(b"id,label,split,usage\n1,1,public,Public\n")
 
 

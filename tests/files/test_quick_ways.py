@@ -42,7 +42,7 @@ def with_and_without(switches, *asked, **settings):
         return quick, outcome(*asked, **settings)
 
 
-NO_SMALL = [(predictions, "_put_small", lambda *_: None)]
+NO_SMALL = [(predictions, "_join_small_integers", lambda *_: None)]
 NO_VECTOR = [(predictions, "read_vector", lambda *_: None)]
 
 
@@ -119,7 +119,7 @@ def test_few_rows_of_which_a_late_one_is_odd(late):
     rows = "".join(f"id{at},1\n" for at in range(1000))  # past what is looked at first
     source = f"id,prediction\n{rows}id1000,{late}\n".encode()
     roster = Roster.of([f"id{at}" for at in range(1001)], kind="number")
-    switches = [(_csv, "cold", lambda: True)]
+    switches = [(_csv, "polars_is_loaded", lambda: False)]
     general, light = with_and_without(switches, source, roster, ZERO_ONE)
     assert light == general
 
@@ -135,8 +135,8 @@ def test_the_quick_way_is_taken(form, loss, monkeypatch):
     out = io.BytesIO()
     write = {"csv": frame.write_csv, "parquet": frame.write_parquet, "arrow": frame.write_ipc}
     write[form](out)
-    for sheet in (_csv.CsvSheet, columnar.ColumnarSheet):
-        monkeypatch.setattr(sheet, "load", None)
+    for sheet in (_csv.CsvTable, columnar.ColumnarTable):
+        monkeypatch.setattr(sheet, "load_columns", None)
     read = read_predictions(out.getvalue(), Roster.of(len(frame), kind="number"), loss)
     assert read.tolist() == frame.sort("id")["prediction"].to_list()
 
@@ -173,7 +173,7 @@ def test_few_rows_without_polars(values, n, data):
     source = (head + "\n".join(lines) + data.draw(st.sampled_from(["\n", ""]))).encode()
     loss = data.draw(st.sampled_from(NUMBERS if numbers else WORDS))
     roster = Roster.of(named, kind="number" if numbers else "text")
-    switches = [(_csv, "cold", lambda: True)]
+    switches = [(_csv, "polars_is_loaded", lambda: False)]
     general, light = with_and_without(switches, source, roster, loss)
     assert light == general
 

@@ -1,8 +1,8 @@
-"""Prediction files in, itemised refusals out.
+"""Reads files of labels and predictions, and refuses invalid ones with an itemised list.
 
-Reads what people really send, joins it by id, and says in words what is wrong with the rest.
-:func:`read_holdout` is the owner's side. A :class:`Roster` is what it leaves for others: the ids.
-:func:`read_predictions` gets a roster and no labels, so its refusals cannot depend on them.
+:func:`read_holdout` reads the owner's labels. A :class:`Roster` holds what others may know of them:
+the ids. :func:`read_predictions` gets a roster and no labels, joins predictions to it by id, and so
+its refusals cannot depend on labels.
 """
 
 from ladderboard.errors import Problem

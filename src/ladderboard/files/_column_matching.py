@@ -1,7 +1,7 @@
 """Which columns a loss expects, and which columns of a file they are.
 
-A column of ids that is not named id must not be read as a prediction, nor its rows be taken in the
-order of the file. Ids and names are public, so nothing here depends on labels.
+Ids in a column that is not named id must not be read as predictions, and the rows must still be
+joined by id. Ids and names are public, so nothing here depends on labels.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ if TYPE_CHECKING:
     from ladderboard.files._problems import Refusal
     from ladderboard.files._roster import Roster
 
-# The first is taken before the others; of the others there must be one.
+# A column with the first name wins; otherwise exactly one of the others must be present.
 PREDICTION_NAMES = (
     "prediction", "predictions", "predicted", "pred", "preds", "y_pred", "ypred", "y_hat", "yhat",
     "y", "label", "labels", "target", "targets", "class", "category", "answer", "output", "value",
     "probability", "prob", "proba", "p", "score",
 )  # fmt: skip
 _PREFIXES = ("p_", "prob_", "proba_", "score_", "")
-# How pandas and its readers name an index that slipped into a file.
-_INDEX = r"(index|unnamed: \d+|__index_level_\d+__|level_0|)"
-_NUMBERED = r"(.*?)(\d+)"
-# How much of a column must be different ids; numbers may come near them by chance.
-_TEXTS, _NUMBERS, _ALL = 0.5, 0.9, 1.0
-_NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|ID|Id)s?(?:$|[^A-Za-z])|[a-z](?:Id|ID)s?$")
+# Names that pandas and its readers give to an index that was written into a file.
+_INDEX_NAME = r"(index|unnamed: \d+|__index_level_\d+__|level_0|)"
+_NUMBERED_NAME = r"(.*?)(\d+)"
+# The share of distinct ids that makes a column the id column; integers may match by chance.
+_TEXT_SHARE, _INTEGER_SHARE, _FULL_SHARE = 0.5, 0.9, 1.0
+_ID_NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|ID|Id)s?(?:$|[^A-Za-z])|[a-z](?:Id|ID)s?$")
 
 
 @dataclass(frozen=True)
 class ExpectedColumns:
-    """What predictions are made of.
+    """The columns of predictions that a loss expects.
 
-    ``form`` is one value a row, one for each class, or several; ``width`` is how many, where that
-    is known. ``classes`` are those that were declared; ``single`` says that one column of
-    probabilities will do, those of the second class. ``strict`` says that the loss refuses some
-    numbers, so that all of them must be shown to it. ``column`` is a name that the one column must
-    have: predictions in place of an evaluator's scores would spoil a ladder for good. ``stem`` is
-    how messages name several columns: label_1, label_2 and so on.
+    ``form`` is one value per row, one per class, or several; ``width`` is the number of columns, if
+    known. ``classes`` are the declared ones; ``single`` says that one column is enough, the
+    probabilities of the second class. ``strict`` says that the loss refuses some numbers, so it
+    must check all of them. ``column`` is the required name of the only column: predictions in place
+    of an evaluator's scores would spoil a ladder for good. ``stem`` names several columns in
+    messages: label_1, label_2 and so on.
     """
 
     kind: str
@@ -73,12 +73,12 @@ class ExpectedColumns:
 
     @property
     def number(self) -> bool:
-        """Whether numbers are wanted."""
+        """Whether the values must be numbers."""
         return self.kind == "number"
 
 
 def expected_columns(loss: Loss, roster: Roster) -> ExpectedColumns:
-    """Return what a loss wants."""
+    """Return the columns that a loss expects."""
     if isinstance(loss, Brier | Log):
         two = len(loss.classes) == 2
         return ExpectedColumns("number", "classes", loss.classes, len(loss.classes), single=two)
@@ -90,14 +90,14 @@ def expected_columns(loss: Loss, roster: Roster) -> ExpectedColumns:
         return ExpectedColumns("number", "one", strict=True, column="score")
     if isinstance(loss, ZeroOne) and loss.allowed is not None:
         return ExpectedColumns(_kind_of(loss.allowed), "one", loss.allowed)
-    return _compared(loss, roster)
+    return _expected_labels(loss, roster)
 
 
-def _compared(loss: Loss, roster: Roster) -> ExpectedColumns:
-    """Return what a loss wants that compares labels of whatever kind was declared."""
+def _expected_labels(loss: Loss, roster: Roster) -> ExpectedColumns:
+    """Return the columns expected by a loss that compares labels of the declared kind."""
     if roster.kind is None:
         raise InvalidSetting(
-            f"The loss {loss.name} compares labels, so what they are must be declared; "
+            f"The loss {loss.name} compares labels, so their kind must be declared; "
             'try Roster.of(ids, kind="number"), or kind="text".'
         )
     if isinstance(loss, ZeroOne):
@@ -109,206 +109,236 @@ def _compared(loss: Loss, roster: Roster) -> ExpectedColumns:
 
 
 def _kind_of(classes: tuple[Any, ...]) -> str:
-    text = {isinstance(each, str) for each in classes}
-    if len(text) > 1:
+    are_text = {isinstance(class_, str) for class_ in classes}
+    if len(are_text) > 1:
         raise InvalidSetting(
             "Files hold one kind of label; declare classes that are all numbers or all text."
         )
-    return "text" if text.pop() else "number"
+    return "text" if are_text.pop() else "number"
 
 
 @dataclass(frozen=True)
 class ColumnSelection:
-    """Places of the id column, if there is one, and of the columns of predictions."""
+    """Positions of the id column, if there is one, and of the prediction columns."""
 
     id: int | None
     values: tuple[int, ...]
 
 
-def plain_name(name: str) -> str:
-    """Return a name without surrounding blanks, in lower case."""
+def normalize_name(name: str) -> str:
+    """Return a column name without surrounding whitespace, in lower case."""
     return name.strip().casefold()
 
 
-def is_index(name: str) -> bool:
-    """Return whether a column is an index that slipped into the file."""
-    return re.fullmatch(_INDEX, plain_name(name)) is not None
+def is_index_name(name: str) -> bool:
+    """Return whether a column name is that of an index that was written into the file."""
+    return re.fullmatch(_INDEX_NAME, normalize_name(name)) is not None
 
 
-def known_name(name: str, expected: ExpectedColumns | None = None) -> bool:
-    """Return whether a name is one that a header would have."""
-    plain = plain_name(name)
-    if plain == "id" or plain in PREDICTION_NAMES:
+def is_known_header(name: str, expected: ExpectedColumns | None = None) -> bool:
+    """Return whether a field of the first line is a typical column name."""
+    normalized = normalize_name(name)
+    if normalized == "id" or normalized in PREDICTION_NAMES:
         return True
     if expected is None or expected.form != "classes" or expected.classes is None:
         return False
-    spelled = {plain_name(word) for each in expected.classes for word in _spellings(each)}
-    return any(plain == prefix + each for prefix in _PREFIXES[:-1] for each in spelled)
+    spellings = {
+        normalize_name(spelling) for class_ in expected.classes for spelling in _spellings(class_)
+    }
+    return any(
+        normalized == prefix + spelling for prefix in _PREFIXES[:-1] for spelling in spellings
+    )
 
 
 def select_columns(
     names: list[str], expected: ExpectedColumns, refusal: Refusal, ids: int | None = None
 ) -> ColumnSelection:
-    """Find the predictions among named columns, or refuse and name what was seen.
+    """Find the predictions among named columns, or refuse and list the columns.
 
-    ``ids`` is the place of the column that holds the ids, None if there is none.
+    ``ids`` is the position of the id column, None if there is none.
     """
     problems = Problems(refusal)
-    plain = [plain_name(each) for each in names]
-    twice = sorted({each for each in plain if each and plain.count(each) > 1}) if (
-        len(set(plain)) < len(plain)
+    normalized = [normalize_name(name) for name in names]
+    repeated = sorted({name for name in normalized if name and normalized.count(name) > 1}) if (
+        len(set(normalized)) < len(normalized)
     ) else []  # fmt: skip
-    if twice:
-        said = f"A column's name must come once; these come again: {format_names(twice)}."
-        problems.add("duplicate_column", said, column=twice[0], count=len(twice))
+    if repeated:
+        message = f"Every column needs its own name; repeated: {format_names(repeated)}."
+        problems.add("duplicate_column", message, column=repeated[0], count=len(repeated))
         problems.refuse_if_any()
-    others = [at for at in range(len(names)) if at != ids]
-    pick = {"one": _one, "classes": _classes, "several": _several}[expected.form]
-    values = pick(names, others, expected, problems)
+    others = [position for position in range(len(names)) if position != ids]
+    select = {"one": _select_one, "classes": _select_class_columns, "several": _select_several}[
+        expected.form
+    ]
+    values = select(names, others, expected, problems)
     problems.refuse_if_any()
-    extra = [at for at in others if at not in set(values) and not is_index(names[at])]
+    extra = [
+        position
+        for position in others
+        if position not in set(values) and not is_index_name(names[position])
+    ]
     if extra:
-        which = format_names(names[at] for at in extra)
-        said = f"{format_count(len(extra), 'unexpected column')}: {which}. "
-        said += "Remove it." if len(extra) == 1 else "Remove them."
-        problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
+        shown_names = format_names(names[position] for position in extra)
+        message = f"{format_count(len(extra), 'unexpected column')}: {shown_names}. "
+        message += "Remove it." if len(extra) == 1 else "Remove them."
+        problems.add("extra_column", message, column=names[extra[0]], count=len(extra))
     problems.refuse_if_any()
     return ColumnSelection(ids, tuple(values))
 
 
-def named_id(names: list[str] | None) -> int | None:
-    """Return the place of the column named id, None if there is none."""
-    plain = [plain_name(each) for each in names or ()]
-    return plain.index("id") if "id" in plain else None
+def find_id_column(names: list[str] | None) -> int | None:
+    """Return the position of the column named id, None if there is none."""
+    normalized = [normalize_name(name) for name in names or ()]
+    return normalized.index("id") if "id" in normalized else None
 
 
-def _one(
+def _select_one(
     names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
 ) -> list[int]:
     """Return the one column of predictions."""
     if expected.column is not None:
-        exact = [at for at in others if plain_name(names[at]) == expected.column]
+        exact = [
+            position for position in others if normalize_name(names[position]) == expected.column
+        ]
         if not exact:
-            said = f"The column must be named {expected.column}; "
-            said += f"the columns are {format_names(names)}."
-            problems.add("missing_column", said, column=expected.column)
+            message = f"The column must be named {expected.column}; "
+            message += f"the columns are {format_names(names)}."
+            problems.add("missing_column", message, column=expected.column)
         return exact
-    called = [at for at in others if plain_name(names[at]) in PREDICTION_NAMES]
-    first = [at for at in called if plain_name(names[at]) == PREDICTION_NAMES[0]]
-    for choice in (first, called):
-        if len(choice) == 1:
-            return choice
-    plain = [at for at in others if not is_index(names[at])]
-    if len(plain) == 1:
-        return plain
-    if called:
-        which = format_names(names[at] for at in called)
-        said = f"Several columns may be the prediction: {which}; name the right one prediction."
-        problems.add("unclear_column", said, column=names[called[0]], count=len(called))
+    known = [position for position in others if normalize_name(names[position]) in PREDICTION_NAMES]
+    preferred = [
+        position for position in known if normalize_name(names[position]) == PREDICTION_NAMES[0]
+    ]
+    for candidates in (preferred, known):
+        if len(candidates) == 1:
+            return candidates
+    without_index = [position for position in others if not is_index_name(names[position])]
+    if len(without_index) == 1:
+        return without_index
+    if known:
+        shown_names = format_names(names[position] for position in known)
+        message = (
+            f"Several columns may be the prediction: {shown_names}; name the right one prediction."
+        )
+        problems.add("unclear_column", message, column=names[known[0]], count=len(known))
     else:
-        seen = f"the columns are {format_names(names)}" if names else "there is none"
-        problems.add("missing_column", f"There is no column named prediction; {seen}.")
+        columns = f"the columns are {format_names(names)}" if names else "there is none"
+        problems.add("missing_column", f"There is no column named prediction; {columns}.")
     return []
 
 
-def _classes(
+def _select_class_columns(
     names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
 ) -> list[int]:
     """Return the columns of the declared classes, in the classes' order."""
     classes = expected.classes or ()
-    fewest: tuple[int, str, list[Any]] | None = None
-    for fold in (str.strip, plain_name):
-        at_name = {fold(names[at]): at for at in others}
+    best_match: tuple[int, str, list[Any]] | None = None
+    for normalize in (str.strip, normalize_name):
+        position_by_name = {normalize(names[position]): position for position in others}
         for prefix in _PREFIXES:
-            found = [_at(at_name, prefix, each, fold) for each in classes]
-            lacking = [each for each, at in zip(classes, found, strict=True) if at is None]
-            if not lacking:
-                return [at for at in found if at is not None]
-            if expected.single and len(others) <= 1 and found[1] is not None and prefix:
-                return [found[1]]
-            if len(lacking) < len(classes) and (fewest is None or len(lacking) < fewest[0]):
-                fewest = (len(lacking), prefix, lacking)
-    if fewest is None and expected.single:
-        return _one(names, others, expected, problems)
-    count, prefix, lacking = fewest or (len(classes), "p_", list(classes))
-    wanting = format_names(f"{prefix}{_spellings(each)[0]}" for each in lacking)
-    said = f"A column is needed for each class; {count} of {len(classes)} are missing: {wanting}. "
-    said += f"The columns are {format_names(names)}."
-    problems.add("missing_column", said, column=f"{prefix}{_spellings(lacking[0])[0]}", count=count)
+            positions = [
+                _find_class_column(position_by_name, prefix, class_, normalize)
+                for class_ in classes
+            ]
+            missing = [
+                class_
+                for class_, position in zip(classes, positions, strict=True)
+                if position is None
+            ]
+            if not missing:
+                return [position for position in positions if position is not None]
+            if expected.single and len(others) <= 1 and positions[1] is not None and prefix:
+                return [positions[1]]
+            if len(missing) < len(classes) and (best_match is None or len(missing) < best_match[0]):
+                best_match = (len(missing), prefix, missing)
+    if best_match is None and expected.single:
+        return _select_one(names, others, expected, problems)
+    count, prefix, missing = best_match or (len(classes), "p_", list(classes))
+    missing_names = format_names(f"{prefix}{_spellings(class_)[0]}" for class_ in missing)
+    message = f"A column is needed for each class; {count} of {len(classes)} are missing: "
+    message += f"{missing_names}. The columns are {format_names(names)}."
+    problems.add(
+        "missing_column", message, column=f"{prefix}{_spellings(missing[0])[0]}", count=count
+    )
     return []
 
 
-def _at(at_name: dict[str, int], prefix: str, name: Any, fold: Any) -> int | None:
-    for spelled in _spellings(name):
-        if fold(prefix + spelled) in at_name:
-            return at_name[fold(prefix + spelled)]
+def _find_class_column(
+    position_by_name: dict[str, int], prefix: str, class_: Any, normalize: Any
+) -> int | None:
+    for spelling in _spellings(class_):
+        if normalize(prefix + spelling) in position_by_name:
+            return position_by_name[normalize(prefix + spelling)]
     return None
 
 
-def _spellings(name: Any) -> list[str]:
+def _spellings(class_: Any) -> list[str]:
     """Return how a class may be written in a column's name."""
-    if isinstance(name, str):
-        return [name]
-    if float(name).is_integer():
-        return [str(int(name)), f"{int(name)}.0"]
-    return [repr(name)]
+    if isinstance(class_, str):
+        return [class_]
+    if float(class_).is_integer():
+        return [str(int(class_)), f"{int(class_)}.0"]
+    return [repr(class_)]
 
 
-def _several(
+def _select_several(
     names: list[str], others: list[int], expected: ExpectedColumns, problems: Problems
 ) -> list[int]:
-    """Return all other columns, in the order of their numbers if they are numbered."""
-    values = [at for at in others if not is_index(names[at])]
+    """Return all columns but the ids, sorted by the numbers in their names if they have some."""
+    values = [position for position in others if not is_index_name(names[position])]
     if expected.width is None and not values:
         problems.add(
             "missing_column", f"There is no prediction; the columns are {format_names(names)}."
         )
     elif expected.width is not None and len(values) != expected.width:
-        example_names = format_names(f"{expected.stem}_{at}" for at in range(1, expected.width + 1))
-        said = f"{format_count(expected.width, 'column')} of predictions are needed, "
-        said += f"such as {example_names}; there are {len(values)}"
+        example_names = format_names(
+            f"{expected.stem}_{number}" for number in range(1, expected.width + 1)
+        )
+        message = f"{format_count(expected.width, 'column')} of predictions are needed, "
+        message += f"such as {example_names}; there are {len(values)}"
         code = "missing_column" if len(values) < expected.width else "extra_column"
-        which = f": {format_names(names[at] for at in values)}" if values else ""
-        problems.add(code, f"{said}{which}.", count=abs(expected.width - len(values)))
-    return _numbered(names, values)
+        shown_names = f": {format_names(names[position] for position in values)}" if values else ""
+        problems.add(code, f"{message}{shown_names}.", count=abs(expected.width - len(values)))
+    return _sort_by_number(names, values)
 
 
-def _numbered(names: list[str], values: list[int]) -> list[int]:
-    parts = [re.fullmatch(_NUMBERED, plain_name(names[at])) for at in values]
-    stems = {each[1] if each else None for each in parts}
-    numbers = [int(each[2]) for each in parts if each and len(each[2]) < 9]
+def _sort_by_number(names: list[str], values: list[int]) -> list[int]:
+    matches = [re.fullmatch(_NUMBERED_NAME, normalize_name(names[position])) for position in values]
+    stems = {match[1] if match else None for match in matches}
+    numbers = [int(match[2]) for match in matches if match and len(match[2]) < 9]
     if len(stems) == 1 and None not in stems and len(set(numbers)) == len(values):
-        return [at for _, at in sorted(zip(numbers, values, strict=True))]
+        return [position for _, position in sorted(zip(numbers, values, strict=True))]
     return values
 
 
-def unnamed(
+def select_unnamed_columns(
     width: int, expected: ExpectedColumns, ids: int | None = None
 ) -> ColumnSelection | None:
-    """Return the choice among columns without names; None if their number does not fit."""
-    values = tuple(at for at in range(width) if at != ids)
-    return ColumnSelection(ids, values) if fits(len(values), expected) else None
+    """Select from columns without names; return None if their number is wrong."""
+    values = tuple(position for position in range(width) if position != ids)
+    return ColumnSelection(ids, values) if is_expected_count(len(values), expected) else None
 
 
-def fits(count: int, expected: ExpectedColumns) -> bool:
-    """Return whether predictions may have so many columns."""
+def is_expected_count(count: int, expected: ExpectedColumns) -> bool:
+    """Return whether predictions may have this number of columns."""
     if expected.width is None:
         return count > 0
     return count == expected.width or (expected.single and count == 1)
 
 
-def names_ids(name: str) -> bool:
-    """Return whether a column's name says that it holds ids.
+def looks_like_id_name(name: str) -> bool:
+    """Return whether a column name suggests ids.
 
-    >>> [names_ids(each) for each in ("image_id", "PassengerId", "ID_code", "valid", "grid")]
+    >>> names = ("image_id", "PassengerId", "ID_code", "valid", "grid")
+    >>> [looks_like_id_name(name) for name in names]
     [True, True, True, False, False]
     """
-    return _NAME.search(name.strip()) is not None
+    return _ID_NAME.search(name.strip()) is not None
 
 
 @dataclass(frozen=True)
-class IdColumn:
-    """Looks for the column of ids among the columns of a file, None being one of another type."""
+class IdColumnFinder:
+    """Looks for the id column of a file; ``columns`` has None for columns of other types."""
 
     names: list[str] | None
     columns: Sequence[Column | None]
@@ -316,69 +346,91 @@ class IdColumn:
     expected: ExpectedColumns
 
     def find(self) -> int | None:
-        """Return its place, None if there is none; refuse where that is not clear."""
-        every = range(len(self.columns))
-        plain = [at for at in every if self.names is None or not is_index(self.names[at])]
-        shares = {at: self._share(at, plain) for at in plain}
-        found = [at for at, share in shares.items() if share and share == max(shares.values())]
-        if len(found) > 1:
-            which = format_names(self._name(at) or f"column {at + 1}" for at in found)
-            self._refuse(
-                found[0], f"Several columns hold the holdout's ids: {which}; name the right one id."
+        """Return the position of the id column, None if there is none; refuse unclear cases."""
+        all_positions = range(len(self.columns))
+        without_index = [
+            position
+            for position in all_positions
+            if self.names is None or not is_index_name(self.names[position])
+        ]
+        shares = {
+            position: self._share_of_ids(position, without_index) for position in without_index
+        }
+        best = [
+            position
+            for position, share in shares.items()
+            if share and share == max(shares.values())
+        ]
+        if len(best) > 1:
+            shown_names = format_names(
+                self._name(position) or f"column {position + 1}" for position in best
             )
-        if found:
-            self._check(found[0], plain)
-            return found[0]
-        for at in every:
-            if at not in plain and self._is_index_of_ids(at):
-                return at
-        named = [at for at in plain if names_ids(self._name(at) or "")]
-        return named[0] if len(named) == 1 and len(plain) > 1 else None
+            self._refuse(
+                best[0],
+                f"Several columns hold the holdout's ids: {shown_names}; name the right one id.",
+            )
+        if best:
+            self._check_id_column(best[0], without_index)
+            return best[0]
+        for position in all_positions:
+            if position not in without_index and self._holds_ids_in_other_order(position):
+                return position
+        named_like_ids = [
+            position for position in without_index if looks_like_id_name(self._name(position) or "")
+        ]
+        return named_like_ids[0] if len(named_like_ids) == 1 and len(without_index) > 1 else None
 
-    def _share(self, at: int, plain: list[int]) -> float:
-        """Return how much of a column are ids, 0 if that is too little to take it for ids."""
-        column, name = self.columns[at], self._name(at) or ""
+    def _share_of_ids(self, position: int, without_index: list[int]) -> float:
+        """Return the share of ids in a column, 0 if it is too small for an id column."""
+        column, name = self.columns[position], self._name(position) or ""
         if column is None:
             return 0.0
-        least = _NUMBERS if self.roster.whole else _TEXTS
-        if not names_ids(name):
-            predicted = known_name(name, self.expected)
-            if self.roster.counted and (predicted or len(plain) == 1):
+        required = _INTEGER_SHARE if self.roster.has_integer_ids else _TEXT_SHARE
+        if not looks_like_id_name(name):
+            may_be_prediction = is_known_header(name, self.expected)
+            if self.roster.is_consecutive and (may_be_prediction or len(without_index) == 1):
                 return 0.0  # ranks, perhaps
-            if self.roster.counted or predicted:
-                least = _ALL
-        share = self.roster.share(column)
-        return share if share >= least else 0.0
+            if self.roster.is_consecutive or may_be_prediction:
+                required = _FULL_SHARE
+        share = self.roster.share_of_ids(column)
+        return share if share >= required else 0.0
 
-    def _check(self, at: int, plain: list[int]) -> None:
-        """Refuse ids without predictions, and ids that may as well be predictions."""
-        name = self._name(at)
-        if len(plain) == 1:
-            which = "" if name is None else f", {format_names([name])},"
-            said = f"The only column{which} holds the holdout's ids; add a column of predictions."
-            refuse(InvalidPredictions, "missing_column", said, column=name)
-        if self.roster.counted and fits(len(plain), self.expected) and not names_ids(name or ""):
-            which = str(at + 1) if name is None else format_names([name])
-            said = f"Column {which} holds the holdout's ids, "
-            said += "but may hold predictions as well: name it id if it holds ids, "
-            self._refuse(at, f"{said}otherwise add a column named id.")
+    def _check_id_column(self, position: int, without_index: list[int]) -> None:
+        """Refuse ids without predictions, and ids that may also be predictions."""
+        name = self._name(position)
+        if len(without_index) == 1:
+            shown_names = "" if name is None else f", {format_names([name])},"
+            message = f"The only column{shown_names} holds the holdout's ids; "
+            message += "add a column of predictions."
+            refuse(InvalidPredictions, "missing_column", message, column=name)
+        if (
+            self.roster.is_consecutive
+            and is_expected_count(len(without_index), self.expected)
+            and not looks_like_id_name(name or "")
+        ):
+            shown_names = str(position + 1) if name is None else format_names([name])
+            message = f"Column {shown_names} holds the holdout's ids, "
+            message += "but may hold predictions as well: name it id if it holds ids, "
+            self._refuse(position, f"{message}otherwise add a column named id.")
 
-    def _is_index_of_ids(self, at: int) -> bool:
-        """Return whether an index that slipped into the file tells another order than the file."""
-        column = self.columns[at]
-        if column is None or self.roster.share(column) < _ALL:
+    def _holds_ids_in_other_order(self, position: int) -> bool:
+        """Return whether an index column holds the ids in another order than the holdout's."""
+        column = self.columns[position]
+        if column is None or self.roster.share_of_ids(column) < _FULL_SHARE:
             return False
-        if np.array_equal(self.roster.place(column), np.arange(self.roster.n)):
+        if np.array_equal(self.roster.find_rows(column), np.arange(self.roster.n)):
             return False  # joined by position, the result is the same
-        in_order = self.roster.whole and bool((np.diff(column.whole_ids()[0]) == 1).all())
+        in_order = self.roster.has_integer_ids and bool(
+            (np.diff(column.integer_ids()[0]) == 1).all()
+        )
         if self.roster.ids is None or in_order:
-            which = format_names([self._name(at)])
-            said = f"Column {which} may hold the holdout's ids or row numbers: "
-            self._refuse(at, f"{said}name it id to join by it, or remove it.")
+            shown_names = format_names([self._name(position)])
+            message = f"Column {shown_names} may hold the holdout's ids or row numbers: "
+            self._refuse(position, f"{message}name it id to join by it, or remove it.")
         return True
 
-    def _name(self, at: int) -> str | None:
-        return None if self.names is None else self.names[at]
+    def _name(self, position: int) -> str | None:
+        return None if self.names is None else self.names[position]
 
-    def _refuse(self, at: int, message: str) -> NoReturn:
-        refuse(InvalidPredictions, "unclear_column", message, column=self._name(at))
+    def _refuse(self, position: int, message: str) -> NoReturn:
+        refuse(InvalidPredictions, "unclear_column", message, column=self._name(position))

@@ -1,11 +1,11 @@
-"""Columns and sheets: what every file, frame or list is read into.
+"""Columns and sheets: the types that every file, frame or list is converted to.
 
 :class:`Numbers` is a NumPy array, :class:`Text` a polars series, :class:`Mixed` a list of plain
-Python values. Each can be read as numbers or as text; what does not fit is marked, not raised, so
-that a refusal can list it all.
+Python values. Each can be parsed as numbers or as text; values that do not fit are marked instead
+of raised, so that one refusal can list all of them.
 
-Polars is loaded only where a file needs it. It is given bytes or values, never a path or an
-address, so it cannot look for patterns or go to a network. Whatever it raises, a panic included,
+Polars is imported only when a file needs it. It gets bytes or values, never a path or a URL, so it
+cannot expand glob patterns or access the network. Every exception of polars, panics included,
 becomes a refusal.
 """
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-_EXACT = 2**53
+_MAX_EXACT_INTEGER = 2**53
 _TEXT = np.dtypes.StringDType()
 _TRUTH = {"true": 1.0, "false": 0.0}
-# What people and programs write where a number is missing.
-_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nil", "?")
+# How people and programs write a missing number.
+_MISSING_WORDS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nil", "?")
 
 
 def load_polars() -> Any:
-    """Return the module, or say what to install."""
+    """Return the polars module; raise ``MissingDependency`` if it is not installed."""
     try:
         import polars as pl  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
@@ -50,8 +50,8 @@ def load_polars() -> Any:
 
 
 @contextmanager
-def guarded(refusal: Refusal, what: str) -> Iterator[None]:
-    """Turn whatever polars raises into a refusal; its own words may hold a file's contents."""
+def refuse_polars_errors(refusal: Refusal, format_name: str) -> Iterator[None]:
+    """Turn any error of polars into a refusal without its message, which may quote the file."""
     polars = load_polars()
     try:
         yield
@@ -63,24 +63,24 @@ def guarded(refusal: Refusal, what: str) -> Iterator[None]:
         name = type(error).__name__
     else:
         return
-    refuse(refusal, "damaged", f"The file could not be read as {what} ({name}).")
+    refuse(refusal, "damaged", f"The file could not be read as {format_name} ({name}).")
 
 
 @dataclass
-class Reading:
-    """Values, and by code which rows cannot be used."""
+class ParsedColumn:
+    """The parsed values of a column, and the rows that cannot be used, by problem code."""
 
     values: NDArray[Any]
-    bad: dict[str, Mask] = field(default_factory=dict)
+    bad_rows: dict[str, Mask] = field(default_factory=dict)
 
     def mark(self, code: str, mask: Mask) -> None:
-        """Note bad rows, if there are any."""
+        """Record unusable rows, if there are any."""
         if mask.any():
-            self.bad[code] = mask
+            self.bad_rows[code] = mask
 
 
-class Numbers:
-    """A column of numbers or booleans. NaN is a gap, as pandas has it."""
+class NumberColumn:
+    """A column of numbers or booleans. NaN counts as missing, as in pandas."""
 
     def __init__(self, array: NDArray[Any], missing: Mask | None = None) -> None:
         self.array = array
@@ -89,226 +89,236 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.array)
 
-    def numbers(self) -> Reading:
-        """As they are, but for gaps and infinities."""
-        reading = Reading(self.array)
+    def parse_numbers(self) -> ParsedColumn:
+        """Return the numbers; missing and infinite values are marked."""
+        parsed = ParsedColumn(self.array)
         missing = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
         if self.array.dtype.kind == "f":
             if not np.isfinite(self.array).all():
                 missing = missing | np.isnan(self.array)
-                reading.mark("not_finite", np.isinf(self.array) & ~missing)
+                parsed.mark("not_finite", np.isinf(self.array) & ~missing)
             if self.array.dtype.itemsize != 8:
-                reading.values = self.array.astype(np.float64)
+                parsed.values = self.array.astype(np.float64)
         elif self.array.dtype.kind == "b":
-            reading.values = self.array.astype(np.int64)
+            parsed.values = self.array.astype(np.int64)
         elif self.array.dtype == np.uint64:
-            fits = self.array < 2**63
-            reading.values = self.array.astype(np.int64 if fits.all() else np.float64)
+            fits_int64 = self.array < 2**63
+            parsed.values = self.array.astype(np.int64 if fits_int64.all() else np.float64)
         elif self.array.dtype != np.int64:
-            reading.values = self.array.astype(np.int64)
-        reading.mark("missing_value", missing)
-        return reading
+            parsed.values = self.array.astype(np.int64)
+        parsed.mark("missing_value", missing)
+        return parsed
 
-    def texts(self) -> Reading:
-        """Whole numbers as they are written; of others nobody knows how they were."""
+    def parse_text(self) -> ParsedColumn:
+        """Return integers as text; for other numbers the original spelling is unknown."""
         missing = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
-        whole = self.array.dtype.kind in "iu"
+        is_integer = self.array.dtype.kind in "iu"
         empty = np.full(len(self), "", dtype=_TEXT)
-        reading = Reading(self.array.astype(_TEXT) if whole else empty)
+        parsed = ParsedColumn(self.array.astype(_TEXT) if is_integer else empty)
         if self.array.dtype.kind == "f":
             missing = missing | np.isnan(self.array)
-        reading.mark("missing_value", missing)
-        if not whole:
-            reading.mark("not_text", ~missing)
-        return reading
+        parsed.mark("missing_value", missing)
+        if not is_integer:
+            parsed.mark("not_text", ~missing)
+        return parsed
 
-    def whole_ids(self) -> tuple[NDArray[np.int64], Mask]:
-        """As 64-bit whole numbers, and where they are ones."""
-        ok = np.ones(len(self), np.bool_) if self.missing is None else ~self.missing
+    def integer_ids(self) -> tuple[NDArray[np.int64], Mask]:
+        """Return the ids as 64-bit integers, and a mask of the valid ones."""
+        valid = np.ones(len(self), np.bool_) if self.missing is None else ~self.missing
         if self.array.dtype.kind == "f":
-            real = self.array.astype(np.float64, copy=False)  # the bound is beyond half precision
-            ok &= np.isfinite(real) & (np.abs(real) <= _EXACT)
-            ok &= real == np.trunc(real)
-            return np.where(ok, real, 0).astype(np.int64), ok
+            floats = self.array.astype(
+                np.float64, copy=False
+            )  # half precision cannot represent the bound
+            valid &= np.isfinite(floats) & (np.abs(floats) <= _MAX_EXACT_INTEGER)
+            valid &= floats == np.trunc(floats)
+            return np.where(valid, floats, 0).astype(np.int64), valid
         if self.array.dtype == np.uint64:
-            ok &= self.array < 2**63
+            valid &= self.array < 2**63
         if self.array.dtype.kind == "b":
-            ok &= False
-        return self.array.astype(np.int64, copy=False), ok
+            valid &= False
+        return self.array.astype(np.int64, copy=False), valid
 
     def text_ids(self) -> Any:
-        """As a list of text, None where there is none."""
-        values, ok = self.whole_ids()
-        pairs = zip(values.tolist(), ok.tolist(), strict=True)
-        return [str(each) if fine else None for each, fine in pairs]
+        """Return the ids as a list of text, None for invalid ones."""
+        values, valid = self.integer_ids()
+        pairs = zip(values.tolist(), valid.tolist(), strict=True)
+        return [str(value) if is_valid else None for value, is_valid in pairs]
 
-    def take(self, rows: NDArray[np.int64]) -> Numbers:
-        """Some rows."""
-        return Numbers(self.array[rows], None if self.missing is None else self.missing[rows])
+    def take(self, rows: NDArray[np.int64]) -> NumberColumn:
+        """Return a column of some rows."""
+        return NumberColumn(self.array[rows], None if self.missing is None else self.missing[rows])
 
-    def show(self, rows: NDArray[np.int64]) -> list[Any]:
-        """The values of some rows, as they were."""
-        gap = np.zeros(len(rows), np.bool_) if self.missing is None else self.missing[rows]
-        pairs = zip(self.array[rows].tolist(), gap.tolist(), strict=True)
-        return [None if missing else each for each, missing in pairs]
+    def values_at(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the original values of some rows."""
+        missing = np.zeros(len(rows), np.bool_) if self.missing is None else self.missing[rows]
+        pairs = zip(self.array[rows].tolist(), missing.tolist(), strict=True)
+        return [None if missing else value for value, missing in pairs]
 
 
-class Text:
-    """A column of text, a polars series without or with gaps.
+class TextColumn:
+    """A column of text: a polars series, possibly with nulls.
 
-    ``written`` is text of a CSV file, where numbers are text too; ``comma`` allows a decimal comma.
+    ``from_csv`` says that the text comes from a CSV file, in which numbers are text too;
+    ``decimal_comma`` allows a comma as the decimal separator.
     """
 
-    def __init__(self, series: Any, *, written: bool = False, comma: bool = False) -> None:
+    def __init__(self, series: Any, *, from_csv: bool = False, decimal_comma: bool = False) -> None:
         self.series = series
-        self.written = written
-        self.comma = comma
+        self.from_csv = from_csv
+        self.decimal_comma = decimal_comma
 
     def __len__(self) -> int:
         return len(self.series)
 
-    def numbers(self) -> Reading:
-        """Numbers as they are written; text of a typed file is no number, whatever it spells."""
+    def parse_numbers(self) -> ParsedColumn:
+        """Parse numbers of a CSV file; text in a typed file never counts as a number."""
         polars = load_polars()
-        if not self.written:
+        if not self.from_csv:
             missing = self.series.is_null().to_numpy()
-            reading = Reading(np.zeros(len(self)))
-            reading.mark("missing_value", missing)
-            reading.mark("not_a_number", ~missing)
-            return reading
-        whole = self.series.cast(polars.Int64, strict=False)
-        if not whole.null_count():
-            return Reading(whole.to_numpy())
-        plain = self.series.fill_null("").str.strip_chars().str.to_lowercase()
-        read = plain.cast(polars.Float64, strict=False)
-        if self.comma and not plain.str.contains(".", literal=True).any():
-            spelled = plain.str.contains(r"^[+-]?\d*,\d+(e[+-]?\d+)?$")
-            swapped = plain.str.replace(",", ".", literal=True).cast(polars.Float64, strict=False)
-            read = read.zip_with(~spelled, swapped)
-        truth = plain.replace_strict(_TRUTH, default=None, return_dtype=polars.Float64)
-        values = read.fill_null(truth).to_numpy()
-        reading = Reading(np.where(np.isfinite(values), values, 0))
-        missing = plain.is_in(_GAPS).to_numpy()
-        reading.mark("missing_value", missing)
-        reading.mark("not_finite", np.isinf(values))
-        reading.mark("not_a_number", np.isnan(values) & ~missing)
-        return reading
+            parsed = ParsedColumn(np.zeros(len(self)))
+            parsed.mark("missing_value", missing)
+            parsed.mark("not_a_number", ~missing)
+            return parsed
+        integers = self.series.cast(polars.Int64, strict=False)
+        if not integers.null_count():
+            return ParsedColumn(integers.to_numpy())
+        lowercase = self.series.fill_null("").str.strip_chars().str.to_lowercase()
+        numbers = lowercase.cast(polars.Float64, strict=False)
+        if self.decimal_comma and not lowercase.str.contains(".", literal=True).any():
+            has_comma = lowercase.str.contains(r"^[+-]?\d*,\d+(e[+-]?\d+)?$")
+            with_point = lowercase.str.replace(",", ".", literal=True).cast(
+                polars.Float64, strict=False
+            )
+            numbers = numbers.zip_with(~has_comma, with_point)
+        booleans = lowercase.replace_strict(_TRUTH, default=None, return_dtype=polars.Float64)
+        values = numbers.fill_null(booleans).to_numpy()
+        parsed = ParsedColumn(np.where(np.isfinite(values), values, 0))
+        missing = lowercase.is_in(_MISSING_WORDS).to_numpy()
+        parsed.mark("missing_value", missing)
+        parsed.mark("not_finite", np.isinf(values))
+        parsed.mark("not_a_number", np.isnan(values) & ~missing)
+        return parsed
 
-    def texts(self) -> Reading:
-        """As it is; an empty field is a gap, and "NA" may be a class."""
+    def parse_text(self) -> ParsedColumn:
+        """Return the text; an empty field is missing, while "NA" may be a class."""
         filled = self.series.fill_null("")
-        reading = Reading(filled.to_numpy().astype(_TEXT))
-        reading.mark("missing_value", (filled == "").to_numpy())
-        return reading
+        parsed = ParsedColumn(filled.to_numpy().astype(_TEXT))
+        parsed.mark("missing_value", (filled == "").to_numpy())
+        return parsed
 
-    def whole_ids(self) -> tuple[NDArray[np.int64], Mask]:
-        """As 64-bit whole numbers, and where they are ones; 7.0 is 7."""
+    def integer_ids(self) -> tuple[NDArray[np.int64], Mask]:
+        """Return the ids as 64-bit integers, and a mask of the valid ones; 7.0 is 7."""
         polars = load_polars()
-        whole = self.series.cast(polars.Int64, strict=False)
-        if not whole.null_count():
-            return whole.to_numpy(), np.ones(len(self), np.bool_)
-        plain = self.series.str.strip_chars()
-        whole = plain.cast(polars.Int64, strict=False)
-        real = plain.cast(polars.Float64, strict=False).fill_null(math.nan).to_numpy()
-        values, ok = Numbers(real).whole_ids()
-        exact = whole.is_not_null().to_numpy()
-        return np.where(exact, whole.fill_null(0).to_numpy(), values), exact | ok
+        integers = self.series.cast(polars.Int64, strict=False)
+        if not integers.null_count():
+            return integers.to_numpy(), np.ones(len(self), np.bool_)
+        stripped = self.series.str.strip_chars()
+        integers = stripped.cast(polars.Int64, strict=False)
+        floats = stripped.cast(polars.Float64, strict=False).fill_null(math.nan).to_numpy()
+        values, valid = NumberColumn(floats).integer_ids()
+        is_integer = integers.is_not_null().to_numpy()
+        return np.where(is_integer, integers.fill_null(0).to_numpy(), values), is_integer | valid
 
     def text_ids(self) -> Any:
-        """The series itself, an empty text being a gap."""
+        """Return the series itself; empty text counts as missing."""
         return self.series
 
-    def take(self, rows: NDArray[np.int64]) -> Text:
-        """Some rows."""
-        return Text(self.series.gather(rows), written=self.written, comma=self.comma)
+    def take(self, rows: NDArray[np.int64]) -> TextColumn:
+        """Return a column of some rows."""
+        return TextColumn(
+            self.series.gather(rows), from_csv=self.from_csv, decimal_comma=self.decimal_comma
+        )
 
-    def show(self, rows: NDArray[np.int64]) -> list[Any]:
-        """The values of some rows."""
+    def values_at(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the values of some rows."""
         return self.series.gather(rows).to_list()
 
 
-class Mixed:
-    """A column of Python values; those that are not plain count as of the wrong type."""
+class MixedColumn:
+    """A column of Python values; other types than str, int, float and bool are marked as wrong."""
 
     def __init__(self, values: list[Any]) -> None:
-        self.values = [_plain(each) for each in values]
+        self.values = [_to_plain_value(value) for value in values]
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def numbers(self) -> Reading:
-        """Numbers and booleans."""
-        missing = self._where(_is_gap)
-        wrong = self._where(lambda each: not isinstance(each, bool | int | float)) & ~missing
-        fine = [
-            0 if skip else each for each, skip in zip(self.values, missing | wrong, strict=True)
+    def parse_numbers(self) -> ParsedColumn:
+        """Return numbers, and booleans as 0 and 1."""
+        missing = self._mask(_is_missing)
+        wrong = self._mask(lambda value: not isinstance(value, bool | int | float)) & ~missing
+        numbers = [
+            0 if skip else value for value, skip in zip(self.values, missing | wrong, strict=True)
         ]
-        big = any(isinstance(each, int) and abs(each) >= 2**63 for each in fine)
-        real = big or any(isinstance(each, float) for each in fine)
+        too_large = any(isinstance(value, int) and abs(value) >= 2**63 for value in numbers)
+        as_floats = too_large or any(isinstance(value, float) for value in numbers)
         try:
-            reading = Reading(np.array(fine, dtype=np.float64 if real else np.int64))
-        except OverflowError:  # a whole number beyond all doubles
-            reading = Reading(np.array([_double(each) for each in fine]))
-        reading.mark("missing_value", missing)
-        reading.mark("not_finite", np.isinf(reading.values))
-        reading.mark("not_a_number", wrong)
-        return reading
+            parsed = ParsedColumn(np.array(numbers, dtype=np.float64 if as_floats else np.int64))
+        except OverflowError:  # an integer too large for a float
+            parsed = ParsedColumn(np.array([_to_float(value) for value in numbers]))
+        parsed.mark("missing_value", missing)
+        parsed.mark("not_finite", np.isinf(parsed.values))
+        parsed.mark("not_a_number", wrong)
+        return parsed
 
-    def texts(self) -> Reading:
-        """Text, and whole numbers as they are written."""
-        missing = self._where(lambda each: _is_gap(each) or each == "")
-        wrong = ~self._where(_is_id) & ~missing
+    def parse_text(self) -> ParsedColumn:
+        """Return text, and integers as text."""
+        missing = self._mask(lambda value: _is_missing(value) or value == "")
+        wrong = ~self._mask(_is_id) & ~missing
         skip = (missing | wrong).tolist()
         pairs = zip(self.values, skip, strict=True)
-        reading = Reading(np.array(["" if no else str(each) for each, no in pairs], dtype=_TEXT))
-        reading.mark("missing_value", missing)
-        reading.mark("not_text", wrong)
-        return reading
+        parsed = ParsedColumn(
+            np.array(["" if skipped else str(value) for value, skipped in pairs], dtype=_TEXT)
+        )
+        parsed.mark("missing_value", missing)
+        parsed.mark("not_text", wrong)
+        return parsed
 
-    def whole_ids(self) -> tuple[NDArray[np.int64], Mask]:
-        """As 64-bit whole numbers, and where they are ones."""
-        read = [_whole(each) for each in self.values]
-        ok = np.array([each is not None for each in read], dtype=np.bool_)
-        return np.array([each or 0 for each in read], dtype=np.int64), ok
+    def integer_ids(self) -> tuple[NDArray[np.int64], Mask]:
+        """Return the ids as 64-bit integers, and a mask of the valid ones."""
+        integers = [_to_integer(value) for value in self.values]
+        valid = np.array([integer is not None for integer in integers], dtype=np.bool_)
+        return np.array([integer or 0 for integer in integers], dtype=np.int64), valid
 
     def text_ids(self) -> Any:
-        """As a list of text, None where there is none."""
-        return [_id_text(each) for each in self.values]
+        """Return the ids as a list of text, None for invalid ones."""
+        return [_id_text(value) for value in self.values]
 
-    def take(self, rows: NDArray[np.int64]) -> Mixed:
-        """Some rows."""
-        return Mixed(self.show(rows))
+    def take(self, rows: NDArray[np.int64]) -> MixedColumn:
+        """Return a column of some rows."""
+        return MixedColumn(self.values_at(rows))
 
-    def show(self, rows: NDArray[np.int64]) -> list[Any]:
-        """The values of some rows."""
+    def values_at(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the values of some rows."""
         return [self.values[row] for row in rows.tolist()]
 
-    def _where(self, rule: Any) -> Mask:
-        return np.array([bool(rule(each)) for each in self.values], dtype=np.bool_)
+    def _mask(self, condition: Any) -> Mask:
+        return np.array([bool(condition(value)) for value in self.values], dtype=np.bool_)
 
 
-Column = Numbers | Text | Mixed
+Column = NumberColumn | TextColumn | MixedColumn
 
 
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar or a subclass as the plain value behind it; others by their type."""
+def _to_plain_value(value: Any) -> Any:
+    """Return the plain value of a NumPy scalar or a subclass; of any other object its type."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in {bool, int, float}:
         return value
     if isinstance(value, str):
-        return _encodable(str.__str__(value))
+        return _check_encodable(str.__str__(value))
     if isinstance(value, int):
         return int.__int__(value)
     if isinstance(value, float):
         return float.__float__(value)
-    if type(value).__name__ in {"NAType", "NaTType"}:  # pandas' gaps, without loading pandas
+    # Missing values of pandas, recognised without importing it.
+    if type(value).__name__ in {"NAType", "NaTType"}:
         return None
     return type(value)
 
 
-def _encodable(text: str) -> Any:
-    """Return text that is some; half a character, as JSON can spell it, is none."""
+def _check_encodable(text: str) -> Any:
+    """Return the text, or an exception type if it has a lone surrogate, as JSON allows."""
     if text.isascii():
         return text
     try:
@@ -318,7 +328,7 @@ def _encodable(text: str) -> Any:
     return text
 
 
-def _is_gap(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -329,13 +339,13 @@ def _is_id(value: Any) -> bool:
 
 
 def _id_text(value: Any) -> str | None:
-    if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER:
         value = int(value)
     return str(value) if _is_id(value) else None
 
 
-def _whole(value: Any) -> int | None:
-    """Return a 64-bit whole number, also where text or a float spells it."""
+def _to_integer(value: Any) -> int | None:
+    """Return a 64-bit integer, also from text or a float with an integer value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -347,11 +357,11 @@ def _whole(value: Any) -> int | None:
         except ValueError:
             return None
     if isinstance(value, float):
-        value = int(value) if value.is_integer() and abs(value) <= _EXACT else None
+        value = int(value) if value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER else None
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
 
 
-def _double(value: Any) -> float:
+def _to_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -359,59 +369,60 @@ def _double(value: Any) -> float:
 
 
 class Table(Protocol):
-    """What every format is brought to. ``names`` is None where columns have none."""
+    """The interface of every file format. ``names`` is None if the columns have no names."""
 
     @property
     def names(self) -> list[str] | None:
-        """The columns' names."""
+        """The names of the columns."""
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
 
-    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
-        """Load some columns; ``number`` says of which numbers are wanted."""
+    def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
+        """Load the columns at some positions; ``as_numbers`` says which should be numbers."""
 
     def load_without_polars(
-        self, which: Sequence[int], number: Sequence[bool]
+        self, positions: Sequence[int], as_numbers: Sequence[bool]
     ) -> list[Column] | None:
-        """Load columns in a light way, None if there is none."""
+        """Load columns without importing polars; None if that is impossible."""
 
-    def load_all(self, *, number: bool) -> list[Column | None]:
-        """Load every column; None for one that holds neither numbers nor text nor booleans."""
+    def load_all(self, *, as_numbers: bool) -> list[Column | None]:
+        """Load every column; None for one of another type than numbers, text or booleans."""
 
     def stream_integers(
-        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
     ) -> bool:
-        """Hand whole numbers of some columns to ``use``, piece by piece.
+        """Pass the integers of some columns to ``consume``, block by block.
 
-        False if there is anything unusual or ``use`` says so: then the columns are to be loaded.
+        Return False if a value is not an integer or ``consume`` returned False: then the caller
+        loads the columns instead.
         """
 
 
 class MemoryTable:
-    """A sheet that is in memory already."""
+    """A table whose columns are in memory already."""
 
     def __init__(self, names: list[str] | None, columns: list[Column]) -> None:
         self.names = names
         self.columns = columns
         self.width = len(columns)
 
-    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
-        """Return some columns."""
-        return [self.columns[each] for each in which]
+    def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
+        """Return the columns at some positions."""
+        return [self.columns[position] for position in positions]
 
     def load_without_polars(
-        self, which: Sequence[int], number: Sequence[bool]
+        self, positions: Sequence[int], as_numbers: Sequence[bool]
     ) -> list[Column] | None:
-        """There is no lighter way."""
+        """Return None: nothing needs to be loaded."""
 
-    def load_all(self, *, number: bool) -> list[Column | None]:
+    def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Return every column."""
         return list(self.columns)
 
     def stream_integers(
-        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
     ) -> bool:
-        """Nothing is gained where columns are in memory."""
+        """Return False: the columns are in memory already."""
         return False

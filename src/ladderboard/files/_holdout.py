@@ -1,4 +1,4 @@
-"""The holdout's table: ids, labels, split, groups and weights. The owner's side."""
+"""Reads the holdout's table: ids, labels, split, groups and weights. For its owner only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels
-from ladderboard.files._column_matching import is_index, plain_name
-from ladderboard.files._columns import Mixed, Numbers, Text
-from ladderboard.files._formats import open_sheet
+from ladderboard.files._column_matching import is_index_name, normalize_name
+from ladderboard.files._columns import MixedColumn, NumberColumn, TextColumn
+from ladderboard.files._formats import open_table
 from ladderboard.files._predictions import VALUE_RULES
 from ladderboard.files._problems import Problems, format_names, refuse
-from ladderboard.files._roster import KINDS, Kind, Rows, read_ids
+from ladderboard.files._roster import KINDS, FileRows, Kind, read_ids
 from ladderboard.files._source import Limits
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Grouping
 
 _DEFAULT = Limits()
-_LABELS = ("label", "labels", "target", "y", "class")
-_OTHERS = ("id", "split", "group", "weight")
-_SPLIT = "usage"  # Kaggle's word for it
+_LABEL_NAMES = ("label", "labels", "target", "y", "class")
+_OTHER_NAMES = ("id", "split", "group", "weight")
+_KAGGLE_SPLIT = "usage"  # Kaggle's name for the split
 
 
 @dataclass(frozen=True, eq=False)
 class HoldoutTable:
-    """The hidden sample, labelled as a rule: a row for each example.
+    """The hidden sample, usually labelled: one row per example.
 
-    ``ids`` are whole numbers or text, None if there are none; ``labels`` are of one ``kind``, a
-    vector, or a matrix where an example has several; ``split``, ``group`` and ``weight`` are None
-    where the file has no such column. Where evaluators give the scores there are no labels, and
-    ``labels`` are 1: the score of whoever is always right.
+    ``ids`` are integers or text, None if there are none; ``labels`` have one ``kind`` and are a
+    vector, or a matrix if an example has several; ``split``, ``group`` and ``weight`` are None if
+    the file has no such column. If evaluators submit scores there are no labels, and ``labels`` are
+    all 1, the perfect score.
     """
 
     ids: Any
@@ -52,23 +52,29 @@ class HoldoutTable:
 
     @property
     def grouping(self) -> Grouping:
-        """How losses become a risk: by group and by weight, where the table has them."""
+        """How losses are averaged to a risk: by group and weight, if the table has them."""
         from ladderboard.mechanisms import Grouping  # noqa: PLC0415 - not needed to read a file
 
         return Grouping(self.group, self.weight, n=len(self))
 
     def where(self, rows: NDArray[np.bool_]) -> HoldoutTable:
-        """Return some rows of it."""
+        """Return a table of some rows."""
         ids = self.ids
         if ids is not None:
-            at = rows.nonzero()[0].tolist()  # polars takes Python's numbers only
-            ids = ids[rows] if isinstance(ids, np.ndarray) else [ids[each] for each in at]
-        kept = {"split": self.split, "group": self.group, "weight": self.weight}
-        parts = {name: None if each is None else each[rows] for name, each in kept.items()}
-        return HoldoutTable(ids, self.labels[rows], self.kind, **parts)
+            positions = rows.nonzero()[0].tolist()  # polars needs Python integers
+            ids = (
+                ids[rows]
+                if isinstance(ids, np.ndarray)
+                else [ids[position] for position in positions]
+            )
+        optional = {"split": self.split, "group": self.group, "weight": self.weight}
+        selected = {
+            name: None if values is None else values[rows] for name, values in optional.items()
+        }
+        return HoldoutTable(ids, self.labels[rows], self.kind, **selected)
 
     def unlabelled(self) -> HoldoutTable:
-        """Return it without its labels, for a loss that looks at none."""
+        """Return the table without its labels, for a loss that uses none."""
         return replace(self, labels=np.ones(len(self), np.int64), kind="number")
 
     def __repr__(self) -> str:
@@ -85,18 +91,19 @@ def read_holdout(
     limits: Limits = _DEFAULT,
     labelled: bool = True,
 ) -> HoldoutTable:
-    r"""Return the owner's table from ``id,label[,split][,group][,weight]``, in any format.
+    r"""Return the owner's table from columns ``id,label[,split][,group][,weight]``, in any format.
 
-    ``usage``, as Kaggle has it, is another name of ``split``. Several labels an example are
-    ``label_1``, ``label_2`` and so on. ``kind`` declares what labels are, ``"number"`` or
-    ``"text"``; it is found out if not given. It becomes public: with ``"number"`` a prediction that
-    is no number is refused. Without ``labelled`` there must be ids and no labels, as for a loss
-    that looks at none.
+    ``usage``, as on Kaggle, is another name for ``split``. Several labels per example are
+    ``label_1``, ``label_2`` and so on. ``kind`` declares whether labels are ``"number"`` or
+    ``"text"``; it is detected if not given. It becomes public: with ``"number"`` a prediction that
+    is not a number is refused. With ``labelled=False``, for a loss that uses no labels, the table
+    must have ids and no labels.
 
     Raises
     ------
     InvalidLabels
-        With everything that is wrong in ``problems``. It is for the owner, and speaks of labels.
+        Its ``problems`` list everything that is wrong. It may mention labels: show it to the owner
+        only.
 
     Examples
     --------
@@ -106,131 +113,159 @@ def read_holdout(
     """
     if kind is not None:
         _settings.choice("kind", kind, KINDS)
-    sheet = open_sheet(
+    table = open_table(
         source,
         file_format=format,
         limits=limits,
-        most=limits.rows,
+        max_rows=limits.rows,
         refusal=InvalidLabels,
         has_header=lambda *_: True,
     )
-    if sheet.names is None:
+    if table.names is None:
         refuse(InvalidLabels, "header", "A holdout's columns need names: id,label and so on.")
-    at, labels = _choose(sheet, labelled=labelled)
-    # Labels are read as they are written, for 007 may be one.
-    number = [each == "weight" for each in at] + [kind == "number"] * len(labels)
-    (*others,) = sheet.load([*at.values(), *labels], number)
-    named = dict(zip(at, others[: len(at)], strict=True))
-    if not len(others[-1]):
+    position_by_name, label_positions = _select_columns(table, labelled=labelled)
+    # Labels are read as text first, because 007 may be a label.
+    as_numbers = [name == "weight" for name in position_by_name] + [kind == "number"] * len(
+        label_positions
+    )
+    (*columns_read,) = table.load_columns(
+        [*position_by_name.values(), *label_positions], as_numbers
+    )
+    column_by_name = dict(zip(position_by_name, columns_read[: len(position_by_name)], strict=True))
+    if not len(columns_read[-1]):
         refuse(InvalidLabels, "empty", "The holdout has no rows.")
-    columns = others[len(at) :]
+    label_columns = columns_read[len(position_by_name) :]
     problems = Problems(InvalidLabels)
-    ids = read_ids(named["id"]) if "id" in named else None
-    found = "number" if not labelled else kind or _kind(columns)
-    values = [_values(each, found, "label", problems) for each in columns]
-    split = _values(named["split"], "text", "split", problems) if "split" in named else None
-    group = _values(named["group"], "text", "group", problems) if "group" in named else None
-    weight = _weight(named["weight"], problems) if "weight" in named else None
+    ids = read_ids(column_by_name["id"]) if "id" in column_by_name else None
+    label_kind = "number" if not labelled else kind or _detect_kind(label_columns)
+    values = [_read_values(column, label_kind, "label", problems) for column in label_columns]
+    split = (
+        _read_values(column_by_name["split"], "text", "split", problems)
+        if "split" in column_by_name
+        else None
+    )
+    group = (
+        _read_values(column_by_name["group"], "text", "group", problems)
+        if "group" in column_by_name
+        else None
+    )
+    weight = (
+        _read_weight(column_by_name["weight"], problems) if "weight" in column_by_name else None
+    )
     problems.refuse_if_any()
     _check_weights(group, weight)
     if not labelled:
-        values = [np.ones(len(others[0]), np.int64)]
-    read = values[0] if len(values) == 1 else np.column_stack(values)
-    return HoldoutTable(ids, read, found, split, group, weight)
+        values = [np.ones(len(columns_read[0]), np.int64)]
+    label_values = values[0] if len(values) == 1 else np.column_stack(values)
+    return HoldoutTable(ids, label_values, label_kind, split, group, weight)
 
 
-def _choose(sheet: Table, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
-    names = sheet.names or []
-    plain = [plain_name(each) for each in names]
+def _select_columns(table: Table, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
+    names = table.names or []
+    normalized = [normalize_name(name) for name in names]
     problems = Problems(InvalidLabels)
-    twice = sorted({each for each in plain if each and plain.count(each) > 1})
-    if twice:
-        said = f"A column's name must come once; these come again: {format_names(twice)}."
-        problems.add("duplicate_column", said, column=twice[0], count=len(twice))
+    repeated = sorted({name for name in normalized if name and normalized.count(name) > 1})
+    if repeated:
+        message = f"Every column needs its own name; repeated: {format_names(repeated)}."
+        problems.add("duplicate_column", message, column=repeated[0], count=len(repeated))
         problems.refuse_if_any()
-    if "split" not in plain:
-        plain = ["split" if each == _SPLIT else each for each in plain]
-    at = {each: plain.index(each) for each in _OTHERS if each in plain}
-    numbered = [each for each, name in enumerate(plain) if _is_numbered(name)]
-    labels = [plain.index(each) for each in _LABELS if each in plain][:1] or sorted(
-        numbered, key=lambda each: int(plain[each].removeprefix("label_"))
+    if "split" not in normalized:
+        normalized = ["split" if name == _KAGGLE_SPLIT else name for name in normalized]
+    position_by_name = {name: normalized.index(name) for name in _OTHER_NAMES if name in normalized}
+    numbered_labels = [
+        position for position, name in enumerate(normalized) if _is_numbered_label(name)
+    ]
+    single_labels = [normalized.index(name) for name in _LABEL_NAMES if name in normalized]
+    label_positions = single_labels[:1] or sorted(
+        numbered_labels, key=lambda position: int(normalized[position].removeprefix("label_"))
     )
-    extra = [
+    unexpected = [
         name
-        for each, name in enumerate(names)
-        if each not in {*at.values(), *labels} and not is_index(name)
+        for position, name in enumerate(names)
+        if position not in {*position_by_name.values(), *label_positions}
+        and not is_index_name(name)
     ]
     if not labelled:
-        _check_unlabelled(names, at, labels, problems)
-        labels = []
-    if labelled and not labels:
-        said = "There is no column named label, nor label_1, label_2 and so on for several labels "
-        said += f"an example; the columns are {format_names(names)}."
-        problems.add("missing_column", said, column="label")
-    elif extra:
-        said = f"{format_count(len(extra), 'column')} should not be there: {format_names(extra)}."
-        problems.add("extra_column", said, column=extra[0], count=len(extra))
+        _check_unlabelled(names, position_by_name, label_positions, problems)
+        label_positions = []
+    if labelled and not label_positions:
+        message = "There is no column named label, nor label_1, label_2 and so on for several "
+        message += f"labels per example; the columns are {format_names(names)}."
+        problems.add("missing_column", message, column="label")
+    elif unexpected:
+        shown_names = format_names(unexpected)
+        message = f"{format_count(len(unexpected), 'unexpected column')}: {shown_names}. "
+        message += "Remove it." if len(unexpected) == 1 else "Remove them."
+        problems.add("extra_column", message, column=unexpected[0], count=len(unexpected))
     problems.refuse_if_any()
-    return at, labels
+    return position_by_name, label_positions
 
 
 def _check_unlabelled(
-    names: list[str], at: dict[str, int], labels: list[int], problems: Problems
+    names: list[str],
+    position_by_name: dict[str, int],
+    label_positions: list[int],
+    problems: Problems,
 ) -> None:
-    """Note labels that nobody would look at, and ids that are missing."""
-    if labels:
-        which = format_names(names[each] for each in labels)
-        said = "This loss looks at no labels, for evaluators give the scores"
-        problems.add("extra_column", f"{said}; leave {which} out.", column=names[labels[0]])
-    if "id" not in at:
-        said = f"There is no column named id; the columns are {format_names(names)}."
-        problems.add("missing_column", said, column="id")
+    """Record labels that would not be used, and a missing id column."""
+    if label_positions:
+        label_names = format_names(names[position] for position in label_positions)
+        message = "This loss uses no labels, because evaluators submit the scores"
+        problems.add(
+            "extra_column", f"{message}; remove {label_names}.", column=names[label_positions[0]]
+        )
+    if "id" not in position_by_name:
+        message = f"There is no column named id; the columns are {format_names(names)}."
+        problems.add("missing_column", message, column="id")
 
 
-def _is_numbered(name: str) -> bool:
+def _is_numbered_label(name: str) -> bool:
     number = name.removeprefix("label_")
     return number != name and number.isascii() and number.isdigit() and len(number) < 9
 
 
-def _kind(columns: list[Column]) -> Kind:
-    """Return what labels are, as they are written."""
-    if any(isinstance(each, Text) and not each.written for each in columns):
+def _detect_kind(columns: list[Column]) -> Kind:
+    """Return whether labels are numbers or text, from their spelling."""
+    if any(isinstance(column, TextColumn) and not column.from_csv for column in columns):
         return "text"
-    if any(isinstance(each, Mixed) and any(isinstance(x, str) for x in each.values)
-           for each in columns):  # fmt: skip
+    if any(isinstance(column, MixedColumn) and any(isinstance(x, str) for x in column.values)
+           for column in columns):  # fmt: skip
         return "text"
-    bad = [each.numbers().bad for each in columns]
-    if any("not_a_number" in each for each in bad):
+    if any("not_a_number" in column.parse_numbers().bad_rows for column in columns):
         return "text"
-    zeros = (each.series.str.contains(r"^0\d") for each in columns if isinstance(each, Text))
-    return "text" if any(each.any() for each in zeros) else "number"
+    leading_zeros = (
+        column.series.str.contains(r"^0\d") for column in columns if isinstance(column, TextColumn)
+    )
+    return "text" if any(matches.any() for matches in leading_zeros) else "number"
 
 
-def _values(column: Column, kind: str, name: str, problems: Problems) -> NDArray[Any]:
-    if kind == "text" and name != "label" and isinstance(column, Numbers):
-        column = Mixed(column.text_ids())  # a split or a group may be any id
-    reading = column.numbers() if kind == "number" else column.texts()
-    for code, bad in reading.bad.items():
+def _read_values(column: Column, kind: str, name: str, problems: Problems) -> NDArray[Any]:
+    if kind == "text" and name != "label" and isinstance(column, NumberColumn):
+        column = MixedColumn(column.text_ids())  # a split or a group may be an integer
+    parsed = column.parse_numbers() if kind == "number" else column.parse_text()
+    for code, bad_rows in parsed.bad_rows.items():
         rule = f"The value of {name!r} {VALUE_RULES[code]}"
-        problems.add_rows(code, rule, bad, Rows(), column=name)
-    return reading.values
+        problems.add_rows(code, rule, bad_rows, FileRows(), column=name)
+    return parsed.values
 
 
-def _weight(column: Column, problems: Problems) -> NDArray[np.float64]:
-    read = _values(column, "number", "weight", problems).astype(np.float64)
-    if not problems.found:
+def _read_weight(column: Column, problems: Problems) -> NDArray[np.float64]:
+    weights = _read_values(column, "number", "weight", problems).astype(np.float64)
+    if not problems.items:
         rule = "A weight must be above 0 and below 1e100"
-        wrong = ~((read > 1e-100) & (read < 1e100))
-        problems.add_rows("bad_weight", rule, wrong, Rows(), column="weight")
-    return read
+        wrong = ~((weights > 1e-100) & (weights < 1e100))
+        problems.add_rows("bad_weight", rule, wrong, FileRows(), column="weight")
+    return weights
 
 
 def _check_weights(group: NDArray[Any] | None, weight: NDArray[np.float64] | None) -> None:
-    """Refuse weights that differ within a group: it is the group that counts, so it has one."""
+    """Refuse weights that differ within a group, because a group has a single weight."""
     if group is None or weight is None:
         return
-    _, first, of = np.unique(group, return_index=True, return_inverse=True)
+    _, first_row, group_index = np.unique(group, return_index=True, return_inverse=True)
     problems = Problems(InvalidLabels)
     rule = "Rows of one group must have one weight"
-    problems.add_rows("bad_weight", rule, weight != weight[first][of], Rows(), column="weight")
+    problems.add_rows(
+        "bad_weight", rule, weight != weight[first_row][group_index], FileRows(), column="weight"
+    )
     problems.refuse_if_any()

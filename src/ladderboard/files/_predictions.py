@@ -1,4 +1,4 @@
-"""Predictions: read, joined to the roster, checked as far as they can be without labels."""
+"""Reads predictions, joins them to the roster, and checks everything that needs no labels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._column_matching import (
     ColumnSelection,
     ExpectedColumns,
-    IdColumn,
+    IdColumnFinder,
     expected_columns,
-    known_name,
-    named_id,
+    find_id_column,
+    is_known_header,
     select_columns,
-    unnamed,
+    select_unnamed_columns,
 )
-from ladderboard.files._formats import open_sheet
+from ladderboard.files._formats import open_table
 from ladderboard.files._memory import as_column, read_vector
 from ladderboard.files._problems import Problems, format_names, refuse
-from ladderboard.files._roster import Roster, Rows, Small, join, put_small
+from ladderboard.files._roster import (
+    FileRows,
+    Roster,
+    SmallIntegerJoin,
+    check_rows,
+    join_small_integers,
+)
 from ladderboard.files._source import Limits
 from ladderboard.losses import Loss, ZeroOne, format_unknown_classes, is_class
 
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, Reading, Table
+    from ladderboard.files._columns import Column, ParsedColumn, Table
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
@@ -59,18 +65,18 @@ def read_predictions(
         A path, bytes, an open binary file, or an object in memory: arrays, lists, dicts of columns,
         pandas and polars frames and series.
     roster
-        What to join to: by id, or by position where there are no ids.
+        The rows to join to: by id, or by position if there are no ids.
     loss
-        The loss that will score them; it says which columns, and of what kind, are wanted.
+        The loss that will score them; it decides which columns are expected, and of what kind.
     format
-        One of csv, tsv, parquet, arrow, jsonl, npy; found out if not given.
+        One of csv, tsv, parquet, arrow, jsonl, npy; detected if not given.
     limits
-        How large a file may be.
+        The maximum size of a file.
 
     Raises
     ------
     InvalidPredictions
-        With everything that is wrong in ``problems``. It never depends on labels.
+        Its ``problems`` list everything that is wrong. It never depends on labels.
 
     Examples
     --------
@@ -82,201 +88,214 @@ def read_predictions(
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
     expected = expected_columns(loss, roster)
-    if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it has no rule of its own
-        quick = read_vector(source, roster.n, expected)
-        if quick is not None and not _may_be_ids(source, roster):
-            return quick
-    sheet = open_sheet(
+    if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it accepts any value
+        joined = read_vector(source, roster.n, expected)
+        if joined is not None and not _starts_with_id(source, roster):
+            return joined
+    table = open_table(
         source,
         file_format=format,
         limits=limits,
-        # With so many rows more than the holdout has, naming the surplus ones helps nobody.
-        most=min(limits.rows, 2 * roster.n + 1000),
+        # With that many surplus rows, listing their ids would not help.
+        max_rows=min(limits.rows, 2 * roster.n + 1000),
         refusal=InvalidPredictions,
         has_header=lambda fields, lines: _has_header(fields, lines, roster, expected),
     )
-    at = named_id(sheet.names)
-    if at is None:
-        return _without_id(sheet, roster, loss, expected)
-    choice = select_columns(sheet.names or [], expected, InvalidPredictions, at)
-    quick = _put_small(sheet, choice, roster, expected)
-    if quick is not None:
-        return quick
-    which = [at, *choice.values]
-    number = [roster.whole] + [expected.number] * len(choice.values)
-    columns = sheet.load_without_polars(which, number) or sheet.load(which, number)
-    return _joined(sheet, choice, columns, roster=roster, loss=loss, expected=expected)
+    id_position = find_id_column(table.names)
+    if id_position is None:
+        return _read_without_id(table, roster, loss, expected)
+    selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
+    joined = _join_small_integers(table, selection, roster, expected)
+    if joined is not None:
+        return joined
+    positions = [id_position, *selection.values]
+    as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
+    columns = table.load_without_polars(positions, as_numbers) or table.load_columns(
+        positions, as_numbers
+    )
+    return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
 
 
-def _without_id(
-    sheet: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
+def _read_without_id(
+    table: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
 ) -> NDArray[Any]:
-    """Read a file without a column named id: another one may hold the ids."""
-    seen = sheet.load_all(number=expected.number)
-    ids = IdColumn(sheet.names, seen, roster, expected).find()
-    choice = _choice(sheet, expected, ids)
-    which = [*([] if choice.id is None else [choice.id]), *choice.values]
-    loaded = [seen[at] for at in which]
-    columns = [each for each in loaded if each is not None]
-    if len(columns) < len(loaded):
-        columns = sheet.load(which, [expected.number] * len(which))  # refuses
-    return _joined(sheet, choice, columns, roster=roster, loss=loss, expected=expected)
+    """Read a file without a column named id; another column may hold the ids."""
+    all_columns = table.load_all(as_numbers=expected.number)
+    id_position = IdColumnFinder(table.names, all_columns, roster, expected).find()
+    selection = _select_columns(table, expected, id_position)
+    positions = [*([] if selection.id is None else [selection.id]), *selection.values]
+    selected = [all_columns[position] for position in positions]
+    columns = [column for column in selected if column is not None]
+    if len(columns) < len(selected):
+        columns = table.load_columns(positions, [expected.number] * len(positions))  # refuses
+    return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
 
 
-def _joined(
-    sheet: Table,
-    choice: ColumnSelection,
+def _join_columns(
+    table: Table,
+    selection: ColumnSelection,
     columns: list[Column],
     *,
     roster: Roster,
     loss: Loss,
     expected: ExpectedColumns,
 ) -> NDArray[Any]:
-    """Join columns, ids first, to the roster, and refuse whatever is wrong with them."""
-    ids = None if choice.id is None else columns.pop(0)
-    rows = Rows(ids)
-    places = None if ids is None else roster.place(ids)
-    readings = [each.numbers() if expected.number else each.texts() for each in columns]
-    plain = expected.form == "one" and expected.classes is None and not expected.strict
-    if places is not None and plain and not readings[0].bad:
-        done = put_small(places, readings[0].values, roster.n)
-        if done is not None:
-            return done
+    """Join columns, of which the ids are first, to the roster; refuse invalid ones."""
+    ids = None if selection.id is None else columns.pop(0)
+    rows = FileRows(ids)
+    matched_rows = None if ids is None else roster.find_rows(ids)
+    parsed_columns = [
+        column.parse_numbers() if expected.number else column.parse_text() for column in columns
+    ]
+    is_simple = expected.form == "one" and expected.classes is None and not expected.strict
+    if matched_rows is not None and is_simple and not parsed_columns[0].bad_rows:
+        joined = join_small_integers(matched_rows, parsed_columns[0].values, roster.n)
+        if joined is not None:
+            return joined
     problems = Problems(InvalidPredictions)
-    called = "id" if choice.id is None or sheet.names is None else sheet.names[choice.id]
-    join(ids, places, len(columns[0]), roster, problems, column=called)
-    for column, reading in zip(_names(sheet, choice), readings, strict=True):
+    id_name = "id" if selection.id is None or table.names is None else table.names[selection.id]
+    check_rows(ids, matched_rows, len(columns[0]), roster, problems, column=id_name)
+    for name, parsed in zip(_column_names(table, selection), parsed_columns, strict=True):
         if expected.form == "one" and expected.classes is not None:
-            _check_classes(reading, expected.classes)
-        for code, bad in reading.bad.items():
-            rule = f"The value of {format_names([column])} {VALUE_RULES[code]}"
+            _check_classes(parsed, expected.classes)
+        for code, bad_rows in parsed.bad_rows.items():
+            rule = f"The value of {format_names([name])} {VALUE_RULES[code]}"
             if code == "unknown_class" and expected.classes is not None:
-                there = format_unknown_classes(reading.values[bad], expected.classes)
-                rule += f" ({format_names(expected.classes)}); there is {there}"
-            problems.add_rows(code, rule, bad, rows, column=column)
-    several = expected.form != "one" and not (
+                unknown = format_unknown_classes(parsed.values[bad_rows], expected.classes)
+                rule += f" ({format_names(expected.classes)}); there is {unknown}"
+            problems.add_rows(code, rule, bad_rows, rows, column=name)
+    is_matrix = expected.form != "one" and not (
         len(columns) == 1 and (expected.single or expected.width is None)
     )
-    values = np.column_stack([each.values for each in readings]) if several else readings[0].values
-    if not isinstance(loss, ZeroOne):  # it has no rule of its own
-        good = _good(readings)
-        shape = (len(good),) if roster.width is None else (len(good), roster.width)
-        _ask(
+    values = (
+        np.column_stack([parsed.values for parsed in parsed_columns])
+        if is_matrix
+        else parsed_columns[0].values
+    )
+    if not isinstance(loss, ZeroOne):  # it accepts any value
+        valid_rows = _find_valid_rows(parsed_columns)
+        shape = (len(valid_rows),) if roster.width is None else (len(valid_rows), roster.width)
+        _check_with_loss(
             loss,
-            values if len(good) == len(values) else values[good],
+            values if len(valid_rows) == len(values) else values[valid_rows],
             shape,
-            _At(rows, good),
+            _RowSubset(rows, valid_rows),
             problems,
         )
     problems.refuse_if_any()
-    if places is None:
+    if matched_rows is None:
         return values.copy()  # it may be the caller's own array
-    out = np.empty_like(values)
-    out[places] = values
-    return out
+    ordered = np.empty_like(values)
+    ordered[matched_rows] = values
+    return ordered
 
 
-def _put_small(
-    sheet: Table, choice: ColumnSelection, roster: Roster, expected: ExpectedColumns
+def _join_small_integers(
+    table: Table, selection: ColumnSelection, roster: Roster, expected: ExpectedColumns
 ) -> NDArray[np.int64] | None:
-    """Return small whole numbers of the ids 0..n-1, None if that is not just what there is."""
-    small = expected.form == "one" and expected.number and not expected.strict
-    if choice.id is None or not roster.ordinal or not small:
+    """Return predictions that are small integers for the ids 0..n-1; None if they are not."""
+    is_simple = expected.form == "one" and expected.number and not expected.strict
+    if selection.id is None or not roster.is_sequential or not is_simple:
         return None
-    found = Small(roster.n)
-    if not sheet.stream_integers([choice.id, *choice.values], found.put):
+    join = SmallIntegerJoin(roster.n)
+    if not table.stream_integers([selection.id, *selection.values], join.add):
         return None
-    return found.all(expected.classes)
+    return join.result(expected.classes)
 
 
-def _may_be_ids(vector: Any, roster: Roster) -> bool:
-    """Return whether a vector begins with an id, so that it must be looked at."""
+def _starts_with_id(vector: Any, roster: Roster) -> bool:
+    """Return whether a vector begins with an id, and so may be a column of ids."""
     first = as_column(vector[:1])
-    return not roster.counted and first is not None and bool(roster.place(first)[0] >= 0)
+    return not roster.is_consecutive and first is not None and bool(roster.find_rows(first)[0] >= 0)
 
 
 def _has_header(
     fields: list[str], lines: Callable[[], int], roster: Roster, expected: ExpectedColumns
 ) -> bool:
-    """Return whether a first line is a header; refuse where that is not clear."""
-    if any(known_name(each, expected) for each in fields):
+    """Return whether the first line is a header; refuse if that is unclear."""
+    if any(is_known_header(field, expected) for field in fields):
         return True
-    if unnamed(len(fields), expected, 0) and roster.knows(fields[0]):
+    if select_unnamed_columns(len(fields), expected, 0) and roster.contains(fields[0]):
         return False
-    numbers = all(re.fullmatch(_NUMBER, each) for each in fields)
+    numbers = all(re.fullmatch(_NUMBER, field) for field in fields)
     if expected.number and numbers:
-        if unnamed(len(fields), expected):
+        if select_unnamed_columns(len(fields), expected):
             return False
-        said = "The file has no header, and its columns are not clear; begin it with "
-        said += f"id,{expected.column or 'prediction'}. The first line is {format_names(fields)}."
-        refuse(InvalidPredictions, "header", said)
+        message = "The file has no header, and its columns are not clear; begin it with "
+        message += (
+            f"id,{expected.column or 'prediction'}. The first line is {format_names(fields)}."
+        )
+        refuse(InvalidPredictions, "header", message)
     if len(fields) == 1 and not expected.number:
-        return lines() != roster.n  # one more is a header, any other number is refused
+        return lines() != roster.n  # with one row more there is a header; other counts are refused
     return True
 
 
-def _choice(sheet: Table, expected: ExpectedColumns, ids: int | None) -> ColumnSelection:
-    if sheet.names is not None:
-        return select_columns(sheet.names, expected, InvalidPredictions, ids)
-    found = unnamed(sheet.width, expected, ids)
-    if ids is None:
-        found = found or unnamed(sheet.width, expected, 0)  # ids of which none is the holdout's
-    if found is not None:
-        return found
-    wide = "one value" if expected.width == 1 else f"{expected.width} values"
-    said = f"Predictions must hold {wide} a row; got {sheet.width} columns."
-    return refuse(InvalidPredictions, "wrong_shape", said)
+def _select_columns(
+    table: Table, expected: ExpectedColumns, id_position: int | None
+) -> ColumnSelection:
+    if table.names is not None:
+        return select_columns(table.names, expected, InvalidPredictions, id_position)
+    selected = select_unnamed_columns(table.width, expected, id_position)
+    if id_position is None:
+        # The first column may hold ids that are all unknown.
+        selected = selected or select_unnamed_columns(table.width, expected, 0)
+    if selected is not None:
+        return selected
+    values_per_row = "one value" if expected.width == 1 else f"{expected.width} values"
+    message = f"Predictions must hold {values_per_row} a row; got {table.width} columns."
+    return refuse(InvalidPredictions, "wrong_shape", message)
 
 
-def _names(sheet: Table, choice: ColumnSelection) -> list[str]:
-    if sheet.names is not None:
-        return [sheet.names[at] for at in choice.values]
-    if len(choice.values) == 1:
+def _column_names(table: Table, selection: ColumnSelection) -> list[str]:
+    if table.names is not None:
+        return [table.names[position] for position in selection.values]
+    if len(selection.values) == 1:
         return ["prediction"]
-    return [f"column {at + 1}" for at in choice.values]
+    return [f"column {position + 1}" for position in selection.values]
 
 
-def _check_classes(reading: Reading, classes: tuple[Any, ...]) -> None:
-    """Mark what is no declared class and is not marked yet."""
-    fine = is_class(reading.values, classes)
-    for bad in reading.bad.values():
-        fine |= bad
-    reading.mark("unknown_class", ~fine)
+def _check_classes(parsed: ParsedColumn, classes: tuple[Any, ...]) -> None:
+    """Mark values that are not a declared class and have no other problem."""
+    valid = is_class(parsed.values, classes)
+    for bad_rows in parsed.bad_rows.values():
+        valid |= bad_rows
+    parsed.mark("unknown_class", ~valid)
 
 
-def _good(readings: list[Reading]) -> NDArray[np.int64]:
-    """Return the places of rows in which nothing is wrong so far."""
-    bad = np.zeros(len(readings[0].values), np.bool_)
-    for reading in readings:
-        for mask in reading.bad.values():
+def _find_valid_rows(parsed_columns: list[ParsedColumn]) -> NDArray[np.int64]:
+    """Return the positions of the rows without problems."""
+    bad = np.zeros(len(parsed_columns[0].values), np.bool_)
+    for parsed in parsed_columns:
+        for mask in parsed.bad_rows.values():
             bad |= mask
     return np.flatnonzero(~bad)
 
 
-class _At(Rows):
-    """Names for the rows that are fine so far."""
+class _RowSubset(FileRows):
+    """Names the rows of a subset of a file."""
 
-    def __init__(self, rows: Rows, places: NDArray[np.int64]) -> None:
+    def __init__(self, rows: FileRows, subset: NDArray[np.int64]) -> None:
         super().__init__(rows.ids)
-        self._places = places
+        self._subset = subset
 
-    def name(self, places: NDArray[np.int64]) -> list[Any]:
-        return super().name(self._places[places])
+    def names_of(self, rows: NDArray[np.int64]) -> list[Any]:
+        return super().names_of(self._subset[rows])
 
 
-def _ask(
-    loss: Loss, values: NDArray[Any], shape: tuple[int, ...], rows: Rows, problems: Problems
+def _check_with_loss(
+    loss: Loss, values: NDArray[Any], shape: tuple[int, ...], rows: FileRows, problems: Problems
 ) -> None:
-    """Let the loss refuse what it would, and name its rows."""
+    """Let the loss check the predictions, and add the names of the rows that it refuses."""
     if not len(values):
         return
     try:
         loss.read_predictions(values, shape)
     except InvalidPredictions as error:
-        found = [each for each in error.problems if each.code == "rows"]
-        for each in found:
-            rule = f"{each.message[0].upper()}{each.message[1:]}"
-            places = np.array(error.positions, dtype=np.int64)
-            problems.add_rows("loss", rule, places, rows, count=each.count)
-        if not found:
+        row_problems = [problem for problem in error.problems if problem.code == "rows"]
+        for problem in row_problems:
+            rule = f"{problem.message[0].upper()}{problem.message[1:]}"
+            positions = np.array(error.positions, dtype=np.int64)
+            problems.add_rows("loss", rule, positions, rows, count=problem.count)
+        if not row_problems:
             problems.add("loss", str(error))

@@ -1,4 +1,4 @@
-"""Where predictions come from: their bytes, how large they may be, their format."""
+"""Reads the bytes of a file, with size limits, decompression and format detection."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ladderboard import _settings
 from ladderboard.files._problems import Refusal, format_names, refuse, single_refusal
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
-_NAMES = {
+_ALIASES = {
     "txt": "csv", "tab": "tsv", "pq": "parquet", "feather": "arrow", "ipc": "arrow",
     "ndjson": "jsonl", "json lines": "jsonl",
 }  # fmt: skip
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
 _GZIP, _ZIP, _ZSTD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
-_OTHERS = {
+_UNSUPPORTED_COMPRESSION = {
     _ZSTD: "zstd",
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"\x04\x22\x4d\x18": "lz4",
 }
-_STEP = 2**20
+_CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How large a file may be, in bytes after decompression, in rows and in columns.
+    """The maximum size of a file: bytes after decompression, rows and columns.
 
     Examples
     --------
@@ -53,32 +53,32 @@ class Limits:
         )
 
 
-def detect_format(data: bytes, name: str, told: str | None) -> str:
+def detect_format(data: bytes, name: str, declared: str | None) -> str:
     """Return the format of a file's bytes.
 
     >>> detect_format(b"PAR1...", "predictions.csv", None), detect_format(b"a,b", "p.tsv", None)
     ('parquet', 'tsv')
     """
-    if told is not None:
-        plain = told.strip().lower().lstrip(".") if isinstance(told, str) else told
-        return _settings.choice("format", _NAMES.get(plain, plain), FORMATS)
-    for magic, found in _MAGIC.items():
+    if declared is not None:
+        normalized = declared.strip().lower().lstrip(".") if isinstance(declared, str) else declared
+        return _settings.choice("format", _ALIASES.get(normalized, normalized), FORMATS)
+    for magic, detected in _MAGIC.items():
         if data.startswith(magic):
-            return found
+            return detected
     suffix = PurePath(name).suffix.lower().lstrip(".")
-    found = _NAMES.get(suffix, suffix)
-    return found if found in {"csv", "tsv", "jsonl"} else "csv"
+    detected = _ALIASES.get(suffix, suffix)
+    return detected if detected in {"csv", "tsv", "jsonl"} else "csv"
 
 
 def is_file_like(source: Any) -> bool:
-    """Return whether a source is a file: a path, bytes, or something to read from."""
+    """Return whether a source is a path, bytes, or an object with a ``read`` method."""
     return isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or callable(
         getattr(source, "read", None)
     )
 
 
-def open_source(source: Any, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
-    """Return all bytes of a source, still packed, and its name, as far as it has one."""
+def read_source(source: Any, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    """Return all bytes of a source, still compressed, and its name, if it has one."""
     if isinstance(source, bytes | bytearray | memoryview):
         data, name = bytes(source), ""
     elif isinstance(source, str | os.PathLike):
@@ -86,76 +86,80 @@ def open_source(source: Any, limits: Limits, refusal: Refusal) -> tuple[bytes, s
     else:
         data, name = _read_stream(source, limits, refusal), getattr(source, "name", "")
     if len(data) > limits.bytes:
-        _too_large(limits, refusal)
+        _refuse_too_large(limits, refusal)
     return data, name if isinstance(name, str) else ""
 
 
-def unpacked(data: bytes, name: str, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
-    """Return the bytes in a gzip or in a zip of one file, with the inner name; others as is."""
+def decompress(data: bytes, name: str, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    """Return the contents of a gzip file, or of a zip of one file, and its inner name."""
     if data.startswith(_GZIP):
         data, name = _gunzip(data, limits, refusal), name.removesuffix(".gz")
     elif data.startswith((_ZIP, b"PK\x05\x06")):
         data, name = _unzip(data, limits, refusal)
     else:
-        _refuse_others(data, refusal)
+        _refuse_unsupported_compression(data, refusal)
         return data, name
     if data.startswith((_GZIP, _ZIP)):
         refuse(refusal, "packed", "The file is packed twice; pack it once.")
-    _refuse_others(data, refusal)
+    _refuse_unsupported_compression(data, refusal)
     return data, name
 
 
-def _refuse_others(data: bytes, refusal: Refusal) -> None:
-    for magic, packer in _OTHERS.items():
+def _refuse_unsupported_compression(data: bytes, refusal: Refusal) -> None:
+    for magic, packer in _UNSUPPORTED_COMPRESSION.items():
         if data.startswith(magic):
             rule = f"The file is packed with {packer}; send it plain, or packed with gzip or zip."
             refuse(refusal, "packed", rule)
 
 
-def _too_large(limits: Limits, refusal: Refusal) -> None:
+def _refuse_too_large(limits: Limits, refusal: Refusal) -> None:
     rule = f"The file is larger than {limits.bytes} bytes after unpacking, which is the limit."
     refuse(refusal, "too_many_bytes", rule)
 
 
 def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
-    """Read a regular file; opening does not wait, so a pipe without a writer is no trap."""
+    """Read a regular file; opening does not block, even for a pipe without a writer."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:  # checked before it is read
-            mode = os.fstat(handle)
-            if not stat.S_ISREG(mode.st_mode):
-                what = (
-                    "a folder, not a file" if stat.S_ISDIR(mode.st_mode) else "not a regular file"
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:  # checked before it is read
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                file_type = (
+                    "a folder, not a file" if stat.S_ISDIR(status.st_mode) else "not a regular file"
                 )
-                refuse(refusal, "not_a_file", f"{format_names([_base(path)])} is {what}.")
-            if mode.st_size > limits.bytes:
-                _too_large(limits, refusal)
-            # To the end, should it have grown, and no room made for more.
-            return file.read(min(mode.st_size, limits.bytes) + 1)
+                refuse(refusal, "not_a_file", f"{format_names([_base_name(path)])} is {file_type}.")
+            if status.st_size > limits.bytes:
+                _refuse_too_large(limits, refusal)
+            # One byte more than expected, so that a file that has grown is noticed.
+            return file.read(min(status.st_size, limits.bytes) + 1)
     except refusal:
         raise
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "its name cannot be used"
-        refuse(refusal, "not_a_file", f"{format_names([_base(path)])} could not be opened: {why}.")
+        reason = getattr(error, "strerror", None) or "its name cannot be used"
+        refuse(
+            refusal,
+            "not_a_file",
+            f"{format_names([_base_name(path)])} could not be opened: {reason}.",
+        )
 
 
-def _base(path: Any) -> str:
+def _base_name(path: Any) -> str:
     return Path(os.fsdecode(path)).name or os.fsdecode(path)
 
 
 def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
     parts: list[bytes] = []
-    left = limits.bytes + 1
+    remaining = limits.bytes + 1
     try:
-        while left > 0:
-            part = source.read(min(left, _STEP))
+        while remaining > 0:
+            part = source.read(min(remaining, _CHUNK_BYTES))
             if isinstance(part, str):
                 part = part.encode()
             if not part:
                 break
             parts.append(bytes(part))
-            left -= len(part)
-    except Exception as error:  # whatever a foreign file object raises
+            remaining -= len(part)
+    except Exception as error:  # a foreign file object may raise anything
         message = "The open file could not be read."
         raise single_refusal(refusal, "not_a_file", message) from error
     return b"".join(parts)
@@ -163,26 +167,26 @@ def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
 
 def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
     parts: list[bytes] = []
-    left = limits.bytes + 1
+    remaining = limits.bytes + 1
     members = 0
     try:
-        while data.startswith(_GZIP) and left > 0:
+        while data.startswith(_GZIP) and remaining > 0:
             members += 1
-            if members > 10_000:  # each may be empty, and each costs time
+            if members > 10_000:  # an empty member costs time too
                 refuse(refusal, "damaged", "The gzip file has more than 10000 members.")
             stream = zlib.decompressobj(31)
-            while left > 0 and not stream.eof:
-                part = stream.decompress(data, left)
+            while remaining > 0 and not stream.eof:
+                part = stream.decompress(data, remaining)
                 parts.append(part)
-                left -= len(part)
+                remaining -= len(part)
                 data = stream.unconsumed_tail
                 if not part and not stream.eof:
                     refuse(refusal, "damaged", "The gzip file is cut off.")
             data = stream.unused_data if stream.eof else b""
     except zlib.error:
         refuse(refusal, "damaged", "The gzip file is damaged.")
-    if left <= 0:
-        _too_large(limits, refusal)
+    if remaining <= 0:
+        _refuse_too_large(limits, refusal)
     return b"".join(parts)
 
 
@@ -192,13 +196,13 @@ def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [
-                each
-                for each in archive.infolist()
-                if not each.is_dir() and not each.filename.startswith("__MACOSX/")
+                member
+                for member in archive.infolist()
+                if not member.is_dir() and not member.filename.startswith("__MACOSX/")
             ]
             if len(members) != 1:
                 rule = f"A zip must hold one file; this one holds {len(members)}: "
-                names = format_names(each.filename for each in members[:11])
+                names = format_names(member.filename for member in members[:11])
                 refuse(refusal, "packed", f"{rule}{names or 'none'}.")
             (member,) = members
             if member.flag_bits & 1:
@@ -206,11 +210,11 @@ def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
             if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
                 refuse(refusal, "packed", "The zip must use no compression but deflate.")
             with archive.open(member) as file:
-                read = file.read(limits.bytes + 1)
+                unpacked = file.read(limits.bytes + 1)
     except refusal:
         raise
-    except Exception as error:  # zipfile raises a dozen kinds on a damaged file
+    except Exception as error:  # zipfile raises a dozen types for a damaged file
         raise single_refusal(refusal, "damaged", "The zip is damaged.") from error
-    if len(read) > limits.bytes:
-        _too_large(limits, refusal)
-    return read, member.filename
+    if len(unpacked) > limits.bytes:
+        _refuse_too_large(limits, refusal)
+    return unpacked, member.filename

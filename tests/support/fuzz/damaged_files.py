@@ -162,7 +162,7 @@ def read_damaged(seed, rosters, limits):
 def describe(rosters):
     """Return the content of rosters as bytes."""
     return [
-        pickle.dumps((roster.n, roster.kind, list(roster.name(np.arange(ROWS)))))
+        pickle.dumps((roster.n, roster.kind, list(roster.names_of(np.arange(ROWS)))))
         for roster in rosters
     ]
 

@@ -85,7 +85,7 @@ class RuleProblems:
     def refuse_if_any(self) -> None:
         """Raise ``InvalidRules`` with all problems, if there are any."""
         every = Problems(InvalidRules)
-        every.found = self.problems()
+        every.items = self.problems()
         every.refuse_if_any()
 
     def require(self, value: T | None) -> T:

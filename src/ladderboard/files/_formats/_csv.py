@@ -1,15 +1,15 @@
 """CSV files: the dialect, the header, the rows.
 
-Rows are read in the first way that fits: as digits only, as a small plain file in Python, as
-numbers by polars, as text by polars, or line by line with the standard library's reader, which is
-slower and says where a line is broken.
+Rows are read by the first method that applies: as digits only, as a small plain file in Python, as
+numbers by polars, as text by polars, or line by line with the csv module, which is slower and
+reports where a line is broken.
 
-Polars splits lines at separators and knows nothing of quotes here: where a field has any, it must
-be wrapped in two and hold no other.
+Polars splits lines at separators without handling quotes: a field may be wrapped in two quotes, and
+must not contain others.
 
-Loading polars takes longer than all the rest of one question asked from a shell. So as long as
-nobody has loaded it, a small file that leaves no doubt is split in Python: no quotes, no blanks,
-nothing but ASCII, no empty fields, numbers written as everybody writes them.
+Importing polars takes longer than all other steps of one question asked from a shell. So, unless it
+is imported already, a small and simple file is split in Python: no quotes, no spaces, only ASCII,
+no empty fields, numbers in plain notation.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard._formatting import format_count
-from ladderboard.files._columns import Mixed, Numbers, Text, guarded, load_polars
-from ladderboard.files._formats._digits import pieces, read_digits
+from ladderboard.files._columns import (
+    MixedColumn,
+    NumberColumn,
+    TextColumn,
+    load_polars,
+    refuse_polars_errors,
+)
+from ladderboard.files._formats._digits import iter_digit_blocks, read_digits
 from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
 
 if TYPE_CHECKING:
@@ -39,39 +45,40 @@ _LONGEST_LINE = 2**22
 _SEPARATORS = ("\t", ";", "|", ",")
 _SNIFFED_LINES = 20
 _SEP_LINE = rb"sep=(.)"
-FEW = 2**20  # bytes; past them loading polars is worth it
+_MAX_BYTES_WITHOUT_POLARS = 2**20  # a larger file is worth the import
 _PLAIN_SEPARATORS = (",", ";", "|")
 _NOT_PLAIN = rb'[^\n!#-~]|"'
-_PLAIN_WHOLE = r"-?[0-9]{1,18}"
-_PLAIN_REAL = r"-?[0-9]{1,300}\.[0-9]{1,300}"
-_STEP = 2**18  # what is looked at stays in a cache
+_PLAIN_INTEGER = r"-?[0-9]{1,18}"
+_PLAIN_DECIMAL = r"-?[0-9]{1,300}\.[0-9]{1,300}"
+_BLOCK_BYTES = 2**18  # fits into a CPU cache
 _SNIFFED_BYTES = 2**12
-_BATCH = 50_000
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# What polars takes for packed bytes, though it may begin a text.
-_MISTAKEN = (b"x\x01", b"x\x9c", b"x\xda", b"x\x5e")
-# What spreadsheets take for the beginning of a formula.
-_FORMULA = tuple("=+-@\t\r\n|%＝＋－＠")
+_BATCH_ROWS = 50_000
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# Prefixes that polars mistakes for compressed data, though text may begin like that.
+_ZLIB_PREFIXES = (b"x\x01", b"x\x9c", b"x\xda", b"x\x5e")
+# Characters that begin a formula in a spreadsheet.
+_FORMULA_STARTS = tuple("=+-@\t\r\n|%＝＋－＠")
 
 
-def clean(data: bytes, refusal: Refusal) -> bytes:
-    """Return text as UTF-8 without a byte-order mark, lines ended by a line feed."""
+def normalize_text(data: bytes, refusal: Refusal) -> bytes:
+    """Return text as UTF-8 without a byte-order mark, with a line feed after each line."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
             data = data.decode("utf-16").encode()
         except UnicodeError:
-            refuse(refusal, "encoding", "The file begins as UTF-16 text but does not go on so.")
+            refuse(refusal, "encoding", "The file begins as UTF-16 text but is not valid UTF-16.")
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data.isascii():
         _check_utf8(data, refusal)
-    at = data.find(b"\0")
-    if at >= 0:
-        said = f"The file is no text: byte {at} is zero. Send UTF-8 text, or name the format."
-        refuse(refusal, "encoding", said)
+    position = data.find(b"\0")
+    if position >= 0:
+        message = f"The file is not text: byte {position} is zero. Send UTF-8 text, or name the "
+        message += "format."
+        refuse(refusal, "encoding", message)
     if b"\r" in data:
         unix = data.replace(b"\r\n", b"\n")
-        # Line ends of old Macs are clear only where there are no others.
+        # A lone carriage return ends a line only if there are no line feeds.
         data = unix if b"\n" in unix else unix.replace(b"\r", b"\n")
     if data.endswith((b"\n\n", b" ", b"\t\n", b" \n")) or data.startswith(b"\n"):
         data = data.rstrip(b" \n").lstrip(b"\n")
@@ -83,42 +90,44 @@ def clean(data: bytes, refusal: Refusal) -> bytes:
 def _check_utf8(data: bytes, refusal: Refusal) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     step = 2**24
-    for at in range(0, len(data), step):
+    for position in range(0, len(data), step):
         try:
-            decoder.decode(data[at : at + step], final=at + step >= len(data))
+            decoder.decode(data[position : position + step], final=position + step >= len(data))
         except UnicodeDecodeError as error:
-            # What a chunk begins with may be the end of a character that was held over.
-            where = at + error.start - (len(error.object) - len(data[at : at + step]))
-            said = f"The text must be UTF-8; byte {where} is not. Save the file as UTF-8."
-            refuse(refusal, "encoding", said)
+            # A chunk may begin with the rest of a character from the previous chunk.
+            where = (
+                position + error.start - (len(error.object) - len(data[position : position + step]))
+            )
+            message = f"The text must be UTF-8; byte {where} is not. Save the file as UTF-8."
+            refuse(refusal, "encoding", message)
 
 
-def first_line(
+def read_first_line(
     data: bytes, separator: str | None, limits: Limits, refusal: Refusal
 ) -> tuple[str, list[str], int]:
     """Return the separator, the fields of the first line, and where that line begins."""
     start = 0
-    line = _line(data, 0, refusal)
-    told = re.fullmatch(_SEP_LINE, line.strip()) if line.lstrip().startswith(b"sep=") else None
-    if told and separator is None:  # as Excel writes it
-        separator, start = told[1].decode(errors="replace"), len(line) + 1
-        line = _line(data, start, refusal)
+    line = _read_line(data, 0, refusal)
+    declared = re.fullmatch(_SEP_LINE, line.strip()) if line.lstrip().startswith(b"sep=") else None
+    if declared and separator is None:  # a line that Excel writes
+        separator, start = declared[1].decode(errors="replace"), len(line) + 1
+        line = _read_line(data, start, refusal)
         if not separator.isascii() or not separator.isprintable() or separator in "\"'":
-            refuse(refusal, "separator", "The file names a separator that cannot be one.")
+            refuse(refusal, "separator", "The sep= line names an invalid separator.")
     text = line.decode()
     if separator is None:
-        separator = _sniff(text, data[start : start + 2**16])
+        separator = _sniff_separator(text, data[start : start + 2**16])
     if text.count(separator) >= limits.columns:
-        said = f"There are more than {limits.columns} columns, which is the limit."
-        refuse(refusal, "too_many_columns", said)
-    fields = _split(text, separator)
+        message = f"There are more than {limits.columns} columns, which is the limit."
+        refuse(refusal, "too_many_columns", message)
+    fields = _split_line(text, separator)
     if fields is None:
-        refuse(refusal, "quotes", "The first line holds a quote that is not closed on it.")
+        refuse(refusal, "quotes", "A quote in the first line is not closed on that line.")
     return separator, fields, start
 
 
-def _split(line: str, separator: str) -> list[str] | None:
-    """Return the fields of one line, None if its quotes are odd."""
+def _split_line(line: str, separator: str) -> list[str] | None:
+    """Return the fields of one line, None if a quote is not closed."""
     try:
         (fields,) = csv.reader([line], delimiter=separator, strict=True, skipinitialspace=True)
     except (csv.Error, ValueError):
@@ -126,41 +135,42 @@ def _split(line: str, separator: str) -> list[str] | None:
     return fields
 
 
-def _line(data: bytes, start: int, refusal: Refusal) -> bytes:
+def _read_line(data: bytes, start: int, refusal: Refusal) -> bytes:
     end = data.find(b"\n", start, start + _LONGEST_LINE)
     if end < 0:
         if len(data) - start > _LONGEST_LINE:
-            said = f"The first line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
-            refuse(refusal, "line_too_long", said)
+            message = f"The first line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
+            refuse(refusal, "line_too_long", message)
         end = len(data)
     return data[start:end]
 
 
-def _sniff(first: str, head: bytes) -> str:
-    """Return the separator: one that is in the first line, as often in the next few."""
-    bare = re.sub(r'"[^"]*"', "", first) if '"' in first else first
-    there = [each for each in _SEPARATORS if each in bare]
-    if len(there) == 1:
-        return there[0]
+def _sniff_separator(first: str, head: bytes) -> str:
+    """Return the separator that occurs in the first line, and equally often in the next few."""
+    unquoted = re.sub(r'"[^"]*"', "", first) if '"' in first else first
+    candidates = [separator for separator in _SEPARATORS if separator in unquoted]
+    if len(candidates) == 1:
+        return candidates[0]
     lines = head.decode(errors="replace").split("\n")[:_SNIFFED_LINES]
-    lines = [re.sub(r'"[^"]*"', "", each) for each in lines[: max(1, len(lines) - 1)] if each]
-    for each in there:
-        if len({line.count(each) for line in lines}) == 1:
-            return each
-    return there[0] if there else ","
+    lines = [re.sub(r'"[^"]*"', "", line) for line in lines[: max(1, len(lines) - 1)] if line]
+    for separator in candidates:
+        if len({line.count(separator) for line in lines}) == 1:
+            return separator
+    return candidates[0] if candidates else ","
 
 
-def cold() -> bool:
-    """Return whether polars is not loaded yet."""
-    return "polars" not in sys.modules
+def polars_is_loaded() -> bool:
+    """Return whether some code has imported polars already."""
+    return "polars" in sys.modules
 
 
-def read_few(lines: bytes, separator: str, kinds: Sequence[str]) -> list[Column] | None:
-    r"""Return the columns of some lines, None if anything is unusual.
+def read_simple_csv(lines: bytes, separator: str, kinds: Sequence[str]) -> list[Column] | None:
+    r"""Return the columns of simple lines; None if any line is not simple.
 
-    ``kinds`` says of each column whether it is of ``"whole"`` or ``"real"`` numbers or ``"text"``.
+    ``kinds`` has ``"integer"``, ``"decimal"`` or ``"text"`` for each column.
 
-    >>> [each.show(np.array([0, 1])) for each in read_few(b"a,1\nb,2\n", ",", ["text", "whole"])]
+    >>> columns = read_simple_csv(b"a,1\nb,2\n", ",", ["text", "integer"])
+    >>> [column.values_at(np.array([0, 1])) for column in columns]
     [['a', 'b'], [1, 2]]
     """
     if separator not in _PLAIN_SEPARATORS or re.search(_NOT_PLAIN, lines):
@@ -169,25 +179,25 @@ def read_few(lines: bytes, separator: str, kinds: Sequence[str]) -> list[Column]
     if any(len(row) != len(kinds) for row in rows):
         return None
     fields = zip(zip(*rows, strict=True), kinds, strict=True)
-    found = [_plain_column(list(values), kind) for values, kind in fields]
-    columns = [each for each in found if each is not None]
-    return columns if len(columns) == len(found) else None
+    parsed = [_plain_column(list(values), kind) for values, kind in fields]
+    columns = [column for column in parsed if column is not None]
+    return columns if len(columns) == len(parsed) else None
 
 
 def _plain_column(values: list[str], kind: str) -> Column | None:
     if kind == "text":
-        return Mixed(values) if all(values) else None
+        return MixedColumn(values) if all(values) else None
     joined = "\n".join(values)
-    pattern = _PLAIN_WHOLE if kind == "whole" else _PLAIN_REAL
+    pattern = _PLAIN_INTEGER if kind == "integer" else _PLAIN_DECIMAL
     if not re.fullmatch(rf"(?:{pattern}\n)*{pattern}", joined):
         return None
-    if kind == "whole":
-        return Numbers(np.array(list(map(int, values)), dtype=np.int64))
-    return Numbers(np.array(list(map(float, values))))
+    if kind == "integer":
+        return NumberColumn(np.array(list(map(int, values)), dtype=np.int64))
+    return NumberColumn(np.array(list(map(float, values))))
 
 
-class CsvSheet:
-    """A CSV file whose dialect is known: what follows ``skipped`` lines, from ``start`` on."""
+class CsvTable:
+    """A CSV file with a known separator; its rows begin at byte ``start``."""
 
     def __init__(
         self,
@@ -197,7 +207,7 @@ class CsvSheet:
         width: int,
         *,
         start: int,
-        most: int,
+        max_rows: int,
         refusal: Refusal,
     ) -> None:
         self.names = names
@@ -208,71 +218,80 @@ class CsvSheet:
         self._skipped = data.count(b"\n", 0, start)
         self._refusal = refusal
         open_end = start < len(data) and not data.endswith(b"\n")
-        self._lines = self._count("\n") + open_end
-        if self._lines > most:
-            said = f"The file holds {format_count(self._lines, 'row')}, more than {most}."
-            refuse(refusal, "too_many_rows", said)
+        self._lines = self._count_character("\n") + open_end
+        if self._lines > max_rows:
+            message = f"The file holds {format_count(self._lines, 'row')}, more than {max_rows}."
+            refuse(refusal, "too_many_rows", message)
 
     @property
     def lines(self) -> int:
-        """How many lines follow the header."""
+        """The number of lines after the header."""
         return self._lines
 
-    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
-        """Load some columns; ``number`` says of which numbers are wanted."""
+    def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
+        """Load the columns at some positions; ``as_numbers`` says which should be numbers."""
         if not self._lines:
-            return [self._text([]) for _ in which]
-        numbers = {at for at, flag in zip(which, number, strict=True) if flag}
+            return [self._text_column([]) for _ in positions]
+        numbers = {
+            position for position, is_number in zip(positions, as_numbers, strict=True) if is_number
+        }
         quoted = b'"' in self._data
-        every = None
+        columns = None
         if numbers and not quoted:
-            every = self._as_numbers(numbers)
-        if every is None:
-            every = self._as_text(quoted=quoted)
-        if every is None:
-            every = self._with_care()
-        return [every[at] for at in which]
+            columns = self._read_as_numbers(numbers)
+        if columns is None:
+            columns = self._read_as_text(quoted=quoted)
+        if columns is None:
+            columns = self._read_with_csv_module()
+        return [columns[position] for position in positions]
 
     def load_without_polars(
-        self, which: Sequence[int], number: Sequence[bool]
+        self, positions: Sequence[int], as_numbers: Sequence[bool]
     ) -> list[Column] | None:
-        """Load columns without polars, if it is not loaded, the file small and nothing unusual."""
-        if not cold() or not self._lines or len(self._data) > FEW:
+        """Load columns of a small and simple file without polars, unless it is imported."""
+        if polars_is_loaded() or not self._lines or len(self._data) > _MAX_BYTES_WITHOUT_POLARS:
             return None
-        kinds = self._guess({at for at, flag in zip(which, number, strict=True) if flag})
-        every = kinds and read_few(self._data[self._start :], self._separator, kinds)
-        return [every[at] for at in which] if every else None
+        numbers = {
+            position for position, is_number in zip(positions, as_numbers, strict=True) if is_number
+        }
+        kinds = self._guess_kinds(numbers)
+        columns = kinds and read_simple_csv(self._data[self._start :], self._separator, kinds)
+        return [columns[position] for position in positions] if columns else None
 
-    def load_all(self, *, number: bool) -> list[Column | None]:
+    def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Load every column."""
-        which, flags = range(self.width), [number] * self.width
-        return list(self.load_without_polars(which, flags) or self.load(which, flags))
+        positions, flags = range(self.width), [as_numbers] * self.width
+        return list(
+            self.load_without_polars(positions, flags) or self.load_columns(positions, flags)
+        )
 
     def stream_integers(
-        self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
     ) -> bool:
-        """Hand whole numbers of some columns to ``use``, if there is nothing but digits."""
-        for piece in pieces(self._data, self._start, self._separator, self.width):
-            if piece is None or not use([piece[at] for at in which]):
+        """Pass the integers of some columns to ``consume``, if the file holds only digits."""
+        for block in iter_digit_blocks(self._data, self._start, self._separator, self.width):
+            if block is None or not consume([block[position] for position in positions]):
                 return False
         return True
 
-    def _count(self, character: str) -> int:
-        """Return how often a character comes after the header."""
-        found = 0
-        for at in range(self._start, len(self._data), _STEP):
-            part = np.frombuffer(self._data, np.uint8, min(_STEP, len(self._data) - at), at)
-            found += int(np.count_nonzero(part == ord(character)))
-        return found
+    def _count_character(self, character: str) -> int:
+        """Count a character after the header."""
+        count = 0
+        for position in range(self._start, len(self._data), _BLOCK_BYTES):
+            block = np.frombuffer(
+                self._data, np.uint8, min(_BLOCK_BYTES, len(self._data) - position), position
+            )
+            count += int(np.count_nonzero(block == ord(character)))
+        return count
 
-    def _frame(self, schema: dict[str, Any]) -> Any:
-        """Let polars split lines; None if it will not, or if a row is too long or too short."""
+    def _read_frame(self, schema: dict[str, Any]) -> Any:
+        """Return a frame made by polars; None if it fails or rows have different lengths."""
         polars = load_polars()
-        # It makes room for as many columns as the first line has.
-        if next(self._each_line()).count(self._separator) != self.width - 1:
+        # Polars allocates as many columns as the first line has.
+        if next(self._iter_lines()).count(self._separator) != self.width - 1:
             return None
         data, skipped = self._data, self._skipped
-        if data.startswith(_MISTAKEN):
+        if data.startswith(_ZLIB_PREFIXES):
             data, skipped = b"\n" + data, skipped + 1
         try:
             frame = polars.read_csv(
@@ -287,93 +306,95 @@ class CsvSheet:
             )
         except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError):
             return None
-        # Longer rows raise, so the number of separators tells whether some are shorter.
-        whole = self._count(self._separator) == (self.width - 1) * self._lines
-        return frame if whole and frame.height == self._lines else None
+        # Longer rows raise an error, so the number of separators shows whether some are shorter.
+        is_rectangular = self._count_character(self._separator) == (self.width - 1) * self._lines
+        return frame if is_rectangular and frame.height == self._lines else None
 
-    def _as_numbers(self, numbers: set[int]) -> list[Column] | None:
-        """Read numbers as such, if the first lines look so and all the others are so."""
-        kinds = self._guess(numbers)
+    def _read_as_numbers(self, numbers: set[int]) -> list[Column] | None:
+        """Read numbers directly, if the first lines look like numbers and all others are."""
+        kinds = self._guess_kinds(numbers)
         if kinds is None:
             return None
-        if set(kinds) == {"whole"}:
+        if set(kinds) == {"integer"}:
             arrays = read_digits(self._data, self._start, self._separator, self.width)
             if arrays is not None:
-                return [Numbers(each) for each in arrays]
-        blank = b" " in self._data or b"\t" in self._data
-        if blank and "text" in kinds:
-            return None  # blanks around text are to be stripped
+                return [NumberColumn(array) for array in arrays]
+        has_whitespace = b" " in self._data or b"\t" in self._data
+        if has_whitespace and "text" in kinds:
+            return None  # whitespace around text must be stripped
         polars = load_polars()
-        types = {"whole": polars.Int64, "real": polars.Float64, "text": polars.String}
-        frame = self._frame({f"c{at}": types[kind] for at, kind in enumerate(kinds)})
-        return None if frame is None else self._finite(frame)
+        types = {"integer": polars.Int64, "decimal": polars.Float64, "text": polars.String}
+        frame = self._read_frame(
+            {f"c{position}": types[kind] for position, kind in enumerate(kinds)}
+        )
+        return None if frame is None else self._finite_columns(frame)
 
-    def _finite(self, frame: Any) -> list[Column] | None:
+    def _finite_columns(self, frame: Any) -> list[Column] | None:
         """Return the columns of a frame, None if a number is missing or not finite."""
         columns: list[Column] = []
         for series in frame.get_columns():
             if not series.dtype.is_numeric():
-                columns.append(self._text(series))
+                columns.append(self._text_column(series))
                 continue
             array = series.to_numpy()
             if series.null_count() or not np.isfinite(array).all():
                 return None
-            columns.append(Numbers(array))
+            columns.append(NumberColumn(array))
         return columns
 
-    def _guess(self, numbers: set[int]) -> list[str] | None:
-        """Return the kinds of columns from the first lines, None if numbers are not written so."""
+    def _guess_kinds(self, numbers: set[int]) -> list[str] | None:
+        """Guess the kinds of columns from the first lines; None if they are not as expected."""
         head = self._data[self._start : self._start + _SNIFFED_BYTES].decode(errors="replace")
         rows = [line.split(self._separator) for line in head.split("\n")]
         rows = [row for row in rows[: max(1, len(rows) - 1)] if len(row) == self.width]
         kinds = ["text"] * self.width
-        for at in numbers:
-            values = {row[at] for row in rows}  # often few
-            if all(map(_WHOLE.fullmatch, values)):
-                kinds[at] = "whole"
-            elif all(map(_REAL.fullmatch, values)):
-                kinds[at] = "real"
+        for position in numbers:
+            values = {row[position] for row in rows}  # often few distinct ones
+            if all(map(_INTEGER.fullmatch, values)):
+                kinds[position] = "integer"
+            elif all(map(_DECIMAL.fullmatch, values)):
+                kinds[position] = "decimal"
             else:
                 return None
         return kinds
 
-    def _as_text(self, *, quoted: bool) -> list[Column] | None:
-        """Read text, without blanks around it and without the quotes around that."""
+    def _read_as_text(self, *, quoted: bool) -> list[Column] | None:
+        """Read text, without surrounding whitespace and quotes."""
         polars = load_polars()
-        schema = {f"c{at}": polars.String for at in range(self.width)}
-        frame = self._frame(schema)
+        schema = {f"c{position}": polars.String for position in range(self.width)}
+        frame = self._read_frame(schema)
         if frame is None:
             return None
-        with guarded(self._refusal, "CSV"):
-            blank = b" " in self._data or b"\t" in self._data
+        with refuse_polars_errors(self._refusal, "CSV"):
+            has_whitespace = b" " in self._data or b"\t" in self._data
             columns = []
             for series in frame.get_columns():
-                text = series.str.strip_chars(" \t") if blank else series
+                text = series.str.strip_chars(" \t") if has_whitespace else series
                 if quoted:
-                    marks = text.str.count_matches('"', literal=True)
+                    quotes = text.str.count_matches('"', literal=True)
                     wrapped = text.str.contains(r'^"[^"]*"$')
-                    if not ((marks == 0) | ((marks == 2) & wrapped)).all():
+                    if not ((quotes == 0) | ((quotes == 2) & wrapped)).all():
                         return None
                     text = text.str.strip_chars('"')
-                    text = text.str.strip_chars(" \t") if blank else text
-                columns.append(self._text(text))
+                    text = text.str.strip_chars(" \t") if has_whitespace else text
+                columns.append(self._text_column(text))
             return list(columns)
 
-    def _text(self, values: Any) -> Text:
+    def _text_column(self, values: Any) -> TextColumn:
         polars = load_polars()
         series = polars.Series(values, dtype=polars.String) if isinstance(values, list) else values
-        return Text(series, written=True, comma=self._separator != ",")
+        return TextColumn(series, from_csv=True, decimal_comma=self._separator != ",")
 
-    def _with_care(self) -> list[Column]:
-        """Read line by line, and refuse lines that are too short, too long or never end."""
+    def _read_with_csv_module(self) -> list[Column]:
+        """Read line by line; refuse rows of a wrong length and quotes that are not closed."""
         polars = load_polars()
         reader = csv.reader(
-            self._each_line(), delimiter=self._separator, strict=True, skipinitialspace=True
+            self._iter_lines(), delimiter=self._separator, strict=True, skipinitialspace=True
         )
-        parts: list[list[Any]] = [[] for _ in range(self.width)]
+        column_parts: list[list[Any]] = [[] for _ in range(self.width)]
         batch: list[list[str]] = []
-        ragged: list[int] = []
-        broken = 0
+        ragged_lines: list[int] = []
+        ragged_count = 0
         try:
             for fields in reader:
                 blank = not fields or (len(fields) == 1 and not fields[0].strip())
@@ -381,55 +402,61 @@ class CsvSheet:
                     continue
                 row = fields or [""]  # an empty line of one column is an empty field
                 if len(row) != self.width:
-                    broken += 1
-                    ragged += [self._skipped + reader.line_num] if broken <= SHOWN else []
+                    ragged_count += 1
+                    ragged_lines += (
+                        [self._skipped + reader.line_num] if ragged_count <= SHOWN else []
+                    )
                     continue
                 batch.append(row)
-                if len(batch) >= _BATCH:
-                    _flush(batch, parts, polars)
+                if len(batch) >= _BATCH_ROWS:
+                    _flush_batch(batch, column_parts, polars)
         except csv.Error:
-            at = self._skipped + reader.line_num
-            said = f"Quotes do not match, or a field is too long, at line {at}."
-            refuse(self._refusal, "quotes", said)
-        if broken:
+            line_number = self._skipped + reader.line_num
+            message = f"Quotes do not match, or a field is too long, at line {line_number}."
+            refuse(self._refusal, "quotes", message)
+        if ragged_count:
             problems = Problems(self._refusal)
-            lines = ", ".join(map(str, ragged)) + (", ..." if broken > SHOWN else "")
-            said = (
-                f"Every row must have {format_count(self.width, 'field')}, as the first line has; "
+            lines = ", ".join(map(str, ragged_lines)) + (", ..." if ragged_count > SHOWN else "")
+            message = (
+                f"Every row must have {format_count(self.width, 'field')}, like the first line; "
             )
-            said += f"{format_count(broken, 'row')} have more or fewer (line {lines})."
-            problems.add("ragged", said, count=broken, ids=[f"line {each}" for each in ragged])
+            message += f"{format_count(ragged_count, 'row')} have more or fewer (line {lines})."
+            ids = [f"line {line}" for line in ragged_lines]
+            problems.add("ragged", message, count=ragged_count, ids=ids)
             problems.refuse_if_any()
-        _flush(batch, parts, polars)
-        return [self._text(polars.concat(part) if part else []) for part in parts]
+        _flush_batch(batch, column_parts, polars)
+        return [
+            self._text_column(polars.concat(column_part) if column_part else [])
+            for column_part in column_parts
+        ]
 
-    def _each_line(self) -> Iterator[str]:
-        at = self._start
-        while at < len(self._data):
-            end = self._data.find(b"\n", at, at + _LONGEST_LINE)
+    def _iter_lines(self) -> Iterator[str]:
+        position = self._start
+        while position < len(self._data):
+            end = self._data.find(b"\n", position, position + _LONGEST_LINE)
             if end < 0:
                 end = len(self._data)
-                if end - at > _LONGEST_LINE:
-                    said = f"A line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
-                    refuse(self._refusal, "line_too_long", said)
-            yield self._data[at : end + 1].decode()
-            at = end + 1
+                if end - position > _LONGEST_LINE:
+                    message = f"A line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
+                    refuse(self._refusal, "line_too_long", message)
+            yield self._data[position : end + 1].decode()
+            position = end + 1
 
 
-def _flush(batch: list[list[str]], parts: list[list[Any]], polars: Any) -> None:
-    """Pack some rows of text, which take much more room in a list."""
-    for part, values in zip(parts, zip(*batch, strict=True), strict=bool(batch)):
-        stripped = [each.strip(" \t\n") for each in values]
-        part.append(polars.Series(stripped, dtype=polars.String))
+def _flush_batch(batch: list[list[str]], column_parts: list[list[Any]], polars: Any) -> None:
+    """Move rows of text from a list into series, which take much less memory."""
+    for column_part, values in zip(column_parts, zip(*batch, strict=True), strict=bool(batch)):
+        stripped = [value.strip(" \t\n") for value in values]
+        column_part.append(polars.Series(stripped, dtype=polars.String))
     batch.clear()
 
 
 def escape_formula(text: str | None) -> str:
-    """Return text that no spreadsheet takes for a formula.
+    """Return text that a spreadsheet does not read as a formula.
 
     >>> escape_formula("=cmd|' /C calc'!A0"), escape_formula("Team 1")
     ("'=cmd|' /C calc'!A0", 'Team 1')
     """
     if text is None:
         return ""
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA_STARTS) else text

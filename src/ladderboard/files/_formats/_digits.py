@@ -1,9 +1,9 @@
-"""Digits: whole numbers of up to eight, read eight at a time.
+"""Fast reading of CSV files that hold only integers of up to eight digits.
 
-A CSV file of nothing but whole numbers, such as ids 0..n-1 and classes, is common, and splitting it
-into fields costs more than reading the numbers. Here the eight bytes before each separator are
-taken as one word, what is left of the number is masked out, and the digits are added up in pairs,
-fours and eights by three multiplications.
+Such files, with ids 0..n-1 and classes, are common, and splitting them into fields costs more than
+parsing the numbers. Here the eight bytes before each separator are read as one word, the bytes left
+of the number are masked out, and the digits are summed in pairs, fours and eights by three
+multiplications.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Columns = list[NDArray[Any]]
 
 
-_STEP = 2**19  # a block and what is made of it fit a cache
-_FEW = 2**17  # no line of digits is longer
+_BLOCK_BYTES = 2**19  # a block and its intermediate results fit into a CPU cache
+_MAX_LINE = 2**17  # bytes that are still parsed line by line
 _WORD = np.uint64
-# By one more than the number of digits: the low four bits of the last so many bytes.
+# Indexed by the number of digits plus one: keeps the low four bits of that many last bytes.
 _MASKS = np.array([0, *(0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9))], _WORD)
 _PAIRS = _WORD(0x000000FF000000FF)
 _HUNDREDS, _MILLIONS = _WORD(0x0000271000000001), _WORD(0x000F424000000064)
@@ -34,44 +34,47 @@ _HUNDREDS, _MILLIONS = _WORD(0x0000271000000001), _WORD(0x000F424000000064)
 def read_digits(
     data: bytes, start: int, separator: str, width: int
 ) -> list[NDArray[np.int64]] | None:
-    r"""Return the columns of lines that hold only digits; None if there is anything else.
+    r"""Return the columns of lines that hold only digits; None if they hold anything else.
 
-    >>> [each.tolist() for each in read_digits(b"a header,b\n12,0\n7,1\n", 11, ",", 2)]
+    >>> [column.tolist() for column in read_digits(b"a header,b\n12,0\n7,1\n", 11, ",", 2)]
     [[12, 7], [0, 1]]
     """
-    parts: list[Columns] = []
-    for piece in pieces(data, start, separator, width):
-        if piece is None:
+    blocks: list[Columns] = []
+    for block in iter_digit_blocks(data, start, separator, width):
+        if block is None:
             return None
-        parts.append(piece)
-    return [np.concatenate(each, dtype=np.int64) for each in zip(*parts, strict=True)] or None
+        blocks.append(block)
+    return [np.concatenate(column, dtype=np.int64) for column in zip(*blocks, strict=True)] or None
 
 
-def pieces(data: bytes, start: int, separator: str, width: int) -> Iterator[Columns | None]:
-    """Yield the columns of such lines in pieces of some thousands; None at anything else."""
+def iter_digit_blocks(
+    data: bytes, start: int, separator: str, width: int
+) -> Iterator[Columns | None]:
+    """Yield the columns of such lines in blocks of some thousand rows; None for anything else."""
     if separator >= "0" or sys.byteorder != "little":
         yield None
         return
-    marks = [ord(separator)] * (width - 1) + [ord("\n")]
-    # Words that are whole, and one before the first line; the few other lines are read by hand.
+    separator_bytes = [ord(separator)] * (width - 1) + [ord("\n")]
+    # The fast path needs complete words, and one before the first line. The few lines at either
+    # end are parsed one by one.
     head = start if start >= 8 else data.find(b"\n", 7) + 1 or len(data)
     tail = max(head, data.rfind(b"\n", head, len(data) // 8 * 8) + 1)
     if start < head:
-        yield _few(data[start:head], separator, width)
+        yield _read_lines(data[start:head], separator, width)
     while head < tail:
-        end = data.rfind(b"\n", head, min(head + _STEP, tail)) + 1
-        if not end:  # a line that is much too long
+        end = data.rfind(b"\n", head, min(head + _BLOCK_BYTES, tail)) + 1
+        if not end:  # the line is too long
             yield None
             return
-        yield _block(data, marks, (head, end))
+        yield _read_block(data, separator_bytes, (head, end))
         head = end
     if tail < len(data):
-        yield _few(data[tail:], separator, width)
+        yield _read_lines(data[tail:], separator, width)
 
 
-def _few(lines: bytes, separator: str, width: int) -> Columns | None:
-    """Read a few lines, one by one."""
-    if len(lines) > _FEW:
+def _read_lines(lines: bytes, separator: str, width: int) -> Columns | None:
+    """Parse a few lines, one by one."""
+    if len(lines) > _MAX_LINE:
         return None
     rows = [line.split(separator.encode()) for line in lines.removesuffix(b"\n").split(b"\n")]
     if any(len(row) != width for row in rows):
@@ -81,55 +84,56 @@ def _few(lines: bytes, separator: str, width: int) -> Columns | None:
     return list(np.array([[int(field) for field in row] for row in rows], dtype=np.int64).T)
 
 
-def _block(data: bytes, marks: list[int], block: tuple[int, int]) -> Columns | None:
-    """Read the columns of some whole lines, each ended by its mark."""
+def _read_block(data: bytes, separators: list[int], block: tuple[int, int]) -> Columns | None:
+    """Parse the columns of complete lines; ``separators`` has the byte after each column."""
     start, end = block
-    width = len(marks)
+    width = len(separators)
     characters = np.frombuffer(data, np.uint8)
     words = np.frombuffer(data, _WORD, len(data) // 8)
-    here = characters[start:end]
-    if here.max() > ord("9"):
+    characters_read = characters[start:end]
+    if characters_read.max() > ord("9"):
         return None
-    narrow = _narrow(characters, words, marks, block)
+    narrow = _read_single_digit_columns(characters, words, separators, block)
     if narrow is not None:
         return narrow
-    ends = np.flatnonzero(here < ord("0"))
+    ends = np.flatnonzero(characters_read < ord("0"))
     if len(ends) % width:
         return None
     ends += start
-    last = np.append(start - 1, ends[width - 1 : -1 : width])  # where the line before ended
+    previous_ends = np.append(start - 1, ends[width - 1 : -1 : width])  # ends of previous lines
     columns = []
-    for place, mark in enumerate(marks):
-        stops = ends[place::width]
-        column = _column(words, stops, stops - last)
-        if column is None or (characters[stops] != mark).any():
+    for column_index, separator_byte in enumerate(separators):
+        column_ends = ends[column_index::width]
+        column = _parse_numbers(words, column_ends, column_ends - previous_ends)
+        if column is None or (characters[column_ends] != separator_byte).any():
             return None
         columns.append(column)
-        last = stops
+        previous_ends = column_ends
     return columns
 
 
-def _narrow(
+def _read_single_digit_columns(
     characters: NDArray[np.uint8],
     words: NDArray[np.uint64],
-    marks: list[int],
+    separators: list[int],
     block: tuple[int, int],
 ) -> Columns | None:
-    """Read columns that are one digit wide but for the first: they stand at known places."""
+    """Parse lines whose columns but the first have one digit, and so are at known offsets."""
     start, end = block
-    here = characters[start:end]
-    mask = here == ord("\n")
+    block_characters = characters[start:end]
+    mask = block_characters == ord("\n")
     lines = np.flatnonzero(mask)
-    if np.count_nonzero(np.less(here, ord("0"), out=mask)) != len(lines) * len(marks):
+    found = np.count_nonzero(np.less(block_characters, ord("0"), out=mask))
+    if found != len(lines) * len(separators):
         return None
-    wide = 2 * (len(marks) - 1)
-    if lines[0] < wide + 1 or start < wide:  # places would be before the block, or the data
+    fixed_width = 2 * (len(separators) - 1)
+    if lines[0] < fixed_width + 1 or start < fixed_width:  # offsets before the block or the data
         return None
     columns = []
-    for back in range(wide, 0, -2):
-        if (characters[start - back :].take(lines) != marks[0]).any():
+    for offset in range(fixed_width, 0, -2):
+        if (characters[start - offset :].take(lines) != separators[0]).any():
             return None
-        digits = characters[start - back + 1 :].take(lines)
+        digits = characters[start - offset + 1 :].take(lines)
         if digits.min() < ord("0"):
             return None
         digits -= np.uint8(ord("0"))
@@ -137,30 +141,30 @@ def _narrow(
     steps = np.empty_like(lines)
     steps[0] = lines[0] + 1
     np.subtract(lines[1:], lines[:-1], out=steps[1:])
-    steps -= wide
-    lines += start - wide
-    first = _column(words, lines, steps)
+    steps -= fixed_width
+    lines += start - fixed_width
+    first = _parse_numbers(words, lines, steps)
     return None if first is None else [first, *columns]
 
 
-def _column(
+def _parse_numbers(
     words: NDArray[np.uint64], ends: NDArray[np.int64], steps: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return the numbers that end where ``ends`` says, so many steps after the one before.
+    """Return the numbers that end at ``ends``; ``steps`` are distances to the previous separator.
 
-    The eight bytes before each end are put together from two words that are whole, which takes a
-    quarter of the time of a view of words that begin anywhere.
+    The eight bytes before each end are combined from two aligned words, which takes a quarter of
+    the time of unaligned reads.
     """
     if steps.max() > 9 or steps.min() < 2:
         return None
-    at = ends - 8
-    bits = (at & 7).view(_WORD)
+    start = ends - 8
+    bits = (start & 7).view(_WORD)
     bits <<= _WORD(3)
-    at >>= 3
-    word, high = words.take(at), words[1:].take(at)
+    start >>= 3
+    word, high = words.take(start), words[1:].take(start)
     word >>= bits
     np.subtract(_WORD(64), bits, out=bits)
-    high <<= bits  # by all 64 it leaves nothing
+    high <<= bits  # a shift by all 64 bits gives 0
     word |= high
     word &= _MASKS.take(steps, out=bits, mode="clip")
     np.right_shift(word, _WORD(8), out=high)

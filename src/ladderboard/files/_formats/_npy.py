@@ -1,4 +1,4 @@
-"""NumPy's .npy files, without pickles: the header is read, the rest is the array's own bytes."""
+"""NumPy's .npy files, without pickles: a header, followed by the bytes of the array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from ladderboard.files._memory import array_sheet
+from ladderboard.files._memory import array_to_table
 from ladderboard.files._problems import Refusal, refuse, single_refusal
 
 if TYPE_CHECKING:
@@ -21,59 +21,66 @@ _LONGEST_HEADER = 10_000
 _TRIES = 20
 
 
-def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> MemoryTable:
-    """Return the sheet of a .npy file: a vector, a matrix, or a structured array."""
+def read_npy(data: bytes, limits: Limits, max_rows: int, refusal: Refusal) -> MemoryTable:
+    """Return a .npy file as a table: a vector, a matrix, or a structured array."""
     try:
-        shape, fortran, kind, start = _header(data)
-    except Exception as error:  # a Python literal may fail in any way
+        shape, fortran, dtype, start = _read_header(data)
+    except Exception as error:  # parsing a Python literal may fail in any way
         rule = "The file could not be read as .npy: its header is damaged."
         raise single_refusal(refusal, "damaged", rule) from error
-    if kind.hasobject:
-        said = "The array holds Python objects, which are not loaded; save numbers or text."
-        refuse(refusal, "wrong_type", said)
+    if dtype.hasobject:
+        message = "The array holds Python objects, which are not loaded; save numbers or text."
+        refuse(refusal, "wrong_type", message)
     if len(shape) not in {1, 2}:
-        said = f"The array must be a vector or a matrix; its shape is {shape}."
-        refuse(refusal, "wrong_shape", said)
-    if shape[0] > most:
-        refuse(refusal, "too_many_rows", f"The array holds {shape[0]} rows, more than {most}.")
-    if math.prod(shape[1:]) > limits.columns or len(kind.names or ()) > limits.columns:
-        said = f"There are more than {limits.columns} columns, which is the limit."
-        refuse(refusal, "too_many_columns", said)
-    count, left = math.prod(shape), len(data) - start
-    if kind.itemsize * count != left:
-        said = f"The header promises {kind.itemsize * count} bytes of data; there are {left}."
-        refuse(refusal, "damaged", said)
+        message = f"The array must be a vector or a matrix; its shape is {shape}."
+        refuse(refusal, "wrong_shape", message)
+    if shape[0] > max_rows:
+        refuse(refusal, "too_many_rows", f"The array holds {shape[0]} rows, more than {max_rows}.")
+    if math.prod(shape[1:]) > limits.columns or len(dtype.names or ()) > limits.columns:
+        message = f"There are more than {limits.columns} columns, which is the limit."
+        refuse(refusal, "too_many_columns", message)
+    count, remaining = math.prod(shape), len(data) - start
+    if dtype.itemsize * count != remaining:
+        message = (
+            f"The header promises {dtype.itemsize * count} bytes of data; there are {remaining}."
+        )
+        refuse(refusal, "damaged", message)
     try:
-        array = np.frombuffer(data, kind, count, start) if left else np.empty(shape, kind)
-        sheet = array_sheet(array.reshape(shape, order="F" if fortran else "C"))
+        array = np.frombuffer(data, dtype, count, start) if remaining else np.empty(shape, dtype)
+        table = array_to_table(array.reshape(shape, order="F" if fortran else "C"))
     except Exception as error:  # such as bytes that are not text
         raise single_refusal(refusal, "damaged", "The array could not be read.") from error
-    if sheet is None:
+    if table is None:
         refuse(refusal, "damaged", "The array could not be read.")
-    return sheet
+    return table
 
 
-def _header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Return shape, order, type and where the array begins.
+def _read_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return the shape, whether the order is Fortran's, the dtype, and the start of the data.
 
-    NumPy's own reader of headers takes those of Python 2 and warns; here they are damaged.
+    NumPy's own parser accepts headers written by Python 2 with a warning; here they are refused.
     """
-    wide = {1: 2, 2: 4, 3: 4}[data[6]]
-    start = 8 + wide + int.from_bytes(data[8 : 8 + wide], "little")
+    length_bytes = {1: 2, 2: 4, 3: 4}[data[6]]
+    start = 8 + length_bytes + int.from_bytes(data[8 : 8 + length_bytes], "little")
     if not data.startswith(npy.MAGIC_PREFIX) or start > min(len(data), _LONGEST_HEADER):
         raise ValueError
-    header = _literal(data[8 + wide : start].decode("utf-8" if data[6] == 3 else "latin1"))
+    header = _parse_literal(
+        data[8 + length_bytes : start].decode("utf-8" if data[6] == 3 else "latin1")
+    )
     shape, fortran = header["shape"], header["fortran_order"]
-    if not all(type(each) is int and each >= 0 for each in shape) or type(fortran) is not bool:
+    if (
+        not all(type(length) is int and length >= 0 for length in shape)
+        or type(fortran) is not bool
+    ):
         raise ValueError
     return tuple(shape), fortran, npy.descr_to_dtype(header["descr"]), start
 
 
-def _literal(text: str) -> Any:
-    """Return what a Python literal says.
+def _parse_literal(text: str) -> Any:
+    """Return the value of a Python literal.
 
-    Python 3.11 counts how deep it is in one number for all threads, and takes it for a fault of its
-    own if two of them read at once; that is over when it is tried again.
+    The parser of Python 3.11 shares its recursion counter between threads, and may raise
+    ``SystemError`` if two of them parse at once; a retry succeeds.
     """
     for _ in range(_TRIES):
         with suppress(SystemError):

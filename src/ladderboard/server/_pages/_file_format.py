@@ -49,7 +49,7 @@ def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
     >>> file_format.example
     (('id', 'prediction'), ('a', 'cat'), ('b', 'cat'))
     """
-    ids = roster.name(np.arange(min(2, roster.n)))
+    ids = roster.names_of(np.arange(min(2, roster.n)))
     id_rule = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
     header, values, sentences = _describe_columns(loss, roster)
     lines = (("id", *header), *((str(id_), *values) for id_ in ids))
