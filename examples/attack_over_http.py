@@ -2,8 +2,8 @@
 
     python examples/attack_over_http.py OUT [GAMES]
 
-Each game makes a board of coin flips, serves it, registers teams, and submits. How good the last
-model looks is known here because the labels are. Writes OUT/over-http.csv, .png and .svg; the same
+Each game makes a board of coin flips, serves it, registers teams, and submits. The labels are known
+here, and so is how good the last model looks. Writes OUT/over-http.csv, .png and .svg; the same
 seeds give the same bytes. It needs the extras server and arena.
 """
 
@@ -56,40 +56,42 @@ class Outcome(NamedTuple):
     asked: int
 
 
-class Line:
+class BoardConnection:
     """A connection to a server."""
 
     def __init__(self, url: str) -> None:
-        self._line = http.client.HTTPConnection(url.removeprefix("http://"))
+        self._http = http.client.HTTPConnection(url.removeprefix("http://"))
 
     def call(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> dict[str, Any]:
-        """Return what was said; a board that takes no more raises ``BudgetSpent``."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._line.request(method, f"/api/v1/boards/coins{path}", body, named)
-        reply = self._line.getresponse()
-        said: dict[str, Any] = json.loads(reply.read())
-        if reply.status == 409 and said["code"] == "budget_spent":
-            raise BudgetSpent(said["detail"])
+        """Return the answer; raise ``BudgetSpent`` if the board takes no more submissions."""
+        header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._http.request(method, f"/api/v1/boards/coins{path}", body, header_fields)
+        reply = self._http.getresponse()
+        document: dict[str, Any] = json.loads(reply.read())
+        if reply.status == 409 and document["code"] == "budget_spent":
+            raise BudgetSpent(document["detail"])
         if reply.status not in {200, 201}:
-            raise SystemExit(f"{reply.status}: {said}")
-        return said
+            raise SystemExit(f"{reply.status}: {document}")
+        return document
 
     def close(self) -> None:
-        """Hang up."""
-        self._line.close()
+        """Close the connection."""
+        self._http.close()
 
 
-class Remote:
-    """A game as attacks know it; questions go over HTTP, accounts are teams that register."""
+class RemoteGame:
+    """A game for attacks; questions go over HTTP, and accounts are registered teams."""
 
-    def __init__(self, line: Line, world: Any, questions: int, rng: np.random.Generator) -> None:
-        self._line, self._world = line, world
-        about = line.call("GET", "")
+    def __init__(
+        self, connection: BoardConnection, world: Any, questions: int, rng: np.random.Generator
+    ) -> None:
+        self._connection, self._world = connection, world
+        about = connection.call("GET", "")
         self.n, self.mechanism = about["n"], mechanism(about["mechanism"])
         self._shared = about["ladder"] == "board"
-        self._each, self._teams = about["per_team"], about["teams"]
+        self._per_team, self._teams = about["per_team"], about["teams"]
         self._used: Counter[int] = Counter()
         self.known, self.rng, self.questions, self.asked = world.known, rng, questions, 0
         self._tokens: dict[int, str] = {}
@@ -111,11 +113,11 @@ class Remote:
         octets = self.last.astype("<u8").view(np.uint8)
         bits = np.zeros(self.n + PRIVATE, dtype=np.uint8)
         bits[: self.n] = np.unpackbits(octets, count=self.n, bitorder="little")
-        # The same predictions again are answered as before: other rows make every one a new one.
-        bits[self.n : self.n + 16] = [self.asked >> at & 1 for at in range(16)]
+        # Equal predictions would get the earlier answer; the private rows make each one different.
+        bits[self.n : self.n + 16] = [self.asked >> bit & 1 for bit in range(16)]
         account = self._account(account)
         body = b"prediction\n" + np.where(bits != 0, b"1\n", b"0\n").tobytes()
-        said = self._line.call(
+        reply = self._connection.call(
             "POST",
             "/submissions",
             body,
@@ -123,14 +125,14 @@ class Remote:
             Authorization=f"Bearer {self._token(account)}",
         )
         self.asked += 1
-        return Release(said["loss"], said["score_loss"], said["improved"], said["question"])
+        return Release(reply["loss"], reply["score_loss"], reply["improved"], reply["question"])
 
     def _account(self, account: int) -> int:
-        """Return who asks: whoever was asked for, or has most questions left where that is equal.
+        """Return the account that asks: the given one, or the one with the most questions left.
 
-        Where one ladder is everybody's accounts are worth nothing but their questions.
+        With one ladder for all, accounts are interchangeable: only their questions count.
         """
-        if self._shared or self._used[account] >= self._each:
+        if self._shared or self._used[account] >= self._per_team:
             account = min(range(self._teams), key=self._used.__getitem__)
         self._used[account] += 1
         return account
@@ -138,30 +140,30 @@ class Remote:
     def _token(self, account: int) -> str:
         if account not in self._tokens:
             body = json.dumps({"name": f"account {account}"}).encode()
-            said = self._line.call("POST", "/teams", body, Content_Type="application/json")
-            self._tokens[account] = said["token"]
+            team = self._connection.call("POST", "/teams", body, Content_Type="application/json")
+            self._tokens[account] = team["token"]
         return self._tokens[account]
 
 
 @contextmanager
 def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
-    """Serve a board in a thread, and return where; time stands still, so that games repeat."""
+    """Serve a board in a thread and yield its address; a fixed clock makes games repeatable."""
     salts = np.random.default_rng([seed, 1])
     world = LedgerEnvironment(clock=lambda: START, salt=lambda: salts.bytes(32))
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "coins"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "coins"
         folder.mkdir()
         (folder / "board.yaml").write_text(rules)
-        rows = [f"{at},{label},public" for at, label in enumerate(labels)]
-        rows += [f"{N + at},0,private" for at in range(PRIVATE)]
+        rows = [f"{index},{label},public" for index, label in enumerate(labels)]
+        rows += [f"{N + index},0,private" for index in range(PRIVATE)]
         (folder / "holdout.csv").write_text("\n".join(["id,label,split", *rows, ""]))
-        boards = open_boards(Path(place) / "boards.db", create=True, world=world)
+        boards = open_boards(Path(temporary) / "boards.db", create=True, world=world)
         boards.create(read_folder(folder))
         urls: list[str] = []
         servers: list[Any] = []
-        with (Path(place) / "log").open("w") as log:
+        with (Path(temporary) / "log").open("w") as log:
             config = ServerConfig(
-                database=str(Path(place) / "boards.db"),
+                database=str(Path(temporary) / "boards.db"),
                 port=0,
                 parsers=1,
                 settings=Settings(log=log, registrations=Rate(ACCOUNTS, 1.0)),
@@ -186,30 +188,32 @@ def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
 
 
 def play(name: str, rules: str, seed: int) -> Outcome:
-    """Attack a board of its own, and return how it went."""
+    """Attack a new board, and return the outcome."""
     attack = ATTACKS[name]
     if name == "sybil" and "ladder: board" in rules:
-        attack = SybilAttack(accounts=1)  # one ladder is all that there is to climb
-    # One team may ask everything, or each of many its part, and a little more than it needs.
-    teams, each = (1, QUESTIONS) if name == "majority" else (ACCOUNTS, QUESTIONS // ACCOUNTS + 3)
-    head = f"loss: zero_one\nregistration: open\nteams: {teams}\nper_team: {each}\n"
-    hidden, own = np.random.SeedSequence(seed).spawn(2)
-    world = attack.world(N, np.random.default_rng(hidden))
+        attack = SybilAttack(accounts=1)  # there is only one ladder
+    # One team may ask everything, or each of many a part and a few more.
+    teams, per_team = (
+        (1, QUESTIONS) if name == "majority" else (ACCOUNTS, QUESTIONS // ACCOUNTS + 3)
+    )
+    head = f"loss: zero_one\nregistration: open\nteams: {teams}\nper_team: {per_team}\n"
+    world_seed, attack_seed = np.random.SeedSequence(seed).spawn(2)
+    world = attack.world(N, np.random.default_rng(world_seed))
     labels = world.losses(np.zeros(N, dtype=np.uint8)).astype(int)
-    with board(f"{head}questions: {teams * each}\n{rules}\n", labels, seed) as url:
-        line = Line(url)
-        game = Remote(line, world, QUESTIONS, np.random.default_rng(own))
+    with board(f"{head}questions: {teams * per_team}\n{rules}\n", labels, seed) as url:
+        connection = BoardConnection(url)
+        game = RemoteGame(connection, world, QUESTIONS, np.random.default_rng(attack_seed))
         with suppress(BudgetSpent):
-            attack.play(game)  # type: ignore[arg-type]  # it is all that an attack sees of a game
-        leader = line.call("GET", "/leaderboard?limit=1")["rows"][0]["loss"]
-        line.close()
-    true = world.true_risk(game.last)
-    return Outcome(true - world.risk(game.last), true - leader, game.asked)
+            attack.play(game)  # type: ignore[arg-type]  # has all that an attack uses of a game
+        leader = connection.call("GET", "/leaderboard?limit=1")["rows"][0]["loss"]
+        connection.close()
+    true_risk = world.true_risk(game.last)
+    return Outcome(true_risk - world.risk(game.last), true_risk - leader, game.asked)
 
 
 def main(out: Path, games: int) -> None:
-    """Play all games, and write down and draw how they went."""
-    found = {
+    """Play all games, and write and draw the outcomes."""
+    outcomes_by_game = {
         (attack, name): [play(attack, BOARDS[name], seed) for seed in range(games)]
         for attack, name in itertools.product(ATTACKS, BOARDS)
     }
@@ -217,13 +221,13 @@ def main(out: Path, games: int) -> None:
     with (out / "over-http.csv").open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["attack", "board", "seed", "bias", "shown", "asked"])
-        for (attack, name), outcomes in found.items():
+        for (attack, name), outcomes in outcomes_by_game.items():
             for seed, (bias, shown, asked) in enumerate(outcomes):
                 table.writerow([attack, name, seed, f"{bias:.4f}", f"{shown:.4f}", asked])
-    draw(found, out)
+    draw(outcomes_by_game, out)
 
 
-def draw(found: dict[tuple[str, str], list[Outcome]], out: Path) -> None:
+def draw(outcomes_by_game: dict[tuple[str, str], list[Outcome]], out: Path) -> None:
     """Draw bars of the bias, with a dot for each game, and a line for what the board shows."""
     import matplotlib as mpl  # noqa: PLC0415 - to play needs none
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -232,26 +236,24 @@ def draw(found: dict[tuple[str, str], list[Outcome]], out: Path) -> None:
         figure = Figure(figsize=(7, 3.2), layout="constrained")
         axes = figure.subplots()
         colours = ("#b2182b", "#ef8a62", "#67a9cf", "#2166ac")
-        for at, (name, colour) in enumerate(zip(BOARDS, colours, strict=True)):
+        for index, (name, colour) in enumerate(zip(BOARDS, colours, strict=True)):
             for group, attack in enumerate(ATTACKS):
-                outcomes = found[attack, name]
-                place = group + (at - 1.5) * 0.2
+                outcomes = outcomes_by_game[attack, name]
+                x = group + (index - 1.5) * 0.2
                 label = name if group == 0 else None
-                axes.bar(
-                    place, np.mean([e.bias for e in outcomes]), 0.18, color=colour, label=label
-                )
-                dots = [each.bias for each in outcomes]
-                axes.plot([place] * len(dots), dots, ".", color="black", markersize=3)
-                shown = float(np.mean([each.shown for each in outcomes]))
-                axes.hlines(shown, place - 0.09, place + 0.09, color="black", linewidth=1)
+                axes.bar(x, np.mean([e.bias for e in outcomes]), 0.18, color=colour, label=label)
+                dots = [outcome.bias for outcome in outcomes]
+                axes.plot([x] * len(dots), dots, ".", color="black", markersize=3)
+                shown = float(np.mean([outcome.shown for outcome in outcomes]))
+                axes.hlines(shown, x - 0.09, x + 0.09, color="black", linewidth=1)
         axes.axhline(0, color="black", linewidth=0.5)
-        axes.set_xticks(range(len(ATTACKS)), [f"{each} attack" for each in ATTACKS])
+        axes.set_xticks(range(len(ATTACKS)), [f"{attack} attack" for attack in ATTACKS])
         axes.set_ylabel("accuracy that is not there")
         axes.set_title(f"n = {N}, {QUESTIONS} questions over HTTP, {ACCOUNTS} accounts", fontsize=9)
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.16, 1))
         for kind in ("png", "svg"):
-            about = {"Date": None} if kind == "svg" else {"Software": None}
-            figure.savefig(out / f"over-http.{kind}", dpi=150, metadata=about)
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            figure.savefig(out / f"over-http.{kind}", dpi=150, metadata=metadata)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ import ladderboard as lb
 from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
 
 
-def main(place: str, phase: str, split: str) -> None:
+def main(address: str, phase: str, split: str) -> None:
     """Work until the queue is empty."""
-    served = place.startswith(("http://", "https://", "unix:"))
-    guard = lb.Holdout.connect(place) if served else lb.Holdout.open(place)
+    served = address.startswith(("http://", "https://", "unix:"))
+    guard = lb.Holdout.connect(address) if served else lb.Holdout.open(address)
     worker = Worker(
         {int(phase): ChallengePhase(split, on_ladders(guard))},
         challenge=int(os.environ["CHALLENGE_PK"]),
@@ -27,7 +27,7 @@ def main(place: str, phase: str, split: str) -> None:
     )
     print(f"{'submission':>10} {'team':>6} {'status':>9} {'released':>9} {'improved':>9}")
     for done in worker.drain():
-        row = {key: "" if each is None else each for key, each in done.describe().items()}
+        row = {key: "" if value is None else value for key, value in done.describe().items()}
         print("{submission:>10} {team:>6} {status:>9} {released:>9} {improved:>9}".format(**row))
     guard.close()
 

@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
     valid = x[500:1_500], y[500:1_500]
     model.fit(x[:500], y[:500], 32, 60, 0, [GuardStopping()], validation_data=valid)
 print("epoch   valid loss   released   improved")
-for each in judge.verdicts:
-    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
-    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")
+for verdict in judge.verdicts:
+    note = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
+    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")

@@ -32,6 +32,6 @@ with tempfile.TemporaryDirectory() as folder:
     booster = lgb.train(settings, train, 300, valid_sets=[valid], callbacks=[stopping])
 print(stopping.reason, f"The booster has {booster.num_trees()} trees.")
 print("round   valid loss   released   improved")
-for each in stopping.judge.verdicts:
-    improved = "yes, the winner" if each is stopping.winner else "yes" if each.improved else "no"
-    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")
+for verdict in stopping.judge.verdicts:
+    note = "yes, the winner" if verdict is stopping.winner else "yes" if verdict.improved else "no"
+    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")

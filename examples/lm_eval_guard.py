@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
         rest = {"id": its.ids[own:], "score": its.values[own:]}
         judge.consider(1 - its.values[:own].mean(), rest, name=run)
 print("run   practice error   released   improved")
-for each in judge.verdicts:
-    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
-    print(f"{each.name:>3}{each.score:>17.3f}{each.reply.released:>11.3f}   {improved}")
+for verdict in judge.verdicts:
+    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
+    print(f"{verdict.name:>3}{verdict.score:>17.3f}{verdict.reply.released:>11.3f}   {improved}")

@@ -1,7 +1,7 @@
-"""Make the example board: scikit-learn's digits, some to learn from and the rest to be asked about.
+"""Make the example board from scikit-learn's digits: a training set and a holdout.
 
 Run it from the root of the clone: ``python examples/make_digits.py [FOLDER]``. It writes the data
-files; ``board.yaml`` and the words are written by hand.
+files; ``board.yaml`` and the texts are written by hand.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ def main(folder: Path) -> None:
     # A generator whose stream does not change between versions.
     order = np.argsort(np.random.RandomState(SEED).random_sample(len(labels)), kind="stable")
     train, test = order[:TRAIN], order[TRAIN:]
-    names = ",".join(f"p{at}" for at in range(pixels.shape[1]))
-    ids = [f"digit-{at:04d}" for at in range(len(test))]
+    names = ",".join(f"p{index}" for index in range(pixels.shape[1]))
+    ids = [f"digit-{index:04d}" for index in range(len(test))]
     splits = ["public"] * PUBLIC + ["private"] * (len(test) - PUBLIC)
-    # The public rows are not the first of the file: nothing about an id tells its split.
-    ids = [ids[at] for at in np.random.RandomState(SEED + 1).permutation(len(ids))]
+    # The public rows are not the first of the file: an id does not reveal its split.
+    ids = [ids[index] for index in np.random.RandomState(SEED + 1).permutation(len(ids))]
     rows = sorted(zip(ids, test.tolist(), splits, strict=True))
     print(f"{'file':22}{'rows':>6}{'columns':>9}")
     write(
         folder / "public/train.csv",
         f"label,{names}",
-        [f"{labels[at]},{_joined(pixels[at])}" for at in train],
+        [f"{labels[index]},{_joined(pixels[index])}" for index in train],
     )
     write(
         folder / "public/test.csv",
         f"id,{names}",
-        [f"{name},{_joined(pixels[at])}" for name, at, _ in rows],
+        [f"{name},{_joined(pixels[index])}" for name, index, _ in rows],
     )
     write(
         folder / "holdout.csv",
         "id,label,split",
-        [f"{name},{labels[at]},{split}" for name, at, split in rows],
+        [f"{name},{labels[index]},{split}" for name, index, split in rows],
     )
     write(folder / "sample_submission.csv", "id,prediction", [f"{name},0" for name, *_ in rows])
     # The baseline sees how much ink is in each column, and nothing else.
     ink = pixels.reshape(-1, 8, 8).sum(axis=1)
     means = np.array([ink[train][labels[train] == digit].mean(axis=0) for digit in range(10)])
-    guesses = [int(((ink[at] - means) ** 2).sum(axis=1).argmin()) for _, at, _ in rows]
+    guesses = [int(((ink[index] - means) ** 2).sum(axis=1).argmin()) for _, index, _ in rows]
     write(
         folder / "baselines/columns.csv",
         "id,prediction",
@@ -62,7 +62,7 @@ def _joined(values: np.ndarray) -> str:
 
 
 def write(path: Path, header: str, rows: list[str]) -> None:
-    """Write a table, and say so."""
+    """Write a table, and print its size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(("\n".join([header, *rows]) + "\n").encode())
     print(f"{path.name:22}{len(rows):>6}{header.count(',') + 1:>9}")

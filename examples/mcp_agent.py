@@ -19,10 +19,10 @@ async def search(url: str, truth: np.ndarray) -> None:
         for model, skill in enumerate(rng.uniform(0.2, 0.5, 40)):
             guess = truth ^ (rng.random(2000) < skill)
             if (score := float(np.mean(guess[:500] != truth[:500]))) < record:
-                record, given = score, {"predictions": guess[500:].tolist(), "name": f"#{model}"}
-                told = (await client.call_tool("ask", given)).structured_content
-                shown = f"{told['question']:8} {told['improved']!s:>8} {told['released']:.2f}"
-                rows.append(f"{model:5} {score:9.3f} {shown}")
+                arguments = {"predictions": guess[500:].tolist(), "name": f"#{model}"}
+                reply = (await client.call_tool("ask", arguments)).structured_content
+                answer = f"{reply['question']:8} {reply['improved']!s:>8} {reply['released']:.2f}"
+                record, rows = score, [*rows, f"{model:5} {score:9.3f} {answer}"]
         print((await client.call_tool("standing")).content[0].text, *rows, sep="\n")
 
 

@@ -36,6 +36,6 @@ with tempfile.TemporaryDirectory() as folder:
 
 print("trial  own error  question  improved  released")
 for row in judged_trials(study):
-    won = "  the winner" if row["trial"] == winning_trial(study).number else ""
-    said = f"{row['question']:8}  {row['improved']!s:>8}  {row['released']:8.3f}"
-    print(f"{row['trial']:5}  {row['value']:9.3f}  {said}{won}")
+    note = "  the winner" if row["trial"] == winning_trial(study).number else ""
+    answer = f"{row['question']:8}  {row['improved']!s:>8}  {row['released']:8.3f}"
+    print(f"{row['trial']:5}  {row['value']:9.3f}  {answer}{note}")

@@ -29,7 +29,7 @@ far = (pixels**2).sum(axis=1)[:, None] - 2 * pixels @ pixels.T  # least where a 
 
 
 class Standing(NamedTuple):
-    """How a search stands: errors, and how many questions were asked and improved."""
+    """The state of a search: errors, and how many questions were asked and improved."""
 
     told: float  # what was said of the winner
     fresh: float  # of the winner, on fresh data
@@ -52,11 +52,11 @@ def error(model: np.ndarray, rows: np.ndarray) -> float:
 def search(
     split: int, mechanism: lb.Mechanism, *, own_score: bool, steps: int = STEPS
 ) -> Iterator[Standing]:
-    """Search, and tell after every step how it stands."""
+    """Search, and yield the state after every step."""
     rng = np.random.RandomState(split)  # its stream never changes
     own, holdout, fresh = np.split(rng.permutation(len(labels)), [OWN, OWN + HOLDOUT])
     model = rng.choice(own, KEPT, replace=False)
-    # The key is fixed so that everybody sees the same; in earnest leave it out, and it is secret.
+    # The key is fixed so that the output repeats; otherwise leave it out, and it is secret.
     settings = {"questions": STEPS, "mechanism": mechanism, "key": bytes([split] * 32)}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -64,20 +64,21 @@ def search(
     ):
         judge = lb.Judge(guard)
         for _ in range(steps):
-            new = model.copy()
-            new[rng.randint(KEPT)] = rng.choice(own)
+            candidate = model.copy()
+            candidate[rng.randint(KEPT)] = rng.choice(own)
             if own_score:
-                score = error(new, own)
-                judge.consider(score, predict(new, holdout), name=new)
-                good = score <= judge.best
+                score = error(candidate, own)
+                judge.consider(score, predict(candidate, holdout), name=candidate)
+                accepted = score <= judge.best
             else:
-                said = judge.ask(predict(new, holdout), name=new)
-                good = said.reply.score == guard.released
-            model = new if good else model
-            won, asked = judge.winner, {each.question: each.improved for each in judge.verdicts}
+                verdict = judge.ask(predict(candidate, holdout), name=candidate)
+                accepted = verdict.reply.score == guard.released
+            model = candidate if accepted else model
+            winner = judge.winner
+            asked = {verdict.question: verdict.improved for verdict in judge.verdicts}
             yield Standing(
-                told=won.reply.released,
-                fresh=error(won.name, fresh),
+                told=winner.reply.released,
+                fresh=error(winner.name, fresh),
                 own=error(model, own),
                 last=error(model, fresh),
                 asked=len(asked),

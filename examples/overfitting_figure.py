@@ -29,37 +29,40 @@ STYLE: dict[Any, Any] = {
     "font.size": 9,
     "grid.alpha": 0.3,
     "legend.frameon": False,
-    "svg.hashsalt": "ladderboard",  # else ids are random
+    "svg.hashsalt": "ladderboard",  # otherwise ids are random
 }
 
 
 def courses(splits: int = SPLITS, steps: int = STEPS) -> dict[str, np.ndarray]:
-    """Run all searches; of each return an array of splits, steps and what a ``Standing`` has."""
+    """Run all searches; return for each an array of splits, steps and fields of ``Standing``."""
     return {
         name: np.array(
-            [list(search(split, how, own_score=own_score, steps=steps)) for split in range(splits)]
+            [
+                list(search(split, mechanism, own_score=own_score, steps=steps))
+                for split in range(splits)
+            ]
         )
-        for name, (how, own_score) in SEARCHES.items()
+        for name, (mechanism, own_score) in SEARCHES.items()
     }
 
 
-def write(found: Mapping[str, np.ndarray], path: Path) -> None:
-    """Write how every search ended."""
+def write(courses_by_search: Mapping[str, np.ndarray], path: Path) -> None:
+    """Write the last state of every search."""
     with path.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["search", "split", *Standing._fields])
-        for name, course in found.items():
+        for name, course in courses_by_search.items():
             for split, (*errors, asked, improved) in enumerate(course[:, -1]):
-                row = [f"{each:.6f}" for each in errors]
+                row = [f"{error:.6f}" for error in errors]
                 table.writerow([name, split, *row, int(asked), int(improved)])
 
 
-def draw(found: Mapping[str, np.ndarray], out: Path) -> None:
-    """Draw the course of each search, and under it what was told of each winner and what is so."""
+def draw(courses_by_search: Mapping[str, np.ndarray], out: Path) -> None:
+    """Draw each search's course, and below it each winner's released and fresh errors."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10, 6), layout="constrained")
-        axes = figure.subplots(2, len(found), sharey=True)
-        for (name, course), above, below in zip(found.items(), *axes, strict=True):
+        axes = figure.subplots(2, len(courses_by_search), sharey=True)
+        for (name, course), above, below in zip(courses_by_search.items(), *axes, strict=True):
             above.set_title(name.replace(", ", ",\n"), fontsize=10, weight="bold")
             draw_course(above, course, own_score=SEARCHES[name][1])
             draw_winners(below, course[:, -1])
@@ -69,8 +72,8 @@ def draw(found: Mapping[str, np.ndarray], out: Path) -> None:
         handles, names = axes[0, -1].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=3)
         for kind in ("png", "svg"):
-            about = {"Date": None} if kind == "svg" else {"Software": None}
-            figure.savefig(out / f"overfitting.{kind}", dpi=150, metadata=about)
+            metadata = {"Date": None} if kind == "svg" else {"Software": None}
+            figure.savefig(out / f"overfitting.{kind}", dpi=150, metadata=metadata)
 
 
 def draw_course(axis: Any, course: np.ndarray, *, own_score: bool) -> None:
@@ -83,8 +86,8 @@ def draw_course(axis: Any, course: np.ndarray, *, own_score: bool) -> None:
         own = Standing._fields.index("own")
         lines.append((own, OWN, ":", "the search's own score"))
     steps = np.arange(1, course.shape[1] + 1, EVERY)
-    for at, colour, dashes, label in lines:
-        values = course[:, ::EVERY, at]
+    for column, colour, dashes, label in lines:
+        values = course[:, ::EVERY, column]
         axis.plot(steps, values.mean(axis=0), dashes, color=colour, label=label)
         axis.fill_between(
             steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0
@@ -96,16 +99,16 @@ def draw_course(axis: Any, course: np.ndarray, *, own_score: bool) -> None:
 
 
 def draw_winners(axis: Any, ends: np.ndarray) -> None:
-    """Draw a line for each split from what was told to what is so, and the means."""
+    """Draw a line for each split from the released to the fresh error, and the means."""
     pairs = ends[:, [Standing._fields.index("told"), Standing._fields.index("fresh")]]
     axis.plot([0, 1], pairs.T, color="#BBBBBB", linewidth=0.8, zorder=1)
-    for at, (colour, side) in enumerate([(TOLD, "right"), (FRESH, "left")]):
-        mean = statistics.mean(pairs[:, at].tolist())
-        axis.plot([at] * len(pairs), pairs[:, at], ".", color=colour, alpha=0.6, markersize=5)
-        axis.plot(at, mean, "o", color=colour, markersize=9)
+    for index, (colour, side) in enumerate([(TOLD, "right"), (FRESH, "left")]):
+        mean = statistics.mean(pairs[:, index].tolist())
+        axis.plot([index] * len(pairs), pairs[:, index], ".", color=colour, alpha=0.6, markersize=5)
+        axis.plot(index, mean, "o", color=colour, markersize=9)
         shift = 0.1 if side == "left" else -0.1
         axis.text(
-            at + shift, mean, f"{mean:.3f}", color=colour, ha=side, va="center", weight="bold"
+            index + shift, mean, f"{mean:.3f}", color=colour, ha=side, va="center", weight="bold"
         )
     axis.plot([0, 1], pairs.mean(axis=0), color="black", linewidth=1.5, zorder=2)
     axis.set_xticks([0, 1], ["said of\nthe winner", "on fresh\ndata"])
@@ -116,9 +119,9 @@ def draw_winners(axis: Any, ends: np.ndarray) -> None:
 def main(out: Path, *size: int) -> None:
     """Search, write and draw."""
     out.mkdir(parents=True, exist_ok=True)
-    found = courses(*size)
-    write(found, out / "overfitting.csv")
-    draw(found, out)
+    courses_by_search = courses(*size)
+    write(courses_by_search, out / "overfitting.csv")
+    draw(courses_by_search, out)
 
 
 if __name__ == "__main__":

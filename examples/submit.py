@@ -1,4 +1,4 @@
-"""Search on data of one's own, and ask the example board whenever that sets a record.
+"""Search on your own data, and ask the example board about every record.
 
 script/serve, then with a team's token in LADDERBOARD_TOKEN:
 python examples/submit.py http://127.0.0.1:8000
@@ -21,18 +21,18 @@ ids, test = [row[0] for row in rows], np.array([row[1:] for row in rows], dtype=
 
 
 def nearest(size: int, power: float, unknown: np.ndarray) -> np.ndarray:
-    """Answer with the label of the nearest of the first images, by a distance with a power."""
-    return labels[[(abs(images[:size] - each) ** power).sum(axis=1).argmin() for each in unknown]]
+    """Return the label of the nearest among the first images, by a distance with a power."""
+    return labels[[(abs(images[:size] - image) ** power).sum(axis=1).argmin() for image in unknown]]
 
 
 with Client(*sys.argv[1:]) as client:
     judge = lb.Judge(client.guard("digits"), mode="max")
     for model in product((20, 50, 100, 200, 300), (1.0, 2.0, 3.0)):
-        own = np.mean(nearest(*model, images[300:]) == labels[300:])
-        judge.consider(own, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
+        score = np.mean(nearest(*model, images[300:]) == labels[300:])
+        judge.consider(score, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
 
 print("question   own accuracy   released   images   power   improved")
-for each in judge.verdicts:
-    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
-    said = f"{each.question:>8}{each.score:>15.3f}{each.reply.released:>11.3f}"
-    print(f"{said}{each.name[0]:>9}{each.name[1]:>8}   {improved}")
+for verdict in judge.verdicts:
+    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
+    answer = f"{verdict.question:>8}{verdict.score:>15.3f}{verdict.reply.released:>11.3f}"
+    print(f"{answer}{verdict.name[0]:>9}{verdict.name[1]:>8}   {improved}")

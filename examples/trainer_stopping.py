@@ -10,11 +10,11 @@ import ladderboard as lb
 
 
 class GuardStopping(hf.TrainerCallback):
-    def on_evaluate(self, *given: Any, metrics: dict[str, float], model: Any, **_: Any) -> None:
+    def on_evaluate(self, *arguments: Any, metrics: dict[str, float], model: Any, **_: Any) -> None:
         verdict = judge.consider(metrics["eval_loss"], self.predictions, name=metrics["epoch"])
         if verdict is not None and verdict is judge.winner:
             model.save_pretrained(f"{folder}/winner")
-        given[2].should_training_stop = judge.spent or judge.stale >= 3  # the patience
+        arguments[2].should_training_stop = judge.spent or judge.stale >= 3  # the patience
 
     def predictions(self) -> Any:
         return trainer.predict(x_holdout).predictions.argmax(axis=1)
@@ -23,17 +23,17 @@ class GuardStopping(hf.TrainerCallback):
 texts = torch.randint(6, (3_600, 9), generator=torch.Generator().manual_seed(1))
 rows = [{"input_ids": x[1:], "labels": int(sum(x[1:] < 2) + (x[0] < 1) > 2)} for x in texts]
 data, x_holdout = {"train_dataset": rows[:600], "eval_dataset": rows[600:1_600]}, rows[1_600:]
-y_holdout = [each.pop("labels") for each in x_holdout]  # go to the guard, and nowhere else
+y_holdout = [row.pop("labels") for row in x_holdout]  # go to the guard, and nowhere else
 small = {"vocab_size": 6, "hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
 model = hf.BertForSequenceClassification(hf.BertConfig(**small, intermediate_size=32))
 settings = {"eval_strategy": "epoch", "save_strategy": "no", "report_to": "none", "use_cpu": True}
 settings |= {"per_device_train_batch_size": 50, "num_train_epochs": 12, "learning_rate": 0.01}
 with tempfile.TemporaryDirectory() as folder:
     judge = lb.Judge(lb.Holdout.create(f"{folder}/guard.db", y_holdout, questions=50))
-    how = hf.TrainingArguments(folder, **settings)
-    trainer = hf.Trainer(model, how, **data, callbacks=[GuardStopping()])
+    arguments = hf.TrainingArguments(folder, **settings)
+    trainer = hf.Trainer(model, arguments, **data, callbacks=[GuardStopping()])
     trainer.train()
 print("epoch   valid loss   released   improved")
-for each in judge.verdicts:
-    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
-    print(f"{each.name:>5.0f}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")
+for verdict in judge.verdicts:
+    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
+    print(f"{verdict.name:>5.0f}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {improved}")

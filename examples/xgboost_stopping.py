@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
     xgb.train(settings, train, 300, **watched)
 print(stopping.reason)
 print("round   valid loss   released   improved")
-for each in stopping.judge.verdicts:
-    improved = "yes, the winner" if each is stopping.winner else "yes" if each.improved else "no"
-    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")
+for verdict in stopping.judge.verdicts:
+    note = "yes, the winner" if verdict is stopping.winner else "yes" if verdict.improved else "no"
+    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")

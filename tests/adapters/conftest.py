@@ -39,7 +39,9 @@ def example(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: nullcontext(str(tmp_path)))
 
     def run(name):
-        made = runpy.run_path(str(HERE.parents[1] / f"examples/{name}.py"), run_name="__main__")
-        return made, tmp_path, capsys.readouterr().out
+        module_globals = runpy.run_path(
+            str(HERE.parents[1] / f"examples/{name}.py"), run_name="__main__"
+        )
+        return module_globals, tmp_path, capsys.readouterr().out
 
     return run

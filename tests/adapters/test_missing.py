@@ -35,17 +35,15 @@ except MissingDependency as error:
 """
 
 
-def test_every_adapter_is_looked_at() -> None:
-    found = {
-        iter_module.name
-        for iter_module in pkgutil.iter_modules(adapters.__path__)
-        if iter_module.name[0] != "_"
+def test_every_adapter_is_covered() -> None:
+    modules = {
+        module.name for module in pkgutil.iter_modules(adapters.__path__) if module.name[0] != "_"
     }
-    assert found == set(NEEDS) | NEEDS_NOTHING
+    assert modules == set(NEEDS) | NEEDS_NOTHING
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS))
-def test_one_sentence_with_the_command(name: str) -> None:
+def test_a_missing_library_is_one_sentence_with_the_command(name: str) -> None:
     module, extra, use = NEEDS[name]
     code = WITHOUT.format(module=module, name=name, use=use or "pass")
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Early stopping without any training library: when it asks, when it stops, and who won."""
+"""Early stopping without any training library: when it asks, when it stops, the winner."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 LABELS = np.random.default_rng(1).integers(2, size=200)
 
 
-def wrong(count):
-    """Predictions of which so many are wrong; the "model" of these tests is that number."""
+def with_errors(count):
+    """Return predictions with this many errors; the "model" of these tests is that number."""
     return np.where(np.arange(200) < count, 1 - LABELS, LABELS)
 
 
@@ -30,11 +30,11 @@ def guard(tmp_path):
 
 
 def stopping(guard, **settings):
-    return Stopping(guard, wrong, **{"run": "a", "monitor": "loss", "patience": 3} | settings)
+    return Stopping(guard, with_errors, **{"run": "a", "monitor": "loss", "patience": 3} | settings)
 
 
 def train(callback, models):
-    """Train until it is told to stop; a model is (its own score, how many are wrong)."""
+    """Train until the callback stops it; a model is (its own score, its number of errors)."""
     for step, (score, count) in enumerate(models):
         callback.check(score, count, step=step)
         if callback.reason is not None:
@@ -42,7 +42,7 @@ def train(callback, models):
     return callback
 
 
-def test_the_monitor_decides_when_to_ask_and_the_guard_who_won(guard):
+def test_the_monitor_decides_when_to_ask_and_the_guard_decides_the_winner(guard):
     models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.3, 61), (0.2, 62), (0.25, 0), (0.1, 0)]
     done = train(stopping(guard), models)
     assert [verdict.name for verdict in done.judge.verdicts] == [0, 2, 3, 4]
@@ -58,7 +58,7 @@ def test_small_gains_are_not_asked_about(guard):
     assert done.reason is None
 
 
-def test_more_may_be_better(guard):
+def test_mode_max_asks_about_larger_scores(guard):
     done = train(stopping(guard, mode="max"), [(0.5, 90), (0.4, 60), (0.6, 60)])
     assert [verdict.name for verdict in done.judge.verdicts] == [0, 2]
 
@@ -81,39 +81,39 @@ def test_a_guard_without_a_ladder_left_is_refused_before_the_training(tmp_path):
     assert guard.remaining == 4
 
 
-def test_each_run_has_a_ladder_of_its_own(guard):
+def test_each_run_has_its_own_ladder(guard):
     first = train(stopping(guard, run="a"), [(0.1, 10)])
     second = train(stopping(guard, run="b"), [(0.4, 80), (0.3, 50)])
     assert first.winner.reply.ladder == "a"
     assert (second.winner.name, second.winner.reply.ladder) == (1, "b")
-    as_it_is = train(stopping(guard, run=None), [(0.4, 80)])
-    assert as_it_is.winner.reply.ladder == ""
+    without_run = train(stopping(guard, run=None), [(0.4, 80)])
+    assert without_run.winner.reply.ladder == ""
 
 
-def test_a_run_that_is_started_anew_stops_where_it_stopped_and_pays_nothing(guard):
+def test_a_repeated_run_stops_at_the_same_step_and_costs_nothing(guard):
     models = [(0.5, 90), (0.4, 60), (0.3, 61), (0.35, 20), (0.36, 0)]
     first = train(stopping(guard), models)
-    left = guard.remaining
+    remaining = guard.remaining
     again = train(stopping(guard), models)
-    told = (1, "In 3 checks of loss the guard saw no improvement.")
-    assert (first.winner.name, first.reason) == (again.winner.name, again.reason) == told
-    assert guard.remaining == left
+    expected = (1, "In 3 checks of loss the guard saw no improvement.")
+    assert (first.winner.name, first.reason) == (again.winner.name, again.reason) == expected
+    assert guard.remaining == remaining
 
 
-def test_the_same_predictions_do_not_keep_a_run_alive(guard):
+def test_equal_predictions_count_against_patience(guard):
     done = train(stopping(guard), [(0.5 - 0.01 * step, 60) for step in range(20)])
     assert (done.winner.name, done.judge.stale) == (0, 3)
     assert guard.remaining == 4
 
 
-def test_the_first_reason_stands_and_a_later_winner_wins(guard):
+def test_the_first_reason_stays_and_a_later_winner_counts(guard):
     done = train(stopping(guard, patience=1), [(0.5, 60), (0.4, 60)])
     first = done.reason
-    assert done.check(0.3, 20, step=2)  # a library that has to go on a little
+    assert done.check(0.3, 20, step=2)  # some libraries train on for a while
     assert (done.reason, done.winner.name) == (first, 2)
 
 
-def test_what_is_refused_is_raised(guard):
+def test_refused_predictions_raise(guard):
     callback = Stopping(guard, lambda _: [1], run="a", monitor="loss", patience=3)
     with pytest.raises(InvalidPredictions):
         callback.check(0.5, 1, step=0)
@@ -156,16 +156,16 @@ def test_predict_is_a_function_and_a_board_has_one_ladder(guard):
     assert train(stopping(Board(), run=None), [(0.5, 60)]).winner.name == 0
 
 
-def test_it_can_be_pickled_and_goes_on(guard):
+def test_a_pickled_callback_continues(guard):
     copy = pickle.loads(pickle.dumps(train(stopping(guard), [(0.5, 60)])))
     assert copy.winner.name == 0
     assert copy.check(0.4, 20, step=1)
 
 
-def test_the_words_are_those_of_the_reference():
-    """That every library takes the same ones is tested where that library is."""
+def test_the_parameters_are_those_of_the_reference():
+    """The tests of each library check that its callback takes the same ones."""
     page = (ROOT / "docs/reference/training.md").read_text()
-    words = inspect.signature(Stopping).parameters.values()
-    plain = [word.replace(annotation=inspect.Parameter.empty) for word in words]
+    parameters = inspect.signature(Stopping).parameters.values()
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     shown = str(inspect.Signature(plain)).replace("'", '"')
     assert f"`GuardStopping{shown}`" in page

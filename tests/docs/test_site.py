@@ -95,10 +95,10 @@ def test_pages_are_built_as_their_markdown_is_meant(site, tmp_path):
 
 def test_every_page_has_a_title_of_its_own(site):
     titles = [
-        re.search(r"<title>(.*?)</title>", (site / each).read_text())[1] for each in pages(site)
+        re.search(r"<title>(.*?)</title>", (site / page).read_text())[1] for page in pages(site)
     ]
     assert len(set(titles)) == len(titles)
-    assert all(each.endswith(" - Ladderboard") for each in titles)
+    assert all(title.endswith(" - Ladderboard") for title in titles)
 
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def test_bash(home):
     script = "source ~/.bashrc\n"
     for line, _ in LINES:
         words = line.split(" ")
-        quoted = " ".join(f"'{each}'" for each in words)
+        quoted = " ".join(f"'{word}'" for word in words)
         script += (
             f"COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1}\n"
             'words=($(complete -p ladderboard)) && "${words[4]}" ladderboard\n'

@@ -18,7 +18,7 @@ TOLD = PROJECT["readme"]["text"]
 def within(extra):
     """Return the extras that an extra brings along."""
     named = re.findall(r"ladderboard\[([\w,]+)\]", " ".join(EXTRAS[extra]))
-    return {each for some in named for each in some.split(",")}
+    return {part for some in named for part in some.split(",")}
 
 
 def test_the_table_has_every_extra_and_no_other():
@@ -36,7 +36,7 @@ def test_all_says_what_it_leaves_out():
 
 def test_the_package_tells_of_every_extra_without_a_link_to_a_file():
     listed = re.findall(r"^- (.+?):", TOLD, re.MULTILINE)
-    assert {each for some in listed for each in re.findall(r"`(\w+)`", some)} == set(EXTRAS)
+    assert {match_ for some in listed for match_ in re.findall(r"`(\w+)`", some)} == set(EXTRAS)
     assert "](" not in TOLD
     assert "http" not in TOLD
 

@@ -22,7 +22,7 @@ def contents(wheel):
 
 
 def test_every_file_of_the_source_is_in_the_wheel_and_no_other(wheel):
-    inside = {each for each in contents(wheel) if ".dist-info/" not in each}
+    inside = {content for content in contents(wheel) if ".dist-info/" not in content}
     source = ROOT / "src"
     there = {
         str(path.relative_to(source))
@@ -147,7 +147,7 @@ def test_the_example_is_made_served_and_taken_part_in_by_what_is_printed(install
 @pytest.mark.slow
 def test_figures_attacks_and_calibration(installed, tmp_path):
     installed.run("experiment", "paper", "--quick", "--out", "figures", cwd=tmp_path)
-    assert {"queries.png", "noise.svg"} <= {each.name for each in (tmp_path / "figures").iterdir()}
+    assert {"queries.png", "noise.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
     assert "exact" in installed.run("attack", "majority", "--n", 1000, "--k", 100, cwd=tmp_path)
     said = installed.run("calibrate", "--n", 1000, "--questions", 10, cwd=tmp_path)
     assert said.startswith("Shaky Ladder for n = 1,000, 10 questions")

@@ -157,7 +157,7 @@ def make_site(tmp_path_factory):
     @contextlib.contextmanager
     def make(boards, *, prefix="/ladder", changes=None):
         folder, port = tmp_path_factory.mktemp("site"), free_port()
-        folders = [make_board(folder, *each) for each in boards]
+        folders = [make_board(folder, *board) for board in boards]
         url = f"https://localhost:{port}{prefix}"
         with serving(folder, folders, "--url", url, "--proxy", "127.0.0.1") as said:
             assert said.get("url") == url, said

@@ -109,10 +109,10 @@ def test_the_whole_name(make_site):
 
 def test_no_place_is_written_without_the_prefix():
     folder = Path(_pages.__file__).parent
-    for each in folder.glob("templates/*.html"):
-        assert not re.findall(r"""(?:href|src|action|data-poll)=["']/""", each.read_text()), each
-    for each in folder.glob("static/*.js"):
-        assert not re.findall(r"""(?:fetch|open|replace)\([^)]*["'`]/""", each.read_text()), each
+    for path in folder.glob("templates/*.html"):
+        assert not re.findall(r"""(?:href|src|action|data-poll)=["']/""", path.read_text()), path
+    for path in folder.glob("static/*.js"):
+        assert not re.findall(r"""(?:fetch|open|replace)\([^)]*["'`]/""", path.read_text()), path
 
 
 def test_what_leads_on_for_programs(site):

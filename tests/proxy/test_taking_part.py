@@ -64,7 +64,7 @@ def test_in_python(trusting_site, predict):
         assert client.url == trusting_site.url
         reply = client.submit("first", predict(400, 50), message="through a proxy")
         assert reply.improved
-        assert [each.id for each in client.submissions("first")] == [reply.id]
+        assert [submission.id for submission in client.submissions("first")] == [reply.id]
         assert (
             client.receipts_file("first").parent.name
             == parse_address(trusting_site.url).folder_name

@@ -1,4 +1,4 @@
-"""The suite for analysts catches what it is there to catch."""
+"""The suite for analysts finds broken analysts."""
 
 import random
 from dataclasses import dataclass, field
@@ -46,19 +46,19 @@ class PeeksAtLast(Guesser):
 
 
 @dataclass(frozen=True)
-class Hoards(Guesser):
+class KeepsLabels(Guesser):
     """Keeps the labels when it makes the world."""
 
-    name: ClassVar[str] = "hoards"
-    kept: ClassVar[list] = []
+    name: ClassVar[str] = "keeps_labels"
+    labels: ClassVar[list] = []
 
     def world(self, n, rng):
         world = CoinFlipWorld(n, rng)
-        self.kept[:] = [world._labels]
+        self.labels[:] = [world._labels]
         return world
 
     def play(self, game):
-        game.ask(self.kept[0])
+        game.ask(self.labels[0])
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class LooksOnly(Guesser):
 
 @dataclass(frozen=True)
 class Remembers(Guesser):
-    """Carries something over from game to game."""
+    """Keeps state between games."""
 
     name: ClassVar[str] = "remembers"
     seen: ClassVar[list] = []
@@ -112,8 +112,8 @@ class Remembers(Guesser):
 
 
 @dataclass(frozen=True)
-class Shy(Guesser):
-    name: ClassVar[str] = "shy"
+class AsksNothing(Guesser):
+    name: ClassVar[str] = "asks_nothing"
 
     def play(self, game):
         pass
@@ -129,8 +129,8 @@ class NeedsTwo(Guesser):
 
 
 @dataclass(frozen=True)
-class NeedsRoom(Guesser):
-    name: ClassVar[str] = "needs_room"
+class NeedsTenExamples(Guesser):
+    name: ClassVar[str] = "needs_ten_examples"
 
     def play(self, game):
         model = np.zeros(game.n)
@@ -139,8 +139,8 @@ class NeedsRoom(Guesser):
 
 
 @dataclass(frozen=True)
-class Unspeakable(Guesser):
-    name: ClassVar[str] = "unspeakable"
+class NotJson(Guesser):
+    name: ClassVar[str] = "not_json"
     loss: lb.Loss = field(default_factory=lambda: lb.loss("zero_one"))
 
 
@@ -160,7 +160,7 @@ class Nameless(Guesser):
 
 @dataclass(frozen=True)
 class Derived(Guesser):
-    """A setting that cannot be given."""
+    """Has a setting that its constructor does not take."""
 
     name: ClassVar[str] = "derived"
     size: int = field(default=3, init=False)
@@ -168,7 +168,7 @@ class Derived(Guesser):
 
 @dataclass(frozen=True)
 class Drifts(Guesser):
-    """A setting that changes whenever it is read."""
+    """Has a setting that changes with every copy."""
 
     name: ClassVar[str] = "drifts"
     size: int = 3
@@ -178,8 +178,8 @@ class Drifts(Guesser):
 
 
 @dataclass(frozen=True)
-class Taken(MajorityAttack):
-    """An analyst of one's own under a name that is taken."""
+class UsedName(MajorityAttack):
+    """A custom analyst with the name of one of ours."""
 
 
 @pytest.mark.parametrize(
@@ -187,30 +187,30 @@ class Taken(MajorityAttack):
     [
         (Peeks(), "peek at labels"),
         (PeeksAtLast(), r"question 12.*peek at labels"),
-        (Hoards(), "peek at labels"),
+        (KeepsLabels(), "peek at labels"),
         (Unseeded(), "repeat a game"),
         (Remembers(), "repeat a game"),
         (GlobalNumpy(), "must not touch"),
         (GlobalPython(), "must not touch"),
         (LooksOnly(), "must not look at"),
-        (Shy(), "at least one question"),
+        (AsksNothing(), "at least one question"),
         (NeedsTwo(), "at least one question"),
-        (NeedsRoom(), "cope with n=1 .*IndexError"),
-        (Unspeakable(), "JSON-able"),
+        (NeedsTenExamples(), "cope with n=1 .*IndexError"),
+        (NotJson(), "JSON-able"),
         (Tuples(), "survive JSON"),
         (Nameless(), "hold the name"),
         (Derived(), "come back from its settings"),
         (Drifts(), "come back from its settings"),
-        (Taken(), "name of its own"),
+        (UsedName(), "name of its own"),
     ],
-    ids=lambda each: getattr(each, "name", ""),
+    ids=lambda analyst: getattr(analyst, "name", ""),
 )
 def test_broken_analysts_are_caught(subject, sentence):
     with pytest.raises(AssertionError, match=sentence):
         check_analyst(subject, games=40)
 
 
-def test_one_that_cannot_be_pickled_is_caught():
+def test_an_analyst_that_cannot_be_pickled_is_found():
     @dataclass(frozen=True)
     class Local(Guesser):
         name: ClassVar[str] = "local"
@@ -219,42 +219,42 @@ def test_one_that_cannot_be_pickled_is_caught():
         check_analyst(Local())
 
 
-def test_one_of_ones_own_passes_and_leaves_the_global_states_alone():
+def test_a_custom_analyst_passes_and_global_states_are_unchanged():
     before = random.getstate(), repr(numpy_global_state())
     check_analyst(Guesser())
     assert (random.getstate(), repr(numpy_global_state())) == before
 
 
 @dataclass(frozen=True)
-class PeeksWhenTold(Guesser):
-    """Peeks only where something was said: a silent board sees nothing of it."""
+class PeeksAfterScores(Guesser):
+    """Peeks only after a score was released, so not against a silent mechanism."""
 
-    name: ClassVar[str] = "peeks_when_told"
+    name: ClassVar[str] = "peeks_after_scores"
 
     def play(self, game):
-        told = False
+        released = False
         while game.remaining:
-            model = game._world._labels if told else random_bits(game.rng, game.n)
-            told = game.ask(model).score is not None
+            model = game._world._labels if released else random_bits(game.rng, game.n)
+            released = game.ask(model).score is not None
 
 
 @dataclass(frozen=True)
 class PeeksALittle(Guesser):
-    """Peeks at a sixth of the labels every time: no single question gives it away."""
+    """Peeks at a sixth of the labels every time, too few to see in a single question."""
 
     name: ClassVar[str] = "peeks_a_little"
 
     def play(self, game):
         while game.remaining:
             model = unpack_bits(random_bits(game.rng, game.n), game.n).copy()
-            seen = game.rng.random(game.n) < 1 / 6
-            model[seen] = unpack_bits(game._world._labels, game.n)[seen]
+            peeked = game.rng.random(game.n) < 1 / 6
+            model[peeked] = unpack_bits(game._world._labels, game.n)[peeked]
             game.ask(model)
 
 
 @dataclass(frozen=True)
 class PeeksLate(Guesser):
-    """Honest as long as the holdout is small and the game young."""
+    """Peeks only on a larger holdout and late in the game."""
 
     name: ClassVar[str] = "peeks_late"
 
@@ -264,7 +264,7 @@ class PeeksLate(Guesser):
             game.ask(game._world._labels if late else random_bits(game.rng, game.n))
 
 
-@pytest.mark.parametrize("subject", [PeeksWhenTold(), PeeksALittle(), PeeksLate()], ids=repr)
+@pytest.mark.parametrize("subject", [PeeksAfterScores(), PeeksALittle(), PeeksLate()], ids=repr)
 def test_careful_peeking_is_caught_too(subject):
     with pytest.raises(AssertionError, match="there must be no bias"):
         check_analyst(subject)
@@ -284,8 +284,8 @@ def test_a_plain_subclass_without_settings_passes():
 
 
 @pytest.mark.parametrize("subject", [Plain, "plain", None])
-def test_what_is_no_analyst_is_refused_and_left_as_it_was(subject):
-    with pytest.raises(AssertionError, match="must be an Analyst that is made"):
+def test_anything_but_an_analyst_is_refused_and_unchanged(subject):
+    with pytest.raises(AssertionError, match="must be an instance of Analyst"):
         check_analyst(subject)
     assert Plain.name == "plain"
 
@@ -293,6 +293,6 @@ def test_what_is_no_analyst_is_refused_and_left_as_it_was(subject):
 @pytest.mark.parametrize(
     "weak", [{"games": 0}, {"n": 1}, {"n": 20, "games": 2}, {"games": 2.5}, {"seed": -1}]
 )
-def test_numbers_that_would_catch_nobody_are_refused(weak):
+def test_numbers_too_small_to_find_peeking_are_refused(weak):
     with pytest.raises(InvalidSetting):
         check_analyst(Guesser(), **weak)

@@ -1,4 +1,4 @@
-"""The suite for callbacks finds what is broken."""
+"""The suite for callbacks finds broken callbacks."""
 
 import pytest
 
@@ -14,17 +14,17 @@ def play(callback, scores):
             break
 
 
-def test_what_all_callbacks_are_made_of_passes():
+def test_the_base_class_passes():
     check_stopping(Stopping, play)
 
 
-class Eager(Stopping):
+class AsksAlways(Stopping):
     def check(self, score, model, *, step):
         self.predict(model)
         return super().check(score, model, step=step)
 
 
-class Deaf(Stopping):
+class NeverStops(Stopping):
     @property
     def reason(self):
         return None
@@ -34,12 +34,12 @@ class Deaf(Stopping):
         pass
 
 
-class Upside(Stopping):
+class IgnoresSign(Stopping):
     def check(self, score, model, *, step):
         return super().check(abs(score), model, step=step)
 
 
-class Bursting(Stopping):
+class RaisesBudgetSpent(Stopping):
     def check(self, score, model, *, step):
         won = super().check(score, model, step=step)
         if self.judge.spent:
@@ -47,49 +47,49 @@ class Bursting(Stopping):
         return won
 
 
-class Forgetful(Stopping):
+class ForgetsWinner(Stopping):
     def check(self, score, model, *, step):
         won = super().check(score, model, step=step)
         self.winner = self.judge.verdicts[0] if self.judge.verdicts else None
         return won
 
 
-class Crowded(Stopping):
+class SharesLadder(Stopping):
     def __init__(self, guard, predict, *, run, monitor, patience, mode="min", min_delta=0.0):
-        words = {"monitor": monitor, "patience": patience, "mode": mode, "min_delta": min_delta}
-        super().__init__(guard, predict, run="all", **words)
+        settings = {"monitor": monitor, "patience": patience, "mode": mode, "min_delta": min_delta}
+        super().__init__(guard, predict, run="all", **settings)
 
 
-class Wordless(Stopping):
+class OtherDefault(Stopping):
     def __init__(self, guard, predict, *, run, monitor, patience=3, mode="min", min_delta=0.0):
-        words = {"monitor": monitor, "patience": patience, "mode": mode, "min_delta": min_delta}
-        super().__init__(guard, predict, run=run, **words)
+        settings = {"monitor": monitor, "patience": patience, "mode": mode, "min_delta": min_delta}
+        super().__init__(guard, predict, run=run, **settings)
 
 
-class Hasty(Stopping):
+class IgnoresMinDelta(Stopping):
     def __init__(self, guard, predict, *, run, monitor, patience, mode="min", min_delta=0.0):
         super().__init__(guard, predict, run=run, monitor=monitor, patience=patience, mode=mode)
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "sentence"),
     [
-        (Eager, "at records of the score"),
-        (Deaf, "training must stop"),
-        (Upside, "budget"),
-        (Bursting, None),
-        (Forgetful, "last question that improved"),
-        (Crowded, "ladder of its own"),
-        (Wordless, "patience must be given as in all other callbacks"),
-        (Hasty, "min_delta"),
+        (AsksAlways, "at records of the score"),
+        (NeverStops, "training must stop"),
+        (IgnoresSign, "budget"),
+        (RaisesBudgetSpent, None),
+        (ForgetsWinner, "last question that improved"),
+        (SharesLadder, "its own ladder"),
+        (OtherDefault, "patience must be given as in all other callbacks"),
+        (IgnoresMinDelta, "min_delta"),
     ],
 )
-def test_what_breaks_a_promise_is_told(broken, told):
-    with pytest.raises((AssertionError, BudgetSpent), match=told):
+def test_a_broken_callback_is_found(broken, sentence):
+    with pytest.raises((AssertionError, BudgetSpent), match=sentence):
         check_stopping(broken, play)
 
 
-def test_a_library_that_takes_two_scores_a_step_is_found():
+def test_a_library_that_takes_two_scores_in_a_step_is_found():
     def twice(callback, scores):
         for step in range(len(scores)):
             next(scores)

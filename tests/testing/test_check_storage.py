@@ -1,4 +1,4 @@
-"""The suite for storages catches what it is there to catch."""
+"""The suite for storages finds broken storages."""
 
 from contextlib import suppress
 
@@ -16,34 +16,34 @@ def check(tmp_path):
     check_storage(lambda: SqliteStorage(tmp_path / "guard.db"), entries=1100)
 
 
-def around(owner, name):
-    """Return a method of ours, to be called from what stands in for it."""
+def original_method(owner, name):
+    """Return the original method, to be called from its replacement."""
     return getattr(owner, name)
 
 
 def entries_backwards(patch):
-    true = around(SqlReadView, "entries")
-    patch.setattr(SqlReadView, "entries", lambda *a: iter(list(true(*a))[::-1]))
+    original = original_method(SqlReadView, "entries")
+    patch.setattr(SqlReadView, "entries", lambda *a: iter(list(original(*a))[::-1]))
 
 
 def entries_to_the_end(patch):
-    true = around(SqlReadView, "entries")
-    patch.setattr(SqlReadView, "entries", lambda self, first=0, last=None: true(self, first))
+    original = original_method(SqlReadView, "entries")
+    patch.setattr(SqlReadView, "entries", lambda self, first=0, last=None: original(self, first))
 
 
 def entries_of_one_page(patch):
     def short(self, first=0, last=None):
         return iter(list(around_entries(self, first, last))[:1000])
 
-    around_entries = around(SqlReadView, "entries")
+    around_entries = original_method(SqlReadView, "entries")
     patch.setattr(SqlReadView, "entries", short)
 
 
 def entries_twice_at_a_page(patch):
-    true = around(SqlReadView, "entries")
+    original = original_method(SqlReadView, "entries")
 
     def twice(self, first=0, last=None):
-        for number, form in enumerate(true(self, first, last), start=1):
+        for number, form in enumerate(original(self, first, last), start=1):
             yield form
             if number == 500:
                 yield form
@@ -52,65 +52,67 @@ def entries_twice_at_a_page(patch):
 
 
 def entries_of_all_books(patch):
-    true = around(SqlReadView, "entries")
+    original = original_method(SqlReadView, "entries")
 
     def wide(self, first=0, last=None):
         self._first += min(first, 0)
-        return true(self, first, last)
+        return original(self, first, last)
 
     patch.setattr(SqlReadView, "entries", wide)
     patch.setattr(_sql, "_ENTRIES", 3)
 
 
 def bytes_that_are_not(patch):
-    true = around(SqlReadView, "ladder_state")
+    original = original_method(SqlReadView, "ladder_state")
     patch.setattr(
         SqlReadView,
         "ladder_state",
-        lambda *a: None if true(*a) is None else memoryview(true(*a)),
+        lambda *a: None if original(*a) is None else memoryview(original(*a)),
     )
 
 
 def closed_as_a_number(patch):
-    true = around(SqlReadView, "chain_state")
+    original = original_method(SqlReadView, "chain_state")
 
-    def at(self):
-        told = true(self)
-        return told._replace(closed=int(told.closed))
+    def chain_state(self):
+        state = original(self)
+        return state._replace(closed=int(state.closed))
 
-    patch.setattr(SqlReadView, "chain_state", at)
+    patch.setattr(SqlReadView, "chain_state", chain_state)
 
 
 def small_numbers(patch):
-    true = around(SqlReadView, "_read")
+    original = original_method(SqlReadView, "_read")
 
     def narrow(self, row):
-        return true(self, tuple(v & 0x7FFFFFFF if i > 1 else v for i, v in enumerate(row)))
+        return original(self, tuple(v & 0x7FFFFFFF if i > 1 else v for i, v in enumerate(row)))
 
     patch.setattr(SqlReadView, "_read", narrow)
 
 
 def secrets_forgotten(patch):
-    true = around(SqlWriteView, "append")
-    patch.setattr(SqlWriteView, "append", lambda self, row, at, secret=None: true(self, row, at))
+    original = original_method(SqlWriteView, "append")
+    patch.setattr(
+        SqlWriteView, "append", lambda self, row, at, secret=None: original(self, row, at)
+    )
 
 
 def entries_anywhere(patch):
     def append(self, row, at, secret=None):
         self._at = at._replace(entries=row.number)
-        true(self, row, at._replace(entries=row.number + 1, head=row.hash), secret)
+        original(self, row, at._replace(entries=row.number + 1, head=row.hash), secret)
 
-    true = around(SqlWriteView, "append")
+    original = original_method(SqlWriteView, "append")
     patch.setattr(SqlWriteView, "append", append)
 
 
 def swallow(name):
     def spoil(patch):
-        true = around(SqlWriteView, name)
+        original = original_method(SqlWriteView, name)
 
         def quiet(self, *args):
             with suppress(ValueError):
-                true(self, *args)
+                original(self, *args)
 
         patch.setattr(SqlWriteView, name, quiet)
 
@@ -126,15 +128,15 @@ def nothing(name):
     return spoil
 
 
-def kept_for_good(patch):
+def values_set_once(patch):
     patch.setattr(_sql, "_KEEP", _sql._KEEP.partition(" ON ")[0] + " ON CONFLICT DO NOTHING")
 
 
-def marks_of_all_books(patch):
+def dedupe_keys_of_all_books(patch):
     patch.setattr(_sql, "_FIND", "SELECT number FROM main.mark WHERE ? AND mark = ?")
 
 
-def kept_of_all_books(patch):
+def values_of_all_books(patch):
     patch.setattr(_sql, "_KEPT", "SELECT value FROM main.kept WHERE ? AND name = ?")
 
 
@@ -151,7 +153,7 @@ def commit_undoes(patch):
 
 
 def readers_without_a_view(patch):
-    begin = around(SqliteConnection, "begin")
+    begin = original_method(SqliteConnection, "begin")
 
     def lazy(self, *, write):
         if write:
@@ -168,15 +170,15 @@ def writers_without_a_turn(patch):
 
 
 def states_out_of_a_cache(patch):
-    cache, true, put = (
+    cache, original, put = (
         {},
-        around(SqlReadView, "ladder_state"),
-        around(SqlWriteView, "set_ladder_state"),
+        original_method(SqlReadView, "ladder_state"),
+        original_method(SqlWriteView, "set_ladder_state"),
     )
 
     def state(self, ladder):
         key = (id(self.query.__self__), self.book_id, ladder)
-        return cache.setdefault(key, true(self, ladder))
+        return cache.setdefault(key, original(self, ladder))
 
     def set_state(self, ladder, value):
         put(self, ladder, value)
@@ -198,8 +200,8 @@ def any_text(patch):
 
 
 def books_by_name(patch):
-    true = around(SqliteStorage, "books")
-    patch.setattr(SqliteStorage, "books", lambda self: sorted(true(self)))
+    original = original_method(SqliteStorage, "books")
+    patch.setattr(SqliteStorage, "books", lambda self: sorted(original(self)))
 
 
 def books_added_twice(patch):
@@ -217,54 +219,54 @@ def forgets_at_the_end(patch):
         link = self._pool.acquire()
         link.query("DELETE FROM entry WHERE place % 1099511627776 = 3 AND form = ?", (b"entry 3",))
         self._pool.release(link)
-        true(self)
+        original(self)
 
-    true = around(SqliteStorage, "close")
+    original = original_method(SqliteStorage, "close")
     patch.setattr(SqliteStorage, "close", close)
 
 
 MUTANTS = [
     (entries_backwards, "Entries must read back"),
-    (entries_to_the_end, "keep to the part asked for"),
-    (entries_of_one_page, "all, once, and in their order"),
-    (entries_twice_at_a_page, "all, once, and in their order"),
-    (entries_of_all_books, "nothing of another's"),
+    (entries_to_the_end, "exactly the given range"),
+    (entries_of_one_page, "all entries once, in order"),
+    (entries_twice_at_a_page, "all entries once, in order"),
+    (entries_of_all_books, "anything of another book"),
     (bytes_that_are_not, "Bytes must come back as bytes"),
     (closed_as_a_number, "True or False"),
-    (small_numbers, "must be what stands after it"),
+    (small_numbers, "keep what its transaction saw"),
     (secrets_forgotten, "secret side"),
     (entries_anywhere, "the next number"),
     (swallow("append"), "the next number"),
-    (swallow("add_dedupe_key"), "borne once"),
-    (swallow("add_ladder"), "taken once"),
-    (swallow("set_ladder_state"), "a ladder that is not there"),
+    (swallow("add_dedupe_key"), "key must be unique"),
+    (swallow("add_ladder"), "number and name must be unique"),
+    (swallow("set_ladder_state"), "a missing ladder"),
     (swallow("set_value"), "must be refused"),
     (nothing("append"), "its own entry"),
-    (nothing("add_dedupe_key"), "Marks must be found"),
-    (nothing("add_ladder"), "must do what it is asked"),
+    (nothing("add_dedupe_key"), "Deduplication keys must be found"),
+    (nothing("add_ladder"), "must not refuse a valid use"),
     (nothing("set_ladder_state"), "the last one that was set"),
-    (nothing("set_value"), "The last that is kept"),
-    (kept_for_good, "The last that is kept"),
-    (marks_of_all_books, "nothing of another's"),
-    (kept_of_all_books, "nothing of another's"),
-    (undo_commits, "leaves nothing"),
+    (nothing("set_value"), "The last value set"),
+    (values_set_once, "The last value set"),
+    (dedupe_keys_of_all_books, "anything of another book"),
+    (values_of_all_books, "anything of another book"),
+    (undo_commits, "must leave nothing"),
     (commit_undoes, "oldest first"),
-    (readers_without_a_view, "stay as it was"),
+    (readers_without_a_view, "stay as its transaction began"),
     (writers_without_a_turn, "Threads must not disturb"),
-    (states_out_of_a_cache, "leaves nothing"),
-    (views_without_an_end, "after its block"),
+    (states_out_of_a_cache, "must leave nothing"),
+    (views_without_an_end, "after its transaction"),
     (any_text, "must be refused"),
     (books_by_name, "oldest first"),
-    (books_added_twice, "A name that a book has"),
-    (everything_a_copy, "A book is no copy"),
-    (forgets_at_the_end, "when opened again"),
+    (books_added_twice, "The name of an existing book"),
+    (everything_a_copy, "must not be a copy"),
+    (forgets_at_the_end, "A reopened storage|when opened again"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("mutant", "sentence"), MUTANTS, ids=[each[0].__name__ for each in MUTANTS]
+    ("mutant", "sentence"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS]
 )
-def test_a_storage_that_breaks_a_promise_is_caught(mutant, sentence, tmp_path, monkeypatch):
+def test_a_broken_storage_is_found(mutant, sentence, tmp_path, monkeypatch):
     monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 2.0)
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=sentence):

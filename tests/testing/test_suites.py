@@ -1,4 +1,4 @@
-"""The public suites catch what they are there to catch."""
+"""The public suites find broken mechanisms and losses."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -101,14 +101,14 @@ class NeverCloses(Exact):
 
 
 @dataclass(frozen=True)
-class Unspeakable(Exact):
-    name: ClassVar[str] = "unspeakable"
+class NotJson(Exact):
+    name: ClassVar[str] = "not_json"
     odd: tuple = (1, 2)  # JSON brings back a list
 
 
 @dataclass(frozen=True)
-class Named(Exact):
-    """A mechanism of one's own under a name that is taken."""
+class UsedName(Exact):
+    """A custom mechanism with the name of one of ours."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ class SaysYes(Mechanism):
         (NotFinite(), "finite floats"),
         (AcceptsAnything(step=0.1), "must refuse"),
         (SaysYes(), "improved must be True or False"),
-        (Named(), "name of its own"),
+        (UsedName(), "name of its own"),
         (ChangesState(), "twice from one state|state given"),
         (ChangesLosses(), "losses given"),
         (NeverCloses(), "last estimate"),
-        (Unspeakable(), "survive JSON"),
+        (NotJson(), "survive JSON"),
     ],
 )
 def test_broken_mechanisms_are_caught(mechanism, sentence):
@@ -145,7 +145,7 @@ def test_broken_mechanisms_are_caught(mechanism, sentence):
         check_mechanism(mechanism, n=20, questions=8)
 
 
-def test_a_frozen_mechanism_of_ones_own_passes():
+def test_a_frozen_custom_mechanism_passes():
     @dataclass(frozen=True)
     class Halved(Exact):
         name: ClassVar[str] = "halved"
@@ -160,10 +160,10 @@ def test_a_frozen_mechanism_of_ones_own_passes():
 
 
 @dataclass(frozen=True)
-class Ranked(Loss):
+class DependsOnOthers(Loss):
     """Depends on the other examples."""
 
-    name: ClassVar[str] = "ranked"
+    name: ClassVar[str] = "depends_on_others"
 
     def read_predictions(self, predictions, shape):
         return ZeroOne().read_predictions(predictions, shape)
@@ -174,10 +174,10 @@ class Ranked(Loss):
 
 
 @dataclass(frozen=True)
-class Careless(ZeroOne):
-    """Takes NaN."""
+class AcceptsNan(ZeroOne):
+    """Accepts NaN."""
 
-    name: ClassVar[str] = "careless"
+    name: ClassVar[str] = "accepts_nan"
 
     def read_predictions(self, predictions, shape):
         return np.asarray(predictions)
@@ -185,7 +185,7 @@ class Careless(ZeroOne):
 
 @dataclass(frozen=True)
 class FirstIsFree(ZeroOne):
-    """Depends on the place."""
+    """Depends on the position."""
 
     name: ClassVar[str] = "first_is_free"
 
@@ -196,21 +196,21 @@ class FirstIsFree(ZeroOne):
 
 
 @dataclass(frozen=True)
-class Lenient(ZeroOne):
-    """Takes too few rows."""
+class AcceptsFewRows(ZeroOne):
+    """Accepts too few rows."""
 
-    name: ClassVar[str] = "lenient"
+    name: ClassVar[str] = "accepts_few_rows"
 
     def read_predictions(self, predictions, shape):
         return super().read_predictions(predictions, (len(predictions),))
 
 
 @dataclass(frozen=True)
-class TakenName(ZeroOne):
-    """A loss of one's own under a name that is taken."""
+class UsedLossName(ZeroOne):
+    """A custom loss with the name of one of ours."""
 
 
-class Loose(ZeroOne):
+class NotFrozen(ZeroOne):
     """Can be changed."""
 
     def __setattr__(self, name, value):
@@ -220,12 +220,12 @@ class Loose(ZeroOne):
 @pytest.mark.parametrize(
     ("loss", "sentence"),
     [
-        (Ranked(), "other examples|place among"),
-        (Careless(), "None must be refused"),
-        (Loose(), "frozen"),
+        (DependsOnOthers(), "other examples|place among"),
+        (AcceptsNan(), "None must be refused"),
+        (NotFrozen(), "frozen"),
         (FirstIsFree(), "place among"),
-        (Lenient(), "missing row must be refused"),
-        (TakenName(), "name of its own"),
+        (AcceptsFewRows(), "missing row must be refused"),
+        (UsedLossName(), "name of its own"),
         (Custom(lambda labels, predictions: np.random.default_rng().random(3)), "twice"),
     ],
 )
@@ -235,7 +235,7 @@ def test_broken_losses_are_caught(loss, sentence):
 
 
 def test_a_loss_that_leaves_its_range_on_far_predictions_is_caught():
-    """Whether it does would depend on the labels: a refusal that tells."""
+    """A refusal that depends on the labels would leak them."""
     distance = lb.loss(lambda labels, predictions: abs(labels - predictions) / 10)
     with pytest.raises(AssertionError, match="every prediction it accepts; clip it"):
         check_loss(distance, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])

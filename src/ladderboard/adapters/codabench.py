@@ -40,8 +40,8 @@ SETTINGS = "ladderboard.json"
 """The settings file in the reference data."""
 TEAM = "team.txt"
 """The file of a submission that holds its team's secret word."""
-_SHORTEST = 16
-_LONGEST = 1000
+_MIN_SECRET_LENGTH = 16
+_MAX_SECRET_BYTES = 1000
 # Codabench puts this file beside a submission's own.
 _METADATA = "metadata"
 
@@ -94,10 +94,10 @@ class BridgeSettings:
             for word, name in self.teams.items()
         ):
             raise InvalidSetting("teams must be an object from words to teams.")
-        if any(len(word) < _SHORTEST or word.split() != [word] for word in self.teams):
+        if any(len(word) < _MIN_SECRET_LENGTH or word.split() != [word] for word in self.teams):
             raise InvalidSetting(
-                f"A team's word needs at least {_SHORTEST} characters and no spaces: others must "
-                "not guess it."
+                f"A team's word needs at least {_MIN_SECRET_LENGTH} characters and no spaces: "
+                "others must not guess it."
             )
         if self.board is not None and not self.teams:
             raise InvalidSetting("A board needs teams: an evaluator submits in a team's name.")
@@ -109,7 +109,7 @@ class BridgeSettings:
             document = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             raise InvalidSetting(f"The reference data must hold {SETTINGS}, in JSON.") from None
-        known = {each.name for each in fields(cls)}
+        known = {setting.name for setting in fields(cls)}
         if not isinstance(document, dict) or not set(document) <= known:
             raise InvalidSetting(
                 f"{SETTINGS} must be an object with keys among {', '.join(sorted(known))}."
@@ -194,9 +194,11 @@ def _team(settings: BridgeSettings, folder: Path) -> str:
     path = folder / TEAM
     if path.is_file() and not path.is_symlink():
         with path.open("rb") as file:
-            word = file.read(_LONGEST).strip()
+            word = file.read(_MAX_SECRET_BYTES).strip()
     matches = [
-        name for each, name in settings.teams.items() if hmac.compare_digest(each.encode(), word)
+        name
+        for secret, name in settings.teams.items()
+        if hmac.compare_digest(secret.encode(), word)
     ]
     if not matches:
         message = f"{TEAM} must hold the word that the organiser gave to your team."
@@ -206,20 +208,20 @@ def _team(settings: BridgeSettings, folder: Path) -> str:
 
 def _predictions(settings: BridgeSettings, folder: Path) -> Path:
     """Return the predictions file; links are ignored, as they may lead to the reference data."""
-    plain = sorted(
+    regular_files = sorted(
         path
         for path in (folder.iterdir() if folder.is_dir() else ())
         if path.is_file() and not path.is_symlink() and path.name[0] != "."
         if path.name != _METADATA
     )
     if settings.file is not None:
-        candidates = [each for each in plain if each.name == settings.file]
-        wanted = _settings.safe_repr(settings.file)
+        candidates = [path for path in regular_files if path.name == settings.file]
+        expected = _settings.safe_repr(settings.file)
     else:
-        candidates = [each for each in plain if each.name != TEAM]
-        wanted = "one file with predictions"
+        candidates = [path for path in regular_files if path.name != TEAM]
+        expected = "one file with predictions"
     if len(candidates) != 1:
-        has = format_names(each.name for each in plain) or "no file"
-        message = f"A submission must hold {wanted}, not in a subfolder; this one has {has}."
+        has = format_names(path.name for path in regular_files) or "no file"
+        message = f"A submission must hold {expected}, not in a subfolder; this one has {has}."
         refuse(InvalidPredictions, "files", message)
     return candidates[0]

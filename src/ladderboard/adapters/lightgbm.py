@@ -18,7 +18,7 @@ class GuardStopping(Stopping):
     """A callback for ``lightgbm.train`` and for the estimators of ``lightgbm.sklearn``.
 
     ``monitor`` is a data set's name and a metric, ``"valid_0-binary_logloss"``. The winner becomes
-    the booster's ``best_iteration``, which LightGBM predicts with, also where training was not
+    the booster's ``best_iteration``, which LightGBM predicts with, even if training was not
     stopped. ``winner`` is its verdict, named by the iteration from 0, and ``reason`` says why
     boosting was stopped; None if it was not.
 
@@ -32,32 +32,32 @@ class GuardStopping(Stopping):
 
     @property
     def order(self) -> int:
-        """After those that write down or print scores, with LightGBM's own early stopping."""
-        return 30  # a property: what LightGBM itself puts into ``__dict__`` does not count then
+        """That of LightGBM's own early stopping: after callbacks that record or print scores."""
+        return 30  # a property, so that LightGBM cannot overwrite it in ``__dict__``
 
     def __call__(self, env: Any) -> None:
-        """Ask if the monitored score sets a record; end the training when it is time."""
+        """Ask if the monitored score sets a record; stop training when patience or budget ends."""
         if env.iteration == env.begin_iteration:
-            _check(env)
+            _check_training(env)
         scores = list(env.evaluation_result_list or ())
-        found = self.monitored_score((f"{score[0]}-{score[1]}", score) for score in scores)
-        more_is_better = bool(found[3])
+        monitored = self.monitored_score((f"{score[0]}-{score[1]}", score) for score in scores)
+        more_is_better = bool(monitored[3])
         if more_is_better != (self.judge.mode == "max"):
             raise InvalidSetting(
-                f"mode must fit what LightGBM knows of {self.monitor}; "
-                f'it takes "{"max" if more_is_better else "min"}".'
+                f"mode must agree with LightGBM, which for {self.monitor} has "
+                f'"{"max" if more_is_better else "min"}".'
             )
-        if self.check(found[2], env.model, step=env.iteration):
+        if self.check(monitored[2], env.model, step=env.iteration):
             self._scores = scores
-        last = env.iteration == env.end_iteration - 1
+        is_last = env.iteration == env.end_iteration - 1
         if self.winner is None:
             if self.reason is not None:
-                raise _stop(env.iteration, scores)
-        elif last or self.reason is not None:
-            raise _stop(self.winner.name, self._scores)
+                raise _early_stop(env.iteration, scores)
+        elif is_last or self.reason is not None:
+            raise _early_stop(self.winner.name, self._scores)
 
 
-def _check(env: Any) -> None:
+def _check_training(env: Any) -> None:
     if isinstance(env.model, lightgbm.CVBooster):
         raise InvalidSetting(
             "The guard is asked about one model; cross-validation trains one for each fold. "
@@ -65,16 +65,15 @@ def _check(env: Any) -> None:
         )
     if any(env.params.get(name) == "dart" for name in ("boosting", "boosting_type", "boost")):
         raise InvalidSetting(
-            "boosting must be one that leaves earlier trees as they are, so that the winner can be "
-            "had again; got dart."
+            "boosting must not change earlier trees, so that the winner can be restored; got dart."
         )
     machines = env.params.get("num_machines", 1)
     if machines > 1:
         raise InvalidSetting(
-            "The guard is asked by one process; this training is spread over "
-            f"{machines}. Train with one machine."
+            f"Only one process may ask the guard; this training uses {machines}. Train with one "
+            "machine."
         )
 
 
-def _stop(best: int, scores: Sequence[Any]) -> Exception:
+def _early_stop(best: int, scores: Sequence[Any]) -> Exception:
     return lightgbm.callback.EarlyStopException(best, scores)

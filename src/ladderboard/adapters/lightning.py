@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _Callback: Any = import_library("lightning.pytorch", extra="lightning").Callback
 
 
-class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where it is installed
+class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not installed for mypy
     """A callback for ``lightning.Trainer``, which checks after every validation.
 
     ``monitor`` is a metric that the module logs, ``"val_loss"``. ``best_model_path`` is the
     checkpoint of the winner, the only one that is kept. ``winner`` is its verdict, named by the
     global step, and ``reason`` says why training was stopped; None if it was not. With several
-    processes (DDP) the first one asks and tells the others; what all of them need is in each.
+    processes (DDP) the first one asks and sends the result to the others.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         As in every training library, see docs/reference/training.md; ``predict`` gets the module,
         in evaluation mode and without gradients.
     dirpath
-        The folder for the checkpoint; that of the trainer's logger if not given.
+        The folder for the checkpoint; by default that of the trainer's logger.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         self._file = re.sub(r"[^\w.-]+", "-", f"winner-{run}" if run else "winner")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Ask if the monitored score sets a record; keep the winner; stop when it is time."""
+        """Ask if the monitored score sets a record; save a winner; stop when there is a reason."""
         if trainer.sanity_checking or trainer.fast_dev_run or trainer.state.fn != "fit":
             return
-        told = self._ask(trainer, pl_module) if trainer.is_global_zero else None
-        # Whatever happened has to reach the other processes, which wait for it here.
-        told = trainer.strategy.broadcast(told)
-        if told.error is not None:
-            raise told.error
-        self.reason = told.reason
-        if told.winner is not None:
-            self.winner = told.winner
-            self._save_checkpoint(trainer, told.winner.name)
+        answer = self._ask(trainer, pl_module) if trainer.is_global_zero else None
+        # The other processes wait here, so an error must reach them too.
+        answer = trainer.strategy.broadcast(answer)
+        if answer.error is not None:
+            raise answer.error
+        self.reason = answer.reason
+        if answer.winner is not None:
+            self.winner = answer.winner
+            self._save_checkpoint(trainer, answer.winner.name)
         if self.reason is not None:
             trainer.should_stop = True
 
@@ -86,15 +86,15 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
 
     def _save_checkpoint(self, trainer: Any, step: int) -> None:
         folder = Path(self.dirpath or trainer.log_dir or trainer.default_root_dir)
-        before, path = self.best_model_path, str(folder / f"{self._file}-step={step}.ckpt")
+        previous, path = self.best_model_path, str(folder / f"{self._file}-step={step}.ckpt")
         trainer.save_checkpoint(path, weights_only=False)  # in every process
         self.best_model_path = path
-        if before and before != path and trainer.is_global_zero:
-            trainer.strategy.remove_checkpoint(before)
+        if previous and previous != path and trainer.is_global_zero:
+            trainer.strategy.remove_checkpoint(previous)
 
 
 class _BroadcastAnswer(NamedTuple):
-    """What the process that asks tells the others."""
+    """What the asking process sends to the others."""
 
     winner: Verdict | None
     reason: str | None
@@ -102,5 +102,5 @@ class _BroadcastAnswer(NamedTuple):
 
 
 def _picklable_error(error: Exception, processes: int) -> Exception:
-    """Return the error itself, or for several processes one that surely can be pickled."""
+    """Return the error itself; with several processes, one that can always be pickled."""
     return error if processes == 1 else LadderboardError(f"{type(error).__name__}: {error}")

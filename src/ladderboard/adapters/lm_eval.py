@@ -1,6 +1,6 @@
 """lm-evaluation-harness: the scores of a run with ``--log_samples``, from its samples file.
 
-Nothing need be installed: a line of ``samples_TASK_DATE.jsonl`` is what the harness found for one
+The harness need not be installed. A line of ``samples_TASK_DATE.jsonl`` holds the result for one
 document under one filter.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _KEYS = ("doc_id", "doc_hash", "target_hash", "filter", "metrics")
 _MEANS = ("mean", "nanmean")
-# Of these no mean of values in [0, 1] is meant, whatever stands in the file.
+# Metrics that are not means of values in [0, 1], although a file may contain such values.
 _NOT_MEANS = (
     "bits_per_byte", "bleu", "brier_score", "byte_perplexity", "chrf", "matthews_corrcoef", "mcc",
     "perplexity", "ter", "wer", "word_perplexity",
@@ -35,25 +35,24 @@ _NOT_MEANS = (
 def read_samples(path: Path | str, metric: str = "acc", filter: str | None = None) -> Scores:  # noqa: A002 - the harness's word
     """Return the score of every document in a samples file.
 
-    An example's id is its ``doc_hash`` and ``target_hash``, with a hyphen between: the same
-    document with the same answer, whatever the prompt and the order. Where the harness's
-    ``results_DATE.json`` lies beside the file, it tells model and size, and the file is checked
-    against it.
+    An example's id is its ``doc_hash`` and ``target_hash``, joined by a hyphen, so it depends on
+    the document and its answer but not on prompt or order. If the harness's ``results_DATE.json``
+    is in the same folder, model and size are read from it, and the file is checked against it.
 
     Parameters
     ----------
     path
         ``samples_TASK_DATE.jsonl``, as ``--log_samples`` writes it.
     metric
-        One with a value in [0, 1] for each document, of which the harness takes the mean.
+        A metric with a value in [0, 1] for each document that the harness averages.
     filter
-        Needed where the task has several.
+        Required if the task has several filters.
 
     Raises
     ------
     InvalidPredictions
-        The file is no such file, cut off, or has documents that are repeated or have no score;
-        they are named by ``doc_id``.
+        The file is not a samples file, is cut off, or has repeated or unscored documents, which are
+        named by ``doc_id``.
     NoPerExampleLoss
         The metric is not a mean of scores.
     """
@@ -64,7 +63,7 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
     run.check(metric)
     filters: dict[str, None] = {}
     metrics: dict[str, None] = {}
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     problems = LogProblems("document")
     for row in _rows(path):
         name = str(row["filter"])
@@ -73,99 +72,100 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
             continue
         metrics.update(dict.fromkeys(map(str, row["metrics"])))
         example = f"{row['doc_hash']}-{row['target_hash']}"
-        if example in found:
+        if example in scores:
             problems.add("duplicate_id", "More than once in the file", row["doc_id"])
-        found[example] = _score(row, metric, problems)
+        scores[example] = _score(row, metric, problems)
     _check_filters(path, filters, filter)
     if metric not in metrics:
         raise InvalidSetting(
             f"There is no metric {metric!r:.80} in {path}; there is {format_names(metrics)}."
         )
     problems.refuse_if_any()
-    run.check_size(len(found))
-    values = np.fromiter(found.values(), np.float64, len(found))
-    return Scores(tuple(found), values, metric, run.task, run.model, run.size("original"))
+    run.check_size(len(scores))
+    values = np.fromiter(scores.values(), np.float64, len(scores))
+    return Scores(tuple(scores), values, metric, run.task, run.model, run.size("original"))
 
 
 class _RunResults:
-    """What the results beside a samples file tell; nothing where there are none."""
+    """The results file in the folder of a samples file; empty if there is none."""
 
-    def __init__(self, task: str, told: dict[str, Any]) -> None:
-        self.task, self._results = task, told
-        self.model = str(told.get("model_name") or told.get("model_source") or "")
+    def __init__(self, task: str, results: dict[str, Any]) -> None:
+        self.task, self._results = task, results
+        self.model = str(results.get("model_name") or results.get("model_source") or "")
 
     @classmethod
     def beside(cls, path: Path) -> _RunResults:
-        """Read the results of the same date and task, if they are there and can be read."""
-        named = _NAME.fullmatch(path.name)
-        if named is None:
+        """Read the results of the same date and task; empty if they cannot be read."""
+        name_match = _NAME.fullmatch(path.name)
+        if name_match is None:
             return cls("", {})
         try:
-            told = json.loads(path.with_name(f"results_{named['date']}.json").read_bytes())
+            results = json.loads(path.with_name(f"results_{name_match['date']}.json").read_bytes())
         except (OSError, ValueError, RecursionError):
-            told = {}
-        return cls(named["task"], told if isinstance(told, dict) else {})
+            results = {}
+        return cls(name_match["task"], results if isinstance(results, dict) else {})
 
-    def _lookup(self, key: str, *more: str) -> Any:
+    def _lookup(self, key: str, *rest: str) -> Any:
         value: Any = self._results
-        for each in (key, self.task, *more):
-            value = value.get(each) if isinstance(value, dict) else None
+        for part in (key, self.task, *rest):
+            value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def check(self, metric: str) -> None:
         """Refuse a metric that is not a mean, or better when it is lower."""
         if self._lookup("higher_is_better", metric) is False:
             raise InvalidSetting(
-                f"Of {metric!r:.80} less is better, and a score is best at 1; take another metric."
+                f"{metric!r:.80} is better when lower, but a score is best at 1; use another "
+                "metric."
             )
         listed_metrics = self._lookup("configs", "metric_list")
         for listed_metric in listed_metrics if isinstance(listed_metrics, list) else ():
             if isinstance(listed_metric, dict) and listed_metric.get("metric") == metric:
-                taken = listed_metric.get("aggregation", "mean")
-                if isinstance(taken, str) and taken not in _MEANS:
+                aggregation = listed_metric.get("aggregation", "mean")
+                if isinstance(aggregation, str) and aggregation not in _MEANS:
                     raise _not_a_mean_error(
-                        metric, f": the task takes their {_settings.safe_repr(taken)}"
+                        metric, f": the task takes their {_settings.safe_repr(aggregation)}"
                     )
 
     def size(self, which: str) -> int | None:
-        """Return how many documents the task has, or how many of them were to be looked at."""
+        """Return how many documents the task has, or how many of them the run evaluated."""
         size = self._lookup("n-samples", which)
         return size if isinstance(size, int) and not isinstance(size, bool) else None
 
     def check_size(self, rows: int) -> None:
-        """Refuse a file that does not hold all that were looked at."""
+        """Refuse a file that does not hold all evaluated documents."""
         size = self.size("effective")
         if size is not None and size != rows:
             raise InvalidPredictions(
-                f"The run looked at {size} documents, as its results say, and the file has {rows}; "
-                "it was cut off, or put together from others."
+                f"The run evaluated {size} documents according to its results, and the file has "
+                f"{rows}: it was cut off or assembled from other files."
             )
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a file line by line; it may be large, for it holds every prompt and answer."""
-    at = 0
+    """Read a file line by line; it may be large, as it holds every prompt and answer."""
+    number = 0
     with path.open("rb") as lines:
-        for at, line in enumerate(lines, 1):
+        for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError):
                 cut = "" if line.endswith(b"\n") else "; the file seems to be cut off there"
-                raise InvalidPredictions(f"Line {at} of {path} is not JSON{cut}.") from None
+                raise InvalidPredictions(f"Line {number} of {path} is not JSON{cut}.") from None
             if not isinstance(row, dict) or any(key not in row for key in _KEYS):
                 raise InvalidPredictions(
-                    f"Line {at} of {path} is not of a samples file: it needs "
-                    f"{format_names(_KEYS)}. lm_eval writes them with --log_samples."
+                    f"Line {number} of {path} is not from a samples file: it needs "
+                    f"{format_names(_KEYS)}. lm_eval writes such files with --log_samples."
                 )
             if not isinstance(row["metrics"], list):
-                raise InvalidPredictions(f"Line {at} of {path} does not list its metrics.")
+                raise InvalidPredictions(f"Line {number} of {path} does not list its metrics.")
             yield row
-    if not at:
+    if not number:
         raise InvalidPredictions(f"{path} is empty.")
 
 
 def _score(row: dict[str, Any], metric: str, problems: LogProblems) -> float:
-    """Return the score of one line, or note why it has none."""
+    """Return the score of one line; NaN, with a problem recorded, if it has none."""
     value = row.get(metric) if metric in row["metrics"] else None
     score = to_score(value)
     if isinstance(value, list | dict):
@@ -178,20 +178,20 @@ def _score(row: dict[str, Any], metric: str, problems: LogProblems) -> float:
     return math.nan if score is None else score
 
 
-def _check_filters(path: Path, there: dict[str, None], wanted: str | None) -> None:
-    names = format_names(there)
-    if wanted is None and len(there) > 1:
+def _check_filters(path: Path, filters: dict[str, None], chosen: str | None) -> None:
+    names = format_names(filters)
+    if chosen is None and len(filters) > 1:
         raise InvalidSetting(
             f"{path} has answers under several filters ({names}); name one, as in "
-            f"filter={next(iter(there))!r:.80}, or on a command line --metric METRIC,FILTER."
+            f"filter={next(iter(filters))!r:.80}, or on a command line --metric METRIC,FILTER."
         )
-    if wanted is not None and wanted not in there:
-        raise InvalidSetting(f"There is no filter {wanted!r:.80} in {path}; there is {names}.")
+    if chosen is not None and chosen not in filters:
+        raise InvalidSetting(f"There is no filter {chosen!r:.80} in {path}; there is {names}.")
 
 
 def _not_a_mean_error(metric: str, why: str = "") -> NoPerExampleLoss:
     return NoPerExampleLoss(
-        f"{metric!r:.80} is not a mean of a score in [0, 1] for each document{why}. Take one that "
+        f"{metric!r:.80} is not a mean of a score in [0, 1] for each document{why}. Use one that "
         "is, such as acc or exact_match.",
         nearest="shortfall",
     )

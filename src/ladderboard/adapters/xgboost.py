@@ -18,7 +18,7 @@ xgboost = import_library("xgboost", extra="xgboost")
 _Callback: Any = xgboost.callback.TrainingCallback
 
 
-class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where it is installed
+class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not installed for mypy
     """A callback for ``xgboost.train`` and for the estimators of ``xgboost.sklearn``.
 
     ``monitor`` is a score as XGBoost prints it, ``"valid-logloss"``. The winner is the booster's
@@ -59,7 +59,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         self._start = 0
 
     def before_training(self, model: Any) -> Any:
-        """Refuse what cannot be judged, and remember the trees that are there already."""
+        """Refuse unsupported trainings, and count the trees that the model already has."""
         if not isinstance(model, xgboost.Booster):
             raise InvalidSetting(
                 "The guard is asked about one model; cross-validation trains one for each fold. "
@@ -67,14 +67,13 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
             )
         if xgboost.collective.is_distributed():
             raise InvalidSetting(
-                "The guard is asked by one process; this training is spread over "
+                "Only one process may ask the guard; this training uses "
                 f"{xgboost.collective.get_world_size()}. Train with one worker."
             )
         kind = json.loads(model.save_config())["learner"]["gradient_booster"]["name"]
         if kind != "gbtree":
             raise InvalidSetting(
-                f"booster must be gbtree, of which an earlier iteration can be had again; "
-                f"got {kind}."
+                f"booster must be gbtree, whose earlier iterations can be restored; got {kind}."
             )
         self._start = model.num_boosted_rounds()
         return model
@@ -94,7 +93,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         return self.reason is not None
 
     def after_training(self, model: Any) -> Any:
-        """Return the model, up to the winner if that is wanted."""
+        """Return the model, with ``save_best`` only up to the winner."""
         if not self.save_best or self.winner is None:
             return model
         best = model[: self.winner.name + 1]

@@ -1,8 +1,8 @@
 """Conformance suites for extension points.
 
-Wrote a mechanism, a loss, an analyst, a storage or a callback of your own? Run these on it. Each
-raises ``AssertionError`` with a sentence that says which promise is broken. Ladderboard's own pass
-through them too.
+Run these on your own mechanism, loss, analyst, storage or training callback. Each raises
+``AssertionError`` with a sentence that says which requirement is broken. Ladderboard's own
+implementations are tested with them too.
 """
 
 from ladderboard.testing._analysts import check_analyst

@@ -1,4 +1,4 @@
-"""What every analyst promises."""
+"""The conformance suite of analysts."""
 
 from __future__ import annotations
 
@@ -38,37 +38,37 @@ if TYPE_CHECKING:
     from ladderboard.tape import Draws
 
 _DEVIATIONS = 5
-_BLIND = 0.2  # a bound that would let a good part of all peeking pass
+_MAX_BIAS_LIMIT = 0.2  # a larger limit would let much peeking pass
 
 
 def check_analyst(
     subject: Analyst, *, n: int = 60, questions: int = 12, games: int = 20, seed: int = 0
 ) -> None:
-    """Check that ``subject`` keeps the promises of an analyst.
+    """Check that ``subject`` meets the requirements of an analyst.
 
-    A seed repeats a game bit for bit; at least one question is asked, also where only one is
-    allowed and the holdout is tiny; nothing is drawn but from the generators given; settings
-    survive JSON and pickling. And without information there is no bias: against mechanisms whose
-    word does not depend on the risk, its models are no better on the holdout than in truth. One
-    that peeks at labels is caught there, unless it takes care to do so only where nobody looks.
+    A seed repeats a game bit for bit; at least one question is asked, even if only one is allowed
+    and the holdout is tiny; random numbers come only from the given generators; settings survive
+    JSON and pickling. And without information there is no bias: against mechanisms whose answers do
+    not depend on the risk, its models are no better on the holdout than in truth. This catches an
+    analyst that peeks at labels, unless it peeks only outside of these checks.
 
     Parameters
     ----------
     subject
         The analyst to check.
     n, questions, games
-        Examples, questions and games against each of two mechanisms that tell nothing; half as
-        many games are also played with three times the examples and twice the questions.
+        Examples, questions and games against each of two uninformative mechanisms; half as many
+        games are also played with three times the examples and twice the questions.
     seed
-        Where all of it starts.
+        The seed of all random numbers.
 
     Notes
     -----
     For models that know nothing of the labels, R_D - R_S is a mean of n independent terms, each
     within an interval of length 1, so by Hoeffding's lemma its mean over the games exceeds 5 times
-    ``1/(2 sqrt(n games))`` with probability at most exp(-12.5) < 4e-6. It is looked at for each
+    ``1/(2 sqrt(n games))`` with probability at most exp(-12.5) < 4e-6. This is checked for each
     question and for their mean: an honest analyst fails with probability below
-    ``8e-6 (3 questions + 2)``, about 3e-4 with the numbers given, and for a fixed seed always or
+    ``8e-6 (3 questions + 2)``, about 3e-4 with the default numbers, and for a fixed seed always or
     never. In a world whose examples depend on each other the bound does not hold.
 
     Examples
@@ -80,15 +80,15 @@ def check_analyst(
     questions = _settings.integer("questions", questions, at_least=1)
     games = _settings.integer("games", games, at_least=2)
     seed = _settings.integer("seed", seed, at_least=0)
-    if _bias_limit(n, games) > _BLIND:
+    if _bias_limit(n, games) > _MAX_BIAS_LIMIT:
         raise InvalidSetting(
             f"n={n} and games={games} are too few to tell a peeking analyst from a lucky one; "
-            f"n times games must be at least {math.ceil((_DEVIATIONS / 2 / _BLIND) ** 2)}."
+            f"n times games must be at least {math.ceil((_DEVIATIONS / 2 / _MAX_BIAS_LIMIT) ** 2)}."
         )
-    require(isinstance(subject, Analyst), "An analyst must be an Analyst that is made already.")
+    require(isinstance(subject, Analyst), "An analyst must be an instance of Analyst.")
     _check_identity(subject)
     silent, babbling = _UninformativeMechanism(babble=False), _UninformativeMechanism(babble=True)
-    with _global_states(0):  # a library loaded for the first time may stir them; that is forgiven
+    with _global_states(0):  # a library may change them when it is first imported; do that here
         _play(subject, Exact(), n, questions, seed)
     for mechanism in (Exact(), Ladder(step=0.05), OneBit(step=0.05), silent, babbling):
         _check_repeats(subject, mechanism, n, questions, seed)
@@ -103,7 +103,7 @@ def check_analyst(
 
 
 class _RecordedQuestion(NamedTuple):
-    """What the score-keeper noted of one question."""
+    """One question of a game."""
 
     true_risk: float
     risk: float
@@ -111,20 +111,20 @@ class _RecordedQuestion(NamedTuple):
 
 
 class _RecordingGame(Game):
-    """A game of which every question is noted."""
+    """A game that records every question."""
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
-        self.noted: list[_RecordedQuestion] = []
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.recorded: list[_RecordedQuestion] = []
 
     def _record(self, account: int, true_risk: float, risk: float, release: Release) -> None:
         super()._record(account, true_risk, risk, release)
-        self.noted.append(_RecordedQuestion(true_risk, risk, release))
+        self.recorded.append(_RecordedQuestion(true_risk, risk, release))
 
 
 @dataclass(frozen=True)
 class _UninformativeMechanism(Mechanism):
-    """Whatever the risk, it says the same: nothing, or the same chatter about every question."""
+    """Gives answers that do not depend on the risk: none, or a fixed sequence of numbers."""
 
     name: ClassVar[str] = "mute"
     state_type: ClassVar[Any] = None
@@ -136,7 +136,7 @@ class _UninformativeMechanism(Mechanism):
         return 0
 
     def advance(self, setup: Setup, state: int, observation: Observation, draws: Draws) -> Step:
-        """Say what does not depend on the risk."""
+        """Return an answer that does not depend on the risk."""
         if not self.babble:
             return Step(state + 1, 0.5, None, False)
         chatter = (state * 0.6180339887) % 1  # spread over the whole range, in no order
@@ -150,13 +150,13 @@ class _UninformativeMechanism(Mechanism):
 def _play(
     subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: int
 ) -> list[_RecordedQuestion]:
-    hidden, own = np.random.SeedSequence(seed).spawn(2)
+    world_seed, analyst_seed = np.random.SeedSequence(seed).spawn(2)
     game = _RecordingGame(
-        subject.world(n, np.random.default_rng(hidden)),
+        subject.world(n, np.random.default_rng(world_seed)),
         mechanism,
         questions=questions,
         tape=NumpyTape(seed=seed),
-        rng=np.random.default_rng(own),
+        rng=np.random.default_rng(analyst_seed),
     )
     try:
         with suppress(BudgetSpent):
@@ -167,11 +167,11 @@ def _play(
             f"Got {type(error).__name__}: {error}"
         ) from error
     require(
-        1 <= len(game.noted) <= questions,
+        1 <= len(game.recorded) <= questions,
         f"An analyst must ask at least one question, and no more than {questions}; "
-        f"it asked {len(game.noted)}.",
+        f"it asked {len(game.recorded)}.",
     )
-    return game.noted
+    return game.recorded
 
 
 def _check_repeats(
@@ -190,8 +190,8 @@ def _check_repeats(
 
 @contextmanager
 def _global_states(seed: int) -> Iterator[Any]:
-    """Set the global random states, tell whether they were touched, and put them back."""
-    kept = random.getstate(), numpy_global_state()
+    """Seed the global random states; yield a check that they are unchanged; restore them."""
+    saved = random.getstate(), numpy_global_state()
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
 
@@ -202,34 +202,34 @@ def _global_states(seed: int) -> Iterator[Any]:
     try:
         yield lambda: states() == before
     finally:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])  # noqa: NPY002
+        random.setstate(saved[0])
+        np.random.set_state(saved[1])  # noqa: NPY002
 
 
 def _check_no_bias(
     subject: Analyst, mechanism: Mechanism, *, n: int, questions: int, games: int, seed: int
 ) -> None:
     bias = np.full((games, questions), np.nan)
-    for at in range(games):
-        noted = _play(subject, mechanism, n, questions, seed + 1 + at)
-        bias[at, : len(noted)] = [told.true_risk - told.risk for told in noted]
+    for index in range(games):
+        recorded = _play(subject, mechanism, n, questions, seed + 1 + index)
+        bias[index, : len(recorded)] = [question.true_risk - question.risk for question in recorded]
     sentence = (
         "Without information there must be no bias: its models are better on the holdout than in "
         "truth, by {:.3f} in the mean of {}; {:.3f} would be bad luck. Does it peek at labels, or "
         "do the examples of its world depend on each other?"
     )
     means = [("all questions", np.nanmean(bias, axis=1))]
-    means += [(f"question {at + 1}", column) for at, column in enumerate(bias.T)]
-    for of, values in means:
-        found = values[~np.isnan(values)]
-        if len(found):
-            luck = _bias_limit(n, len(found))
-            excess = float(found.mean())
-            require(excess < luck, sentence.format(excess, of, luck))
+    means += [(f"question {index + 1}", column) for index, column in enumerate(bias.T)]
+    for label, values in means:
+        measured = values[~np.isnan(values)]
+        if len(measured):
+            limit = _bias_limit(n, len(measured))
+            excess = float(measured.mean())
+            require(excess < limit, sentence.format(excess, label, limit))
 
 
 def _bias_limit(n: int, games: int) -> float:
-    """Return the bias that an honest analyst stays below, but for very bad luck."""
+    """Return a limit that an honest analyst's bias exceeds only with tiny probability."""
     return _DEVIATIONS / (2 * math.sqrt(n * games))
 
 
@@ -239,19 +239,19 @@ def _check_identity(subject: Analyst) -> None:
         with require_refusal(AttributeError, "An analyst must be frozen."):
             setattr(subject, field.name, getattr(subject, field.name))
     try:
-        written = json.dumps(subject.describe(), allow_nan=False)
+        text = json.dumps(subject.describe(), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise AssertionError(f"A description must be JSON-able: {error}.") from error
-    description = json.loads(written)
+    description = json.loads(text)
     require(description == subject.describe(), "A description must survive JSON.")
     require(description.pop("analyst", None) == subject.name, "A description must hold the name.")
     try:
-        again = type(subject)(**description)
+        rebuilt = type(subject)(**description)
     except Exception as error:
         raise AssertionError(
             f"An analyst must come back from its settings. Got {type(error).__name__}: {error}"
         ) from error
-    require(again == subject, "An analyst must come back from its settings.")
+    require(rebuilt == subject, "An analyst must come back from its settings.")
     if subject.name in ANALYSTS:
         require(
             type(subject) is ANALYSTS[subject.name],

@@ -1,4 +1,4 @@
-"""Promises: assertions that speak, and that ``python -O`` does not remove."""
+"""Assertions with a message, which ``python -O`` does not remove."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 Subject = TypeVar("Subject")
 
 
-def require(kept: bool, sentence: str) -> None:
-    """Raise an AssertionError with this sentence unless the promise is kept."""
-    if not kept:
+def require(holds: bool, sentence: str) -> None:
+    """Raise an AssertionError with this sentence unless the condition holds."""
+    if not holds:
         raise AssertionError(sentence)
 
 
 @contextmanager
 def require_refusal(refusal: type[Exception], sentence: str) -> Iterator[None]:
-    """Expect a refusal; anything else, an answer included, breaks the promise."""
+    """Expect a refusal; raise an AssertionError on another exception, or on none."""
     try:
         yield
     except refusal:
@@ -34,7 +34,7 @@ def require_refusal(refusal: type[Exception], sentence: str) -> Iterator[None]:
 
 
 def pickled_copy(subject: Subject) -> Subject:
-    """Return what comes back from pickling."""
+    """Return a copy made by pickling."""
     copied: Subject = pickle.loads(pickle.dumps(subject))  # noqa: S301 - made here
     return copied
 

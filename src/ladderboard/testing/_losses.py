@@ -1,4 +1,4 @@
-"""What every loss promises."""
+"""The conformance suite of losses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def check_loss(subject: Loss, labels: Sequence[Any], predictions: Sequence[Any]) -> None:
-    """Check that ``subject`` keeps the promises of a loss.
+    """Check that ``subject`` meets the requirements of a loss.
 
     Parameters
     ----------
     subject
         The loss to check.
     labels, predictions
-        Valid examples of both, at least three rows, in any form the loss takes.
+        Valid examples of both, at least three rows, in any form that the loss accepts.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _check_identity(subject: Loss) -> None:
     require(hash(subject) == hash(subject), "A loss must be hashable.")
     with require_refusal(AttributeError, "A loss must be frozen."):
         subject.name = "another"  # type: ignore[misc]
-    if isinstance(subject, Custom):  # known by its function, which may live in one process only
+    if isinstance(subject, Custom):  # its function may not exist in other processes
         return
     if subject.name in LOSSES:
         require(

@@ -1,4 +1,4 @@
-"""What every mechanism promises."""
+"""The conformance suite of mechanisms."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ladderboard.testing._assertions import (
 
 
 def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, seed: int = 0) -> None:
-    """Check that ``subject`` keeps the promises of a mechanism.
+    """Check that ``subject`` meets the requirements of a mechanism.
 
-    Plays ``questions`` random questions on ``n`` examples, so it needs a budget for as many. Its
-    answers follow the tape and nothing else, survive JSON at any point, are the same one by one and
-    all at once; its step is pure; and bad input is refused without a trace.
+    Asks ``questions`` random questions on ``n`` examples, so it needs a budget for as many. Answers
+    must depend on the questions and the tape only, and be equal one by one and all at once; the
+    state must survive JSON at any point; a step must be pure; and a refusal must change nothing.
 
     Examples
     --------
@@ -41,17 +41,17 @@ def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, see
     """
     _check_identity(subject)
     rng = np.random.default_rng(seed)
-    asked = [_question(subject, n, rng) for _ in range(questions)]
+    asked_questions = [_question(subject, n, rng) for _ in range(questions)]
     for tape in (Tape(seed=seed), NumpyTape(seed=seed)):
-        said = _play(subject.start(n=n, tape=tape), asked)
-        _check_releases(subject, said)
-        again = _play(subject.start(n=n, tape=pickled_copy(tape)), asked)
-        require(said == again, "The same questions on the same tape must get the same answers.")
-        _check_resume(subject, n, tape, asked, said)
-        _check_bulk(subject, n, tape, asked, said)
-    _check_step(subject, n, asked)
-    _check_refusals(subject, n, asked)
-    _check_close(subject, n, asked)
+        releases = _play(subject.start(n=n, tape=tape), asked_questions)
+        _check_releases(subject, releases)
+        again = _play(subject.start(n=n, tape=pickled_copy(tape)), asked_questions)
+        require(releases == again, "The same questions on the same tape must get the same answers.")
+        _check_resume(subject, n, tape, asked_questions, releases)
+        _check_bulk(subject, n, tape, asked_questions, releases)
+    _check_step(subject, n, asked_questions)
+    _check_refusals(subject, n, asked_questions)
+    _check_close(subject, n, asked_questions)
 
 
 def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -64,85 +64,86 @@ def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str,
     return question
 
 
-def _play(session: Session, asked: list[dict[str, Any]]) -> list[Release]:
-    return [session.ask(**question) for question in asked]
+def _play(session: Session, questions: list[dict[str, Any]]) -> list[Release]:
+    return [session.ask(**question) for question in questions]
 
 
-def _check_releases(subject: Mechanism, said: list[Release]) -> None:
-    for number, release in enumerate(said, start=1):
+def _check_releases(subject: Mechanism, releases: list[Release]) -> None:
+    for number, release in enumerate(releases, start=1):
         require(release.question == number, "Questions must be counted from 1.")
         require(type(release.improved) is bool, "improved must be True or False.")
-        for told in (release.value, release.score):
+        for number_or_none in (release.value, release.score):
             require(
-                told is None or (type(told) is float and math.isfinite(told)),
-                f"{subject.name} must say finite floats, or None.",
+                number_or_none is None
+                or (type(number_or_none) is float and math.isfinite(number_or_none)),
+                f"{subject.name} must release finite floats, or None.",
             )
 
 
 def _check_resume(
-    subject: Mechanism, n: int, tape: Tape, asked: list[dict[str, Any]], said: list[Release]
+    subject: Mechanism, n: int, tape: Tape, questions: list[dict[str, Any]], releases: list[Release]
 ) -> None:
     session = subject.start(n=n, tape=tape)
-    for at in range(len(asked) + 1):
-        written = json.dumps(session.state, allow_nan=False)
-        again = subject.resume(json.loads(written), tape=pickled_copy(tape))
+    for count in range(len(questions) + 1):
+        text = json.dumps(session.state, allow_nan=False)
+        resumed = subject.resume(json.loads(text), tape=pickled_copy(tape))
         require(
-            json.dumps(again.state, allow_nan=False) == written,
+            json.dumps(resumed.state, allow_nan=False) == text,
             "A state must survive JSON bit for bit.",
         )
         require(
-            _play(again, asked[at:]) == said[at:],
-            f"A session resumed after {at} questions must have the same future.",
+            _play(resumed, questions[count:]) == releases[count:],
+            f"A session resumed after {count} questions must have the same future.",
         )
-        if at < len(asked):
-            session.ask(**asked[at])
+        if count < len(questions):
+            session.ask(**questions[count])
 
 
 def _check_bulk(
-    subject: Mechanism, n: int, tape: Tape, asked: list[dict[str, Any]], said: list[Release]
+    subject: Mechanism, n: int, tape: Tape, questions: list[dict[str, Any]], releases: list[Release]
 ) -> None:
     if subject.needs == "losses":
         return
-    half = len(asked) // 2
+    half = len(questions) // 2
     session = subject.start(n=n, tape=tape)
     bulk: list[Release] = []
-    for part in (asked[:half], [], asked[half:]):
-        training = [each["training"] for each in part] if subject.needs_training else None
-        bulk += session.ask_many([each["risk"] for each in part], training=training)
-    require(bulk == said, "Asking many at once must be the same as asking one by one.")
+    for part in (questions[:half], [], questions[half:]):
+        training = [question["training"] for question in part] if subject.needs_training else None
+        bulk += session.ask_many([question["risk"] for question in part], training=training)
+    require(bulk == releases, "Asking many at once must be the same as asking one by one.")
     one_by_one = subject.start(n=n, tape=tape)
-    _play(one_by_one, asked)
+    _play(one_by_one, questions)
     require(session.state == one_by_one.state, "Both ways must lead to the same state.")
 
 
-def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
-    """The step itself, without a session around it: pure, and harmless to what it is given."""
+def _check_step(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> None:
+    """Check the step without a session: it must be pure and not change its arguments."""
     setup = Setup(n, 0.0, 1.0)
     tape = Tape(seed=7)
     state = subject.begin(setup, tape.draw(subject.laws, ladder=0, question=0))
     global_state = repr(numpy_global_state())
-    for number, question in enumerate(asked, start=1):
+    for number, question in enumerate(questions, start=1):
         draws = tape.draw(subject.laws, ladder=0, question=number)
         losses = question.get("losses")
         risk = question["risk"] if losses is None else float(np.mean(losses))
-        seen = Observation(
+        observation = Observation(
             risk, None if losses is None else losses.copy(), question.get("training")
         )
         before = json.dumps(subject.dump_state(state))
-        first = subject.advance(setup, state, seen, draws)
-        again = subject.advance(setup, state, seen, draws)
+        first = subject.advance(setup, state, observation, draws)
+        again = subject.advance(setup, state, observation, draws)
         require(
             json.dumps(subject.dump_state(first.state))
             == json.dumps(subject.dump_state(again.state))
             and first[1:] == again[1:],
-            "A step taken twice from one state must lead to the same place.",
+            "A step taken twice from one state must have the same result.",
         )
         require(
             json.dumps(subject.dump_state(state)) == before,
             "A step must not change the state given.",
         )
         require(
-            seen.losses is None or np.array_equal(question["losses"], seen.losses),
+            observation.losses is None or np.array_equal(question["losses"], observation.losses),
             "A step must not change the losses given.",
         )
         state = first.state
@@ -168,11 +169,11 @@ def _check_identity(subject: Mechanism) -> None:
         )
 
 
-def _check_refusals(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+def _check_refusals(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> None:
     session = subject.start(n=n, tape=Tape(seed=4))
-    session.ask(**asked[0])
+    session.ask(**questions[0])
     before = json.dumps(session.state)
-    extra = {key: value for key, value in asked[0].items() if key == "training"}
+    extra = {key: value for key, value in questions[0].items() if key == "training"}
     bad: list[dict[str, Any]] = [{}, {"losses": np.zeros(n + 1)}, {"losses": np.full(n, 1.5)}]
     bad += [{"losses": np.array([math.nan] + [0.0] * (n - 1))}, {"losses": np.zeros((n, 1))}]
     bad += [{"risk": risk} for risk in (-0.1, 1.1, math.nan, math.inf, "0.3", None, True)]
@@ -191,13 +192,13 @@ def _check_refusals(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> 
             subject.resume(session.state, tape=Tape(seed=5))
 
 
-def _check_close(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+def _check_close(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> None:
     session = subject.start(n=n, tape=Tape(seed=6))
-    _play(session, asked)
+    _play(session, questions)
     last = session.close()
-    require(last is not None and math.isfinite(last), "Closing must tell the last estimate.")
-    require(session.value == last, "After closing, value must be what close told.")
+    require(last is not None and math.isfinite(last), "Closing must return the last estimate.")
+    require(session.value == last, "After closing, value must be what close returned.")
     with require_refusal(SessionClosed, "A closed session must not answer."):
-        session.ask(**asked[0])
+        session.ask(**questions[0])
     again = subject.resume(json.loads(json.dumps(session.state)), tape=Tape(seed=6))
     require(again.closed and again.value == last, "A closed session must stay closed.")

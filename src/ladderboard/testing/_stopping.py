@@ -1,4 +1,4 @@
-"""What every callback that stops trainings promises."""
+"""The conformance suite of callbacks that stop trainings."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _PATIENCE = 3
 def check_stopping(
     kind: Callable[..., Any], play: Callable[[Any, Any], None], *, monitor: str = "loss"
 ) -> None:
-    """Check that a training library's callback keeps the promises of early stopping.
+    """Check that a training library's callback meets the requirements of early stopping.
 
     Parameters
     ----------
     kind
-        The callback's class; it takes the words of all others.
+        The callback's class; it takes the parameters of :class:`ladderboard.adapters.Stopping`.
     play
         ``play(callback, scores)`` trains with the library and the callback for ``len(scores)``
-        steps, or until the library is told to stop. ``next(scores)``, once a step, is what the
-        library takes for the monitored score. What is trained does not matter.
+        steps, or until the callback stops it. The library's monitored score in each step is
+        ``next(scores)``. The model does not matter.
     monitor
         The name of that score.
 
     Examples
     --------
-    Without any library, on what all callbacks are made of:
+    Without any library, on the base class of all callbacks:
 
     >>> from ladderboard.adapters import Stopping
     >>> def play(callback, scores):
@@ -60,7 +60,7 @@ def check_stopping(
 
 
 class _ScoreSequence:
-    """Scores, one a step; knows which step it is."""
+    """Scores, one for each step, which counts the steps."""
 
     def __init__(self, scores: list[float]) -> None:
         self._scores = scores
@@ -79,7 +79,7 @@ class _ScoreSequence:
 
 
 class _TrainingHarness:
-    """Plays trainings: models are (the library's own score, how many of 200 are wrong)."""
+    """Runs trainings; a model is the library's own score and its number of errors among 200."""
 
     def __init__(self, kind: Callable[..., Any], play: Callable[..., None], monitor: str) -> None:
         self._kind, self._play, self._monitor = kind, play, monitor
@@ -97,48 +97,52 @@ class _TrainingHarness:
                 guard.close()
 
     def train(
-        self, guard: Holdout, models: list[tuple[float, int]], **words: Any
+        self, guard: Holdout, models: list[tuple[float, int]], **settings: Any
     ) -> tuple[Any, list[int], int]:
-        """Return the callback, at which steps it wanted predictions, and how many steps came."""
-        asked: list[int] = []
+        """Return the callback, the steps at which it asked for predictions, and their number."""
+        asked_steps: list[int] = []
         scores = _ScoreSequence([score for score, _ in models])
 
         def predict(_: Any) -> Any:
-            asked.append(scores.steps - 1)
+            asked_steps.append(scores.steps - 1)
             wrong = models[scores.steps - 1][1]
             return np.where(np.arange(len(_LABELS)) < wrong, 1 - _LABELS, _LABELS)
 
-        given = {"run": "a", "monitor": self._monitor, "patience": _PATIENCE} | words
-        callback = self._kind(guard, predict, **given)
+        arguments = {"run": "a", "monitor": self._monitor, "patience": _PATIENCE} | settings
+        callback = self._kind(guard, predict, **arguments)
         self._play(callback, scores)
-        return callback, asked, scores.steps
+        return callback, asked_steps, scores.steps
 
 
 def _check_signature(kind: Callable[..., Any]) -> None:
-    mine = inspect.signature(kind).parameters
-    for name, wanted in inspect.signature(Stopping).parameters.items():
-        require(name in mine, f"A callback must take {name}, as all others do.")
+    parameters = inspect.signature(kind).parameters
+    for name, parameter in inspect.signature(Stopping).parameters.items():
+        require(name in parameters, f"A callback must take {name}, as all others do.")
         require(
-            (mine[name].kind, mine[name].default) == (wanted.kind, wanted.default),
-            f"{name} must be given as in all other callbacks: {wanted}.",
+            (parameters[name].kind, parameters[name].default)
+            == (parameter.kind, parameter.default),
+            f"{name} must be given as in all other callbacks: {parameter}.",
         )
 
 
 def _check_asks_at_records(harness: _TrainingHarness) -> None:
     models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.45, 0)]
     with harness.guard() as guard:
-        callback, asked, steps = harness.train(guard, models)
-        require(asked == [0, 2], "Predictions must be made at records of the score, and only then.")
+        callback, asked_steps, steps = harness.train(guard, models)
+        require(
+            asked_steps == [0, 2],
+            "Predictions must be made at records of the score, and only then.",
+        )
         require(guard.remaining == _QUESTIONS - 2, "A record must cost one question.")
         require(steps == len(models), "Training must go on while there is patience.")
-        require(callback.reason is None, "There is no reason where nothing was stopped.")
+        require(callback.reason is None, "reason must be None if training was not stopped.")
         _check_winner(callback, 2)
     with harness.guard() as guard:
-        _, asked, _ = harness.train(guard, models, mode="max")
-        require(asked == [0, 1], 'With mode="max" more must be better.')
+        _, asked_steps, _ = harness.train(guard, models, mode="max")
+        require(asked_steps == [0, 1], 'With mode="max" more must be better.')
     with harness.guard() as guard:
-        _, asked, _ = harness.train(guard, models, min_delta=0.2)
-        require(asked == [0], "A gain that is not above min_delta must not be asked about.")
+        _, asked_steps, _ = harness.train(guard, models, min_delta=0.2)
+        require(asked_steps == [0], "A gain that is not above min_delta must not be asked about.")
 
 
 def _check_patience(harness: _TrainingHarness) -> None:
@@ -149,11 +153,11 @@ def _check_patience(harness: _TrainingHarness) -> None:
             steps == 2 + _PATIENCE,
             "After patience checks without an improvement that the guard saw, training must stop.",
         )
-        require(callback.reason is not None, "A training that was stopped has a reason.")
+        require(callback.reason is not None, "A stopped training must have a reason.")
         _check_winner(callback, 2)
-        left = guard.remaining
+        remaining = guard.remaining
         harness.train(guard, models)
-        require(guard.remaining == left, "A run that is started anew must pay nothing.")
+        require(guard.remaining == remaining, "Repeating a run must cost nothing.")
 
 
 def _check_budget(harness: _TrainingHarness) -> None:
@@ -171,14 +175,14 @@ def _check_ladders(harness: _TrainingHarness) -> None:
         second, _, _ = harness.train(guard, [(0.4, 80)], run="b")
         require(
             first.winner is not None and second.winner is not None,
-            "A run has a ladder of its own, and need not beat the runs before it.",
+            "A run must have its own ladder, and need not beat earlier runs.",
         )
         require(second.winner.reply.ladder == "b", "A run must ask on the ladder of its name.")
 
 
 def _check_winner(callback: Any, question: int) -> None:
-    won = callback.winner
+    winner = callback.winner
     require(
-        won is not None and won.reply.question == question,
+        winner is not None and winner.reply.question == question,
         "The winner must be the last question that improved.",
     )

@@ -1,4 +1,4 @@
-"""What every storage promises, also to several threads at once."""
+"""The conformance suite of storages, also with several threads at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BYTES = (b"", b"\0", b"plain", bytes(range(256)))
 def check_isolation(
     make: Callable[[], Storage], name: str, append_entry: Callable[[WriteView], bytes]
 ) -> None:
-    """Check that a reader sees one moment, and keeps nobody from writing."""
+    """Check that a reader sees one snapshot and does not block writers."""
     storage, errors = make(), list[BaseException]()
 
     def write() -> None:
@@ -46,20 +46,20 @@ def check_isolation(
             view.ladder_state(0),
             view.get_value("entries"),
         )
-        require(before == (2, 2, b"2", b"2"), "A view must stay as it was when its block began.")
+        require(before == (2, 2, b"2", b"2"), "A view must stay as its transaction began.")
         with storage.read_transaction(name) as second:
             after = (
                 second.chain_state().entries,
                 second.ladder_state(0),
                 second.get_value("entries"),
             )
-            require(after == (3, b"3", b"3"), "A block that begins later must see what came since.")
+            require(after == (3, b"3", b"3"), "A later transaction must see what was committed.")
     with storage.write_transaction(name) as book:
         append_entry(book)
         with storage.read_transaction(name) as view:
             require(
                 view.chain_state().entries == 3,
-                "What is not committed must be seen by nobody else.",
+                "Other transactions must not see what is not committed.",
             )
     storage.close()
     _raise_first_error(errors)
@@ -70,7 +70,7 @@ def check_writers(
 ) -> None:
     """Check that writers take turns, in one storage and in several of the same database."""
     shared, errors = make(), list[BaseException]()
-    own = [make() for _ in range(_THREADS // 2)]
+    separate = [make() for _ in range(_THREADS // 2)]
 
     def write(storage: Storage) -> None:
         for _ in range(_TURNS):
@@ -83,22 +83,25 @@ def check_writers(
     def read() -> None:
         for _ in range(_TURNS):
             with shared.read_transaction(name) as view:
-                told = (view.chain_state().entries - 1, int(view.ladder_state(0) or b""))
+                state_counts = (view.chain_state().entries - 1, int(view.ladder_state(0) or b""))
                 counted = len(list(view.entries())) - 1
-            require(told == (counted, counted), "A reader must never see half of a block.")
+            require(
+                state_counts == (counted, counted),
+                "A reader must never see a part of a transaction.",
+            )
 
-    writers = [*own, *[shared] * (_THREADS - len(own))]
+    writers = [*separate, *[shared] * (_THREADS - len(separate))]
     _run_threads([*(lambda storage=storage: write(storage) for storage in writers), read], errors)
     _raise_first_error(errors)
     total = _THREADS * _TURNS
     with shared.read_transaction(name) as view:
         require(
-            view.ladder_state(0) == b"%d" % total, "No update may be lost among those who write."
+            view.ladder_state(0) == b"%d" % total, "No update of concurrent writers may be lost."
         )
-        require(view.chain_state().entries == total + 1, "Every block must leave its entry.")
-        found = [view.find_by_dedupe_key(b"%d" % state) for state in range(total)]
-        require(found == list(range(1, total + 1)), "Writers must take turns.")
-    for storage in (shared, *own):
+        require(view.chain_state().entries == total + 1, "Every transaction must keep its entry.")
+        entries = [view.find_by_dedupe_key(b"%d" % state) for state in range(total)]
+        require(entries == list(range(1, total + 1)), "Writers must take turns.")
+    for storage in (shared, *separate):
         storage.close()
 
 
@@ -106,7 +109,7 @@ def _run_threads(tasks: list[Callable[[], None]], errors: list[BaseException]) -
     def guarded(task: Callable[[], None]) -> None:
         try:
             task()
-        except BaseException as error:  # noqa: BLE001 - told by the thread that checks
+        except BaseException as error:  # noqa: BLE001 - raised again by the main thread
             errors.append(error)
 
     threads = [threading.Thread(target=guarded, args=(task,), daemon=True) for task in tasks]
@@ -124,13 +127,13 @@ def _raise_first_error(errors: list[BaseException]) -> None:
 
 
 def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
-    """Check that what ``make`` opens keeps the promises of a storage.
+    """Check that the storages that ``make`` opens meet the requirements.
 
-    ``make`` opens a database that is there, and the same one every time; it is called often, and
-    storages are closed after use. Books under random names are added and stay. What is written
-    reads back, in order and by the page (``entries`` of them); what ends with an exception leaves
-    nothing; numbers, marks and names are taken once; books do not mix; readers see one moment;
-    writers, four threads of them, take turns; and all of it is there when opened again.
+    ``make`` opens an existing database, the same one every time; it is called often, and storages
+    are closed after use. Books with random names are added and stay. What is written reads back, in
+    order and in pages (``entries`` of them); a failed transaction leaves nothing; numbers,
+    deduplication keys and names are unique; books are separate; readers see one snapshot; four
+    writing threads take turns; and everything is there when opened again.
 
     Examples
     --------
@@ -152,7 +155,7 @@ def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
         check_isolation(make, _new_book(make), append_entry)
         check_writers(make, _new_book(make), append_entry)
     except LadderboardError as error:
-        sentence = f"A storage must do what it is asked. Got {type(error).__name__}: {error}"
+        sentence = f"A storage must not refuse a valid use. Got {type(error).__name__}: {error}"
         raise AssertionError(sentence) from error
 
 
@@ -172,21 +175,25 @@ def _new_book(make: Callable[[], Storage]) -> str:
 
 def append_entry(book: WriteView, form: bytes | None = None, secret: bytes | None = None) -> bytes:
     """Append the next entry, and return its bytes."""
-    at = book.chain_state()
-    form = b"entry %d" % at.entries if form is None else form
+    state = book.chain_state()
+    form = b"entry %d" % state.entries if form is None else form
     head = hashlib.sha256(form).digest()
-    now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
-    book.append(EntryRow(at.entries, "question", form, head, 0, at.asked + 1, "asker"), now, secret)
+    new_state = state._replace(entries=state.entries + 1, head=head, asked=state.asked + 1)
+    book.append(
+        EntryRow(state.entries, "question", form, head, 0, state.asked + 1, "asker"),
+        new_state,
+        secret,
+    )
     return form
 
 
 def _snapshot(book: ReadView) -> tuple[object, ...]:
-    """Return all that can be read of a small book."""
-    at, ladders = book.chain_state(), book.ladder_names()
+    """Return everything that can be read of a small book."""
+    state, ladders = book.chain_state(), book.ladder_names()
     return (
-        at,
+        state,
         list(book.entries()),
-        [book.secret_side(number) for number in range(-1, at.entries + 2)],
+        [book.secret_side(number) for number in range(-1, state.entries + 2)],
         ladders,
         [book.ladder_state(number) for number in range(-1, len(ladders) + 2)],
         [book.find_by_dedupe_key(mark) for mark in _BYTES],
@@ -199,12 +206,12 @@ def _check_books(storage: Storage) -> None:
     before = storage.books()
     for name in names:
         with storage.add_book(name) as book:
-            require(book.chain_state() == _EMPTY_BOOK, "A new book must stand at nothing.")
+            require(book.chain_state() == _EMPTY_BOOK, "A new book must have an empty chain.")
             require(not list(book.entries()), "A new book must have no entries.")
-    require(storage.books() == [*before, *names], "books() must tell all books, oldest first.")
+    require(storage.books() == [*before, *names], "books() must return all books, oldest first.")
     with storage.read_transaction(names[1]) as view:
         require(
-            view.chain_state() == _EMPTY_BOOK, "A book must stand at nothing until it has an entry."
+            view.chain_state() == _EMPTY_BOOK, "A book without entries must have an empty chain."
         )
         require(view.ladder_names() == [], "A new book must have no ladders.")
         missing = (
@@ -217,28 +224,29 @@ def _check_books(storage: Storage) -> None:
 
 
 def _check_reads_back(storage: Storage) -> None:
-    name, at = _random_name(), ChainState(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
-    last = ChainState(2, b"\2" * 32, *(_LARGEST_INTEGER,) * 6, closed=True)
+    name, first = _random_name(), ChainState(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
+    second = ChainState(2, b"\2" * 32, *(_LARGEST_INTEGER,) * 6, closed=True)
     with storage.add_book(name) as book:
-        book.append(EntryRow(0, "opened", b"first", at.head), at)
-        require(book.chain_state() == at, "A block must see where its own entry left the book.")
+        book.append(EntryRow(0, "opened", b"first", first.head), first)
+        require(book.chain_state() == first, "A transaction must see its own entry.")
         row = EntryRow(
-            1, "question", bytes(range(256)), last.head, _LARGEST_INTEGER, _LARGEST_INTEGER, "Zoë"
+            1, "question", bytes(range(256)), second.head, _LARGEST_INTEGER, _LARGEST_INTEGER, "Zoë"
         )
-        book.append(row, last, b"\0secret")
+        book.append(row, second, b"\0secret")
         for number, state in enumerate(_BYTES):
             book.add_ladder(number, _NAMES[number], state)
         book.set_ladder_state(1, b"changed")
         for number, mark in enumerate(_BYTES):
             book.add_dedupe_key(mark, number % 2)
-        for kept in _NAMES:
-            book.set_value(kept, b"once")
-            book.set_value(kept, kept.encode())
+        for key in _NAMES:
+            book.set_value(key, b"once")
+            book.set_value(key, key.encode())
         inside = _snapshot(book)
     with storage.read_transaction(name) as view:
-        require(_snapshot(view) == inside, "What a block saw must be what stands after it.")
+        require(_snapshot(view) == inside, "A commit must keep what its transaction saw.")
         require(
-            view.chain_state() == last, "at() must read back as it was written, large numbers too."
+            view.chain_state() == second,
+            "chain_state() must read back as it was written, large numbers too.",
         )
         require(type(view.chain_state().closed) is bool, "closed must be True or False.")
         forms, secret = list(view.entries()), view.secret_side(1)
@@ -250,16 +258,16 @@ def _check_reads_back(storage: Storage) -> None:
         require(view.ladder_names() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
         require(
             [view.find_by_dedupe_key(mark) for mark in _BYTES] == [0, 1, 0, 1],
-            "Marks must be found.",
+            "Deduplication keys must be found.",
         )
-        kept_now = [view.get_value(kept) for kept in _NAMES]
-        require(kept_now == [kept.encode() for kept in _NAMES], "The last that is kept counts.")
-        given = (*forms, secret, view.chain_state().head, *states[:4], *kept_now)
-        require(all(type(value) is bytes for value in given), "Bytes must come back as bytes.")
+        values = [view.get_value(key) for key in _NAMES]
+        require(values == [key.encode() for key in _NAMES], "The last value set must count.")
+        read_back = (*forms, secret, view.chain_state().head, *states[:4], *values)
+        require(all(type(value) is bytes for value in read_back), "Bytes must come back as bytes.")
 
 
 def _check_rollback(storage: Storage) -> None:
-    name, unborn = _random_name(), _random_name()
+    name, failed_name = _random_name(), _random_name()
     with storage.add_book(name) as book:
         append_entry(book)
         book.add_ladder(0, "", b"before")
@@ -278,19 +286,19 @@ def _check_rollback(storage: Storage) -> None:
         except reason:
             pass
         with storage.read_transaction(name) as view:
-            require(
-                _snapshot(view) == before, "A block that ends with an exception leaves nothing."
-            )
+            require(_snapshot(view) == before, "A failed transaction must leave nothing.")
     try:
-        with storage.add_book(unborn) as book:
+        with storage.add_book(failed_name) as book:
             append_entry(book)
             raise ValueError
     except ValueError:
         pass
-    require(unborn not in storage.books(), "Nor is a book there whose first block failed.")
-    with storage.add_book(unborn) as book:
+    require(
+        failed_name not in storage.books(), "A book whose first transaction failed must not exist."
+    )
+    with storage.add_book(failed_name) as book:
         require(
-            book.chain_state() == _EMPTY_BOOK, "Such a book may be added again, with nothing in it."
+            book.chain_state() == _EMPTY_BOOK, "Such a book must be empty when it is added again."
         )
 
 
@@ -301,49 +309,50 @@ def _check_refusals(storage: Storage) -> None:
         book.add_ladder(0, "first", b"state")
         book.add_dedupe_key(b"mark", 0)
     with (
-        require_refusal(InvalidInput, "A name that a book has must be refused."),
+        require_refusal(InvalidInput, "The name of an existing book must be refused."),
         storage.add_book(name),
     ):
         pass
     for block in (storage.read_transaction, storage.write_transaction):
         with (
-            require_refusal(InvalidInput, "A book that is not there must be refused."),
+            require_refusal(InvalidInput, "A missing book must be refused."),
             block(_random_name()),
         ):
             pass
     with storage.write_transaction(name) as book:
-        at = book.chain_state()
+        state = book.chain_state()
         for number in (0, 2, -1, _LARGEST_INTEGER):
             row = EntryRow(number, "question", b"form", b"\1" * 32)
-            now = at._replace(entries=number + 1, head=row.hash)
+            new_state = state._replace(entries=number + 1, head=row.hash)
             with require_refusal(InvalidInput, "An entry must have the next number."):
-                book.append(row, now)
-        with require_refusal(InvalidInput, "Where the book stands must count the entry."):
-            book.append(EntryRow(1, "question", b"form", b"\1" * 32), at)
+                book.append(row, new_state)
+        with require_refusal(InvalidInput, "The new chain state must count the entry."):
+            book.append(EntryRow(1, "question", b"form", b"\1" * 32), state)
         for number, ladder in ((0, "second"), (1, "first")):
-            with require_refusal(InvalidInput, "A ladder's number and name must be taken once."):
+            with require_refusal(InvalidInput, "A ladder's number and name must be unique."):
                 book.add_ladder(number, ladder, b"other")
-        with require_refusal(InvalidInput, "A mark must be borne once."):
+        with require_refusal(InvalidInput, "A deduplication key must be unique."):
             book.add_dedupe_key(b"mark", 0)
-        with require_refusal(
-            InvalidInput, "The state of a ladder that is not there must be refused."
-        ):
+        with require_refusal(InvalidInput, "The state of a missing ladder must be refused."):
             book.set_ladder_state(7, b"other")
         append_entry(book)
     with storage.read_transaction(name) as view:
-        require(list(view.entries()) == [b"entry 0", b"entry 1"], "A block goes on after refusals.")
+        require(
+            list(view.entries()) == [b"entry 0", b"entry 1"],
+            "A transaction must continue after refusals.",
+        )
         require(
             (view.ladder_state(0), view.find_by_dedupe_key(b"mark")) == (b"state", 0),
-            "They change nothing.",
+            "A refusal must change nothing.",
         )
         require(
             (view.ladder_names(), view.chain_state().entries) == (["first"], 2),
-            "They change nothing.",
+            "A refusal must change nothing.",
         )
 
 
 def _check_unstorable_text(storage: Storage) -> None:
-    """What one database cannot keep, none must: a ledger may move from one to another."""
+    """Check that text which one database cannot store is refused by all: ledgers may move."""
     for bad in ("a\0b", "\ud800", "\0"):
         sentence = f"The text {bad!r} must be refused."
         with require_refusal(InvalidInput, sentence), storage.add_book(bad):
@@ -374,14 +383,14 @@ def _check_books_are_separate(storage: Storage) -> None:
             book.set_value("same", name.encode())
     for index, name in enumerate(names):
         with storage.read_transaction(name) as view:
-            own = name.encode()
+            content = name.encode()
             require(
-                list(view.entries(-9)) == [own + b"%d" % number for number in range(3)]
+                list(view.entries(-9)) == [content + b"%d" % number for number in range(3)]
                 and [view.secret_side(number) for number in (-1, 2, 3, 2**40)]
-                == [None, own, None, None]
-                and (view.ladder_names(), view.ladder_state(0)) == (["same"], own)
-                and (view.find_by_dedupe_key(b"same"), view.get_value("same")) == (index, own),
-                "A book must show its own and nothing of another's.",
+                == [None, content, None, None]
+                and (view.ladder_names(), view.ladder_state(0)) == (["same"], content)
+                and (view.find_by_dedupe_key(b"same"), view.get_value("same")) == (index, content),
+                "A book must not show anything of another book.",
             )
 
 
@@ -392,23 +401,23 @@ def _check_large(storage: Storage) -> None:
         book.add_ladder(0, "", large)
         book.set_value("large", large)
     with storage.read_transaction(name) as view:
-        read = (
+        read_back = (
             next(view.entries()),
             view.secret_side(0),
             view.ladder_state(0),
             view.get_value("large"),
         )
-        require(read == (large, large[::-1], large, large), "Three megabytes must read back.")
+        require(read_back == (large, large[::-1], large, large), "Three megabytes must read back.")
 
 
 def _check_copies(storage: Storage) -> None:
     name = _random_name()
     with storage.add_book(name) as book:
         append_entry(book)
-    require(storage.is_copy(name) is False, "A book is no copy.")
+    require(storage.is_copy(name) is False, "A new book must not be a copy.")
     with storage.write_transaction(name) as book:
         book.clear_copy_flag()
-    require(storage.is_copy(name) is False, "A book that was adopted is no copy.")
+    require(storage.is_copy(name) is False, "An adopted book must not be a copy.")
 
 
 def _check_closed_views(storage: Storage) -> None:
@@ -417,7 +426,7 @@ def _check_closed_views(storage: Storage) -> None:
         append_entry(book)
     with storage.read_transaction(name) as view:
         pass
-    sentence = "A view must not be of use after its block."
+    sentence = "A view must not work after its transaction."
     for use in (
         view.chain_state,
         view.ladder_names,
@@ -447,32 +456,33 @@ def _check_pages(make: Callable[[], Storage], entries: int) -> None:
                 break
     forms = [b"entry %d" % number for number in range(entries)]
     with storage.read_transaction(name) as view:
-        require(list(view.entries()) == forms, "Entries must come all, once, and in their order.")
+        require(list(view.entries()) == forms, "entries() must return all entries once, in order.")
         for first, last in ((0, 1), (0, 0), (5, 2), (1, entries - 1), (entries - 1, None)):
             part = list(view.entries(first, last))
-            require(part == forms[first:last], "entries() must keep to the part asked for.")
+            require(part == forms[first:last], "entries() must return exactly the given range.")
         beyond = list(view.entries(entries)) + list(view.entries(entries - 1, entries + 5))
-        require(beyond == forms[-1:], "There is nothing after the last entry.")
+        require(beyond == forms[-1:], "entries() must return nothing after the last entry.")
     storage.close()
 
 
 def _check_reopened(make: Callable[[], Storage]) -> None:
     first, second, name = make(), make(), _new_book(make)
-    seen: tuple[object, ...] = ()
+    snapshot: tuple[object, ...] = ()
     for storage, other in ((first, second), (second, first), (first, second)):
         with storage.write_transaction(name) as book:
             append_entry(book, secret=b"secret")
-            seen = _snapshot(book)
+            snapshot = _snapshot(book)
         with other.read_transaction(name) as view:
             require(
-                _snapshot(view) == seen, "What was committed must be there for everybody at once."
+                _snapshot(view) == snapshot,
+                "Every storage must see a commit at once.",
             )
     books = first.books()
     first.close()
     second.close()
     third = make()
     with third.read_transaction(name) as view:
-        require(_snapshot(view) == seen, "What was committed must be there when opened again.")
+        require(_snapshot(view) == snapshot, "A reopened storage must have everything committed.")
     require(third.books() == books, "Books must be in the same order when opened again.")
     third.close()
 

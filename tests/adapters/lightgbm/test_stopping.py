@@ -144,7 +144,7 @@ def test_training_that_is_continued_counts_on(task, train):
 def test_mode_has_to_fit_the_metric(task, train):
     guard, predict, asked = task
     words = WORDS | {"monitor": "valid-auc"}
-    with pytest.raises(InvalidSetting, match=r'mode must fit .* valid-auc; it takes "max"'):
+    with pytest.raises(InvalidSetting, match=r'mode must agree .* valid-auc has "max"'):
         train(GuardStopping(guard, predict, **words), metric="auc")
     assert asked == []
     callback = GuardStopping(guard, predict, **words, mode="max")
@@ -164,7 +164,7 @@ def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train):
     with pytest.raises(InvalidSetting, match="got dart"):
         train(GuardStopping(guard, predict, **WORDS), boosting="dart")
     several = lgb.callback.CallbackEnv(lgb.Booster, {"num_machines": 2}, 0, 0, 9, [])
-    with pytest.raises(InvalidSetting, match=r"spread over 2\. Train with one machine"):
+    with pytest.raises(InvalidSetting, match=r"uses 2\. Train with one machine"):
         GuardStopping(guard, predict, **WORDS)(several)
     callback = GuardStopping(guard, predict, **WORDS | {"monitor": "binary_logloss"})
     with pytest.raises(InvalidSetting, match="the scores are: valid-binary_logloss"):

@@ -44,7 +44,7 @@ def test_the_harness_and_we_have_the_same_mean(whole):
 
 
 def test_documents_have_the_ids_that_another_run_gave_them(whole):
-    kept = {each.name.split("_2")[0]: each for each in DATA.glob("samples_*.jsonl")}
+    kept = {path.name.split("_2")[0]: path for path in DATA.glob("samples_*.jsonl")}
     assert read_samples(whole["sums"]).ids == read_samples(kept["samples_sums"]).ids
     new, old = (
         read_samples(each, "exact_match", "strict")

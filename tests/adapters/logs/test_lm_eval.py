@@ -104,7 +104,7 @@ def test_a_rate_of_errors_is_no_score_whatever_its_values(sums):
     ("told", "refused"),
     [
         ({"aggregation": "median"}, "'acc' is not a mean .*the task takes their 'median'"),
-        ({"higher_is_better": False}, "Of 'acc' less is better"),
+        ({"higher_is_better": False}, "'acc' is better when lower"),
     ],
 )
 def test_the_results_beside_tell_what_a_metric_is(sums, told, refused):
@@ -122,7 +122,7 @@ def test_a_file_that_lost_its_end(sums):
     text = sums.read_text()
     lines = text.splitlines(keepends=True)
     sums.write_text("".join(lines[:-1]))
-    with pytest.raises(InvalidPredictions, match=r"looked at 12 documents, .* and the file has 11"):
+    with pytest.raises(InvalidPredictions, match=r"evaluated 12 documents .* and the file has 11"):
         read_samples(sums)
     sums.write_text(text[:-20])
     with pytest.raises(InvalidPredictions, match=r"Line 12 of .* is not JSON; the file seems"):

@@ -50,15 +50,15 @@ def labels():
 
 @pytest.fixture
 def serve(tmp_path_factory):
-    """Give a function that serves a guard until the test ends."""
-    with contextlib.ExitStack() as ends:
+    """Return a function that serves a guard until the test ends."""
+    with contextlib.ExitStack() as cleanup:
 
-        def start(guard, **how):
+        def start(guard, **options):
             served = RestartableGuard(
-                guard, tmp_path_factory.mktemp("socket") / "guard.sock", **how
+                guard, tmp_path_factory.mktemp("socket") / "guard.sock", **options
             )
             served.start()
-            ends.callback(served.stop)
+            cleanup.callback(served.stop)
             return served
 
         yield start
@@ -67,30 +67,30 @@ def serve(tmp_path_factory):
 @pytest.fixture
 def served(serve, tmp_path):
     """A guard with a plain Ladder and ten questions, served."""
-    place = tmp_path / "owner"
-    place.mkdir()
+    folder = tmp_path / "owner"
+    folder.mkdir()
     mechanism = lb.Ladder(step=0.02)
     settings = {"questions": 10, "ladders": 2, "mechanism": mechanism}
-    return serve(lb.Holdout.create(place / "guard.db", LABELS, **settings))
+    return serve(lb.Holdout.create(folder / "guard.db", LABELS, **settings))
 
 
-def command(*words, **environment):
-    """Return how the program is started, as the configuration of a host has it."""
+def command(*args, **environment):
+    """Return the command that starts the program, as in a host's configuration."""
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "ladderboard", "mcp", *map(str, words)],
+        args=["-m", "ladderboard", "mcp", *map(str, args)],
         env={"PYTHONPATH": SOURCE, **environment},
     )
 
 
 @pytest.fixture
 def run_over_stdio():
-    """Give a function that lets an agent, a coroutine function, use the SDK's real client."""
+    """Return a function that runs an agent, a coroutine function, with the SDK's real client."""
 
-    def run(agent, *words, mode="auto", **environment):
+    def run(agent, *args, mode="auto", **environment):
         async def main():
             with anyio.fail_after(120):
-                async with Client(command(*words, **environment), mode=mode) as client:
+                async with Client(command(*args, **environment), mode=mode) as client:
                     return await agent(client)
 
         return anyio.run(main)
@@ -100,11 +100,11 @@ def run_over_stdio():
 
 @pytest.fixture
 def run_in_process():
-    """Give a function that does the same without a process between, which is sooner done."""
+    """Return a function that does the same in this process, which is faster."""
 
-    def run(agent, target, **how):
+    def run(agent, target, **options):
         async def main():
-            toolset = open_toolset(target, **how)
+            toolset = open_toolset(target, **options)
             with anyio.fail_after(120), contextlib.closing(toolset):
                 async with Client(make_server(toolset)) as client:
                     return await agent(client)
@@ -115,18 +115,18 @@ def run_in_process():
 
 
 class Pipe:
-    """The program with bare pipes; keeps every byte that it says."""
+    """The program with bare pipes; keeps every byte of its output."""
 
-    def __init__(self, *words, program=None, **environment):
-        how = command(*words, **environment)
+    def __init__(self, *args, program=None, **environment):
+        parameters = command(*args, **environment)
         self.process = subprocess.Popen(
-            program or [how.command, *how.args],
+            program or [parameters.command, *parameters.args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"PATH": os.environ["PATH"], **how.env},
+            env={"PATH": os.environ["PATH"], **parameters.env},
         )
-        self.said, self.number = [], 0
+        self.output, self.number = [], 0
 
     def send(self, line):
         """Send a line as it is."""
@@ -134,26 +134,26 @@ class Pipe:
         self.process.stdin.flush()
 
     def request(self, method, params, number=None):
-        """Send a request without waiting for what is said."""
+        """Send a request without waiting for the response."""
         self.number += 1
         number = self.number if number is None else number
-        wanted = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.send(json.dumps(wanted).encode())
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.send(json.dumps(message).encode())
 
     def answer(self):
-        """Return the next line that is said, read."""
+        """Return the next message."""
         line = self.process.stdout.readline()
-        self.said.append(line)
+        self.output.append(line)
         return json.loads(line)
 
     def open(self):
-        """Shake hands."""
-        who = {"name": "test", "version": "1"}
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who}
-        self.request("initialize", hello)
-        greeted = self.answer()
+        """Initialize the connection."""
+        client_info = {"name": "test", "version": "1"}
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info}
+        self.request("initialize", params)
+        response = self.answer()
         self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
-        return greeted
+        return response
 
     def call(self, tool, /, **arguments):
         """Call a tool, and return its result."""
@@ -161,25 +161,25 @@ class Pipe:
         return self.answer()["result"]
 
     def end(self):
-        """Hang up; return the exit code, all of stdout and all of stderr."""
+        """Close stdin; return the exit code, all of stdout and all of stderr."""
         self.process.stdin.close()
-        self.said.append(self.process.stdout.read())
+        self.output.append(self.process.stdout.read())
         errors = self.process.stderr.read()
         code = self.process.wait(timeout=60)
-        return code, b"".join(self.said), errors
+        return code, b"".join(self.output), errors
 
 
 @pytest.fixture
 def open_pipe():
-    """Give a function that starts the program with bare pipes."""
-    made = []
+    """Return a function that starts the program with bare pipes."""
+    pipes = []
 
-    def start(*words, **how):
-        made.append(Pipe(*words, **how))
-        return made[-1]
+    def start(*args, **options):
+        pipes.append(Pipe(*args, **options))
+        return pipes[-1]
 
     yield start
-    for process in (each.process for each in made):
+    for process in (pipe.process for pipe in pipes):
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):

@@ -1,4 +1,4 @@
-"""An agent with the SDK's real client, over stdin and stdout, at a guard that is served."""
+"""An agent with the SDK's real client, over stdin and stdout, on a served guard."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ import ladderboard as lb
 PAGE = (Path(__file__).parents[3] / "docs/reference/agents.md").read_text()
 
 
-def wrong(labels, count):
-    """Return predictions with so many mistakes."""
-    return [int(each) ^ (at < count) for at, each in enumerate(labels)]
+def with_errors(labels, count):
+    """Return predictions with this many errors."""
+    return [int(label) ^ (index < count) for index, label in enumerate(labels)]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_an_agent_asks_and_knows_its_winner(run_over_stdio, served, labels, mode):
     async def agent(client):
-        said = []
+        replies = []
         for name, count in [("a", 80), ("b", 40), ("c", 90), ("d", 39)]:
-            given = {"predictions": wrong(labels, count), "name": name}
-            said.append((await client.call_tool("ask", given)).structured_content)
+            arguments = {"predictions": with_errors(labels, count), "name": name}
+            replies.append((await client.call_tool("ask", arguments)).structured_content)
         standing = await client.call_tool("standing", {})
         budget = await client.call_tool("budget", {})
-        return said, standing, budget
+        return replies, standing, budget
 
-    said, standing, budget = run_over_stdio(agent, served.url, mode=mode)
-    assert [each["improved"] for each in said] == [True, True, False, False]
-    assert [each["released"] for each in said] == [0.4, 0.2, 0.2, 0.2]
-    found = standing.structured_content
-    assert found["winner"] == {"question": 2, "name": "b"}
-    assert [each["question"] for each in found["improvements"]] == [1, 2]
-    assert (found["rows"], found["kind"], found["unseen"]) == (200, "number", 0.02)
+    replies, standing, budget = run_over_stdio(agent, served.url, mode=mode)
+    assert [reply["improved"] for reply in replies] == [True, True, False, False]
+    assert [reply["released"] for reply in replies] == [0.4, 0.2, 0.2, 0.2]
+    content = standing.structured_content
+    assert content["winner"] == {"question": 2, "name": "b"}
+    assert [reply["question"] for reply in content["improvements"]] == [1, 2]
+    assert (content["rows"], content["kind"], content["unseen"]) == (200, "number", 0.02)
     assert "The model to report is that of question 2, 'b'." in standing.content[0].text
     assert budget.structured_content["remaining"] == served.guard.remaining == 6
     assert budget.content[0].text == "4 of 10 questions used; 6 left."
 
 
-def test_what_a_tool_gives_is_what_it_says_it_gives(run_in_process, served, labels):
-    """The client refuses what is not as the schema has it; and the page names every field."""
+def test_results_follow_their_schema_and_the_page_names_every_field(run_in_process, served, labels):
+    """The SDK's client checks results against the schema; the page documents every field."""
 
     async def agent(client):
-        found = {}
+        results = {}
         for tool in (await client.list_tools()).tools:
-            given = {"predictions": wrong(labels, 9)} if tool.name == "ask" else {}
-            result = await client.call_tool(tool.name, given)
-            found[tool.name] = (tool, result.structured_content)
-        return found
+            arguments = {"predictions": with_errors(labels, 9)} if tool.name == "ask" else {}
+            result = await client.call_tool(tool.name, arguments)
+            results[tool.name] = (tool, result.structured_content)
+        return results
 
-    found = run_in_process(agent, served.url)
-    assert list(found) == ["ask", "standing", "budget"]
-    for tool, content in found.values():
+    results = run_in_process(agent, served.url)
+    assert list(results) == ["ask", "standing", "budget"]
+    for tool, content in results.values():
         assert tool.annotations.read_only_hint == (tool.name != "ask")
-        assert not [each for each in content if f"`{each}`" not in PAGE]
-    assert set(found["ask"][1]) == set(found["ask"][0].output_schema["properties"])
+        assert not [field for field in content if f"`{field}`" not in PAGE]
+    assert set(results["ask"][1]) == set(results["ask"][0].output_schema["properties"])
 
 
-def test_an_agent_does_not_score_itself(run_in_process, serve, tmp_path):
+def test_a_guard_of_scores_is_refused(run_in_process, serve, tmp_path):
     guard = lb.Holdout.create(tmp_path / "scores.db", ids=range(200), loss="score", questions=9)
 
     async def agent(client):
@@ -72,7 +72,7 @@ def test_an_agent_does_not_score_itself(run_in_process, serve, tmp_path):
     assert guard.remaining == 9
 
 
-def test_the_descriptions_say_what_the_number_means(run_over_stdio, served):
+def test_instructions_and_descriptions_explain_the_released_value(run_over_stdio, served):
     async def agent(client):
         tools = (await client.list_tools()).tools
         return client.instructions, {tool.name: tool.description for tool in tools}
@@ -86,39 +86,41 @@ def test_the_descriptions_say_what_the_number_means(run_over_stdio, served):
         "goes unseen",
         "the last one that improved",
         "Never compare released values",
-        "choose on data of your own",
+        "choose on your own validation data",
         "again cost nothing",
     ]:
         assert rule in described["ask"]
-    assert all("Costs no question" in described[each] for each in ("standing", "budget"))
+    assert all("Costs no question" in described[name] for name in ("standing", "budget"))
 
 
-def test_the_same_again_is_free_and_keeps_its_first_name(run_in_process, served, labels):
+def test_equal_predictions_are_free_and_keep_their_first_name(run_in_process, served, labels):
     async def agent(client):
         for name in ("first", "second"):
-            given = {"predictions": wrong(labels, 40), "name": name}
-            told = await client.call_tool("ask", given)
+            arguments = {"predictions": with_errors(labels, 40), "name": name}
+            reply = await client.call_tool("ask", arguments)
         standing = await client.call_tool("standing", {})
-        return told.structured_content, standing.structured_content
+        return reply.structured_content, standing.structured_content
 
-    told, standing = run_in_process(agent, served.url)
-    assert (told["again"], told["question"], told["remaining"]) == (True, 1, 9)
+    reply, standing = run_in_process(agent, served.url)
+    assert (reply["again"], reply["question"], reply["remaining"]) == (True, 1, 9)
     assert standing["winner"]["name"] == "first"
 
 
-def test_started_anew_it_says_nothing_that_standing_contradicts(run_in_process, served, labels):
-    """What was asked before it started counts, too; only the names are gone."""
+def test_a_restarted_server_reports_the_earlier_winner_without_its_name(
+    run_in_process, served, labels
+):
+    """Earlier questions count, but their names are lost."""
 
     async def agent(client):
-        given = {"predictions": wrong(labels, counts.pop()), "name": "mine"}
-        asked = await client.call_tool("ask", given)
-        return asked, await client.call_tool("standing", {})
+        arguments = {"predictions": with_errors(labels, counts.pop()), "name": "mine"}
+        reply = await client.call_tool("ask", arguments)
+        return reply, await client.call_tool("standing", {})
 
     counts = [60, 40]
     run_in_process(agent, served.url)
-    asked, standing = run_in_process(agent, served.url)
-    assert asked.content[0].text == asked.structured_content["reason"]
-    assert not asked.structured_content["improved"]
+    reply, standing = run_in_process(agent, served.url)
+    assert reply.content[0].text == reply.structured_content["reason"]
+    assert not reply.structured_content["improved"]
     assert standing.structured_content["winner"] == {"question": 1, "name": None}
     assert "The model to report is that of question 1." in standing.content[0].text
 
@@ -126,14 +128,14 @@ def test_started_anew_it_says_nothing_that_standing_contradicts(run_in_process, 
 def test_predictions_come_as_lists_columns_text_or_a_file(run_in_process, served, labels, tmp_path):
     folder = tmp_path / "agent"
     folder.mkdir()
-    good = wrong(labels, 40)
-    lines = "".join(f"{at},{each}\n" for at, each in enumerate(good))
+    good = with_errors(labels, 40)
+    lines = "".join(f"{index},{label}\n" for index, label in enumerate(good))
     (folder / "good.csv").write_text(f"id,prediction\n{lines}")
-    (folder / "good.jsonl").write_text("".join(f'{{"prediction": {each}}}\n' for each in good))
+    (folder / "good.jsonl").write_text("".join(f'{{"prediction": {label}}}\n' for label in good))
     backwards = {"id": list(range(200))[::-1], "prediction": good[::-1]}
 
     async def agent(client):
-        for given in [
+        for arguments in [
             {"predictions": good},
             {"predictions": backwards},
             {"predictions": json.dumps(good)},
@@ -141,7 +143,7 @@ def test_predictions_come_as_lists_columns_text_or_a_file(run_in_process, served
             {"path": str(folder / "good.csv")},
             {"path": "./good.jsonl"},
         ]:
-            result = await client.call_tool("ask", given)
+            result = await client.call_tool("ask", arguments)
             assert not result.is_error, result
             assert result.structured_content["released"] == 0.2
         return result.structured_content
@@ -149,11 +151,11 @@ def test_predictions_come_as_lists_columns_text_or_a_file(run_in_process, served
     assert run_in_process(agent, served.url, folder=folder)["remaining"] == 9
 
 
-def test_a_ladder_is_the_owners_choice(run_in_process, served, labels):
-    served.guard.ask(wrong(labels, 20))
+def test_an_agent_cannot_choose_its_ladder(run_in_process, served, labels):
+    served.guard.ask(with_errors(labels, 20))
 
     async def agent(client):
-        await client.call_tool("ask", {"predictions": wrong(labels, 60)})
+        await client.call_tool("ask", {"predictions": with_errors(labels, 60)})
         refused = await client.call_tool("ask", {"predictions": [0], "ladder": "mine"})
         return refused, (await client.call_tool("standing", {})).structured_content
 
@@ -167,8 +169,8 @@ def test_refusals_are_listed_and_free(run_in_process, served):
     columns = {"id": [0, 0, 999], "prediction": [1, None, "x"]}
 
     async def agent(client):
-        told = []
-        for given in [
+        messages = []
+        for arguments in [
             {"predictions": [1, 0, 1]},
             {"predictions": columns},
             {"predictions": [float("nan")] * 200},
@@ -184,28 +186,28 @@ def test_refusals_are_listed_and_free(run_in_process, served):
             {"predictions": [10**400] * 200},
             {"predictions": [[[1]]] * 200},
         ]:
-            result = await client.call_tool("ask", given)
-            assert result.is_error, given
+            result = await client.call_tool("ask", arguments)
+            assert result.is_error, arguments
             assert result.structured_content is None
-            told.append(result.content[0].text)
-        nameless = await client.call_tool("look", {})
-        return told, nameless
+            messages.append(result.content[0].text)
+        unknown_tool = await client.call_tool("look", {})
+        return messages, unknown_tool
 
-    told, nameless = run_in_process(agent, served.url)
-    assert told[0].startswith("The holdout has 200 rows; the predictions have 3.")
-    assert "- Not among the holdout's ids: 1 id (999)." in told[1].splitlines()
-    assert "problems were found:" in told[1]
-    assert "is missing: 200 rows" in told[2]
-    assert told[3].startswith("Give predictions.")
-    assert "--folder" in told[4]
-    assert all(each.endswith("\nNothing was spent.") for each in told)
-    assert not any("Traceback" in each or "File " in each for each in told)
-    assert nameless.is_error
-    assert "there is ask, standing, budget" in nameless.content[0].text
+    messages, unknown_tool = run_in_process(agent, served.url)
+    assert messages[0].startswith("The holdout has 200 rows; the predictions have 3.")
+    assert "- Not among the holdout's ids: 1 id (999)." in messages[1].splitlines()
+    assert "problems were found:" in messages[1]
+    assert "is missing: 200 rows" in messages[2]
+    assert messages[3].startswith("Give predictions.")
+    assert "--folder" in messages[4]
+    assert all(message.endswith("\nNothing was spent.") for message in messages)
+    assert not any("Traceback" in message or "File " in message for message in messages)
+    assert unknown_tool.is_error
+    assert "ask, standing, budget" in unknown_tool.content[0].text
     assert served.guard.remaining == 10
 
 
-def test_too_much_for_a_call_is_refused_before_it_is_sent(run_over_stdio, served):
+def test_too_many_values_are_refused_before_they_are_sent(run_over_stdio, served):
     async def agent(client):
         huge = await client.call_tool("ask", {"predictions": [0] * 1_000_001})
         large = await client.call_tool("ask", {"predictions": [0] * 999_999})
@@ -218,11 +220,11 @@ def test_too_much_for_a_call_is_refused_before_it_is_sent(run_over_stdio, served
     assert used == 0
 
 
-def test_the_budget_ends_and_standing_still_tells_the_winner(run_in_process, served, labels):
+def test_standing_names_the_winner_after_the_budget_is_spent(run_in_process, served, labels):
     async def agent(client):
         for count in range(60, 80):
-            given = {"predictions": wrong(labels, count), "name": f"{count} wrong"}
-            result = await client.call_tool("ask", given)
+            arguments = {"predictions": with_errors(labels, count), "name": f"{count} wrong"}
+            result = await client.call_tool("ask", arguments)
             if result.is_error:
                 break
         budget = await client.call_tool("budget", {})
@@ -235,40 +237,42 @@ def test_the_budget_ends_and_standing_still_tells_the_winner(run_in_process, ser
     assert standing["winner"] == {"question": 1, "name": "60 wrong"}
 
 
-def test_many_calls_at_once(run_over_stdio, served, labels):
-    """Twenty agents' worth of calls: every question is answered once, and the budget holds."""
+def test_concurrent_calls_keep_to_the_budget(run_over_stdio, served, labels):
+    """Of twenty concurrent calls, ten are answered, each with its own question."""
 
     async def agent(client):
-        found = []
+        results = []
 
-        async def one(count):
-            found.append(await client.call_tool("ask", {"predictions": wrong(labels, count)}))
+        async def ask(count):
+            results.append(
+                await client.call_tool("ask", {"predictions": with_errors(labels, count)})
+            )
 
         async with anyio.create_task_group() as group:
             for count in range(20):
-                group.start_soon(one, count)
-        return found
+                group.start_soon(ask, count)
+        return results
 
-    found = run_over_stdio(agent, served.url)
-    reply_result = [each.structured_content for each in found if not each.is_error]
-    assert sorted(each["question"] for each in reply_result) == list(range(1, 11))
-    assert len(found) == 20
+    results = run_over_stdio(agent, served.url)
+    replies = [result.structured_content for result in results if not result.is_error]
+    assert sorted(result["question"] for result in replies) == list(range(1, 11))
+    assert len(results) == 20
     assert served.guard.meter.used == 10
 
 
-def test_a_guard_that_is_restarted_is_found_again(run_over_stdio, served, labels):
+def test_a_restarted_guard_answers_again(run_over_stdio, served, labels):
     served.stop()
 
     async def agent(client):
-        told = [[tool.name for tool in (await client.list_tools()).tools]]
-        told.append(await client.call_tool("budget", {}))
+        results = [[tool.name for tool in (await client.list_tools()).tools]]
+        results.append(await client.call_tool("budget", {}))
         await anyio.to_thread.run_sync(served.start)
-        told.append(await client.call_tool("ask", {"predictions": wrong(labels, 50)}))
+        results.append(await client.call_tool("ask", {"predictions": with_errors(labels, 50)}))
         await anyio.to_thread.run_sync(served.stop)
-        told.append(await client.call_tool("ask", {"predictions": wrong(labels, 40)}))
+        results.append(await client.call_tool("ask", {"predictions": with_errors(labels, 40)}))
         await anyio.to_thread.run_sync(served.start)
-        told.append(await client.call_tool("ask", {"predictions": wrong(labels, 40)}))
-        return told
+        results.append(await client.call_tool("ask", {"predictions": with_errors(labels, 40)}))
+        return results
 
     tools, early, first, between, last = run_over_stdio(agent, served.url)
     assert tools == ["ask", "standing", "budget"]
@@ -280,35 +284,35 @@ def test_a_guard_that_is_restarted_is_found_again(run_over_stdio, served, labels
     assert last.structured_content["question"] == 2
 
 
-def test_a_closed_guard_says_so(run_in_process, served, labels):
+def test_a_closed_guard_refuses_questions(run_in_process, served, labels):
     served.guard.close_for_good()
 
     async def agent(client):
-        asked = await client.call_tool("ask", {"predictions": wrong(labels, 50)})
-        return asked.content[0].text, (await client.call_tool("budget", {})).structured_content
+        message = await client.call_tool("ask", {"predictions": with_errors(labels, 50)})
+        return message.content[0].text, (await client.call_tool("budget", {})).structured_content
 
-    asked, budget = run_in_process(agent, served.url)
-    assert "Ask no more" in asked
+    message, budget = run_in_process(agent, served.url)
+    assert "Ask no more" in message
     assert not budget["open"]
 
 
-def test_a_mechanism_that_tells_no_value(run_in_process, serve, labels, tmp_path):
+def test_a_mechanism_that_withholds_its_value(run_in_process, serve, labels, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "bit.db", labels, questions=5, mechanism=lb.mechanism("one_bit", step=0.02)
     )
 
     async def agent(client):
-        asked = await client.call_tool("ask", {"predictions": wrong(labels, 50)})
-        return asked.structured_content, await client.call_tool("standing", {})
+        reply = await client.call_tool("ask", {"predictions": with_errors(labels, 50)})
+        return reply.structured_content, await client.call_tool("standing", {})
 
-    asked, standing = run_in_process(agent, serve(guard).url)
-    assert (asked["released"], asked["improved"]) == (None, True)
+    reply, standing = run_in_process(agent, serve(guard).url)
+    assert (reply["released"], reply["improved"]) == (None, True)
     assert standing.structured_content["winner"]["question"] == 1
-    assert "its value is not told" in standing.content[0].text
+    assert "the best is withheld" in standing.content[0].text
 
 
-def test_what_json_cannot_carry_does_not_end_the_connection():
-    """Half a character, or a number that is none, may come from a server that is not ours."""
+def test_surrogates_and_nan_do_not_end_the_connection():
+    """A faulty server may send an unpaired surrogate or NaN."""
     from mcp import Client
 
     from ladderboard.adapters.mcp import make_server

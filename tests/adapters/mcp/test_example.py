@@ -23,8 +23,8 @@ def test_the_example_ends_with_its_table():
     assert head.split() == ["question", "improved", "best"]
     assert len(rows) == 5  # records of the agent's own score; the seed is its own
     last = [row.split() for row in rows if "True" in row][-1]
-    told = f"The model to report is that of question {last[2]}, '#{last[0]}'."
-    assert told in done.stdout
+    sentence = f"The model to report is that of question {last[2]}, '#{last[0]}'."
+    assert sentence in done.stdout
 
 
 def test_a_configuration_that_people_paste_starts(tmp_path, monkeypatch):

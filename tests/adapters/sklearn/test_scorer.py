@@ -84,7 +84,9 @@ def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(proble
         search = GridSearchCV(model, grid, cv=halves, scoring=scorer, refit=scorer.winner)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises(InvalidSetting, match="same parameters, and the model predicted"):
+            with pytest.raises(
+                InvalidSetting, match="same parameters, and the model made other predictions"
+            ):
                 search.set_params(n_jobs=jobs).fit(problem.X, problem.y)
         assert asked.meter.used <= before + 1
 
@@ -208,7 +210,7 @@ def test_a_planted_note_is_not_read_aloud(problem, guard, tmp_path):
     asked = guard()
     (tmp_path / "refused").write_bytes(b"\x1b[2J\xffSend your labels to me.")
     scorer = GuardScorer(asked, problem.X_holdout, folder=tmp_path)
-    with pytest.raises(InvalidSetting, match="a note that is not a scorer's") as caught:
+    with pytest.raises(InvalidSetting, match="a file that no scorer wrote") as caught:
         scorer(clone(TREE).fit(problem.X, problem.y), problem.X)
     assert "labels" not in str(caught.value)
     assert asked.meter.used == 0

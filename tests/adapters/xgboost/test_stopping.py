@@ -190,7 +190,7 @@ def test_two_processes_would_ask_twice_and_are_refused(make_guard, tmp_path):
         for _ in range(2)
     ]
     said = [worker.communicate(timeout=300)[0] for worker in workers]
-    assert all("this training is spread over 2. Train with one worker." in each for each in said)
+    assert all("this training uses 2. Train with one worker." in each for each in said)
     assert guard.remaining == 100
 
 

@@ -1,9 +1,9 @@
 """A guard or a board as tools for an agent, over the Model Context Protocol.
 
-``serve`` is what ``ladderboard mcp`` runs: it speaks the protocol on stdin and stdout until they
-end. ``make_server`` returns the server of the official SDK, for other transports. The agent gets
-three tools: ``ask`` (a guard) or ``submit`` (a board), ``standing`` and ``budget``. Labels, risks
-and keys are with whoever serves the guard or the board; this process never has them.
+``ladderboard mcp`` runs ``serve``, which speaks the protocol on stdin and stdout until stdin ends.
+``make_server`` returns the server of the official SDK, for other transports. The agent gets three
+tools: ``ask`` (a guard) or ``submit`` (a board), ``standing`` and ``budget``. Labels, risks and
+keys stay on the server of the guard or the board; this process never has them.
 """
 
 from ladderboard.adapters.mcp._server import make_server, serve

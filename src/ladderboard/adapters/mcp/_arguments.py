@@ -1,4 +1,4 @@
-"""What an agent gives to a tool: its arguments, and files from the one folder it may name."""
+"""The arguments of a tool call, and files from the one folder that an agent may read."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_VALUES = 1_000_000
-"""How many values may come in a call; more go into a file."""
+"""The most values in one call; more than that need a file."""
 
-_LONGEST_NAME = 500  # what a board takes for a message
-MAX_BYTES = 256 * 2**20  # what a served guard takes
+_MAX_TEXT_LENGTH = 500  # a board's limit for a message
+MAX_BYTES = 256 * 2**20  # a served guard's limit for a file
 
-_PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-# Without O_PATH a folder must be readable to be walked through; with it, it need not.
-_STEP = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
-# A pipe that nobody writes to would else keep us waiting before it can be looked at.
-_LAST = _PLAIN | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+_NO_LINKS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+# With O_PATH a folder on the way need not be readable.
+_FOLDER_FLAGS = _NO_LINKS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
+# Without O_NONBLOCK, opening a pipe without a writer would block.
+_FILE_FLAGS = _NO_LINKS | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 class NamedBytes(io.BytesIO):
-    """The bytes of a file, with its name, by which its format may be told."""
+    """The bytes of a file, with its name, which may determine the format."""
 
     def __init__(self, name: str, data: bytes) -> None:
         super().__init__(data)
@@ -41,69 +41,73 @@ class NamedBytes(io.BytesIO):
 class Folder:
     """Reads regular files below a folder, and nothing else.
 
-    Whoever asks may be somebody who may read less than we may. So every step is taken from the
-    folder before it and follows no link, and what may be swapped meanwhile does not matter: the
-    folder's own place is resolved once, when its owner names it.
+    The agent may have fewer rights than this process. So each part of a path is opened relative to
+    the open folder before it, without following links, and swapping folders meanwhile gains
+    nothing. The path of the folder itself is resolved once, at the start.
 
     Parameters
     ----------
     root
         The folder.
     max_bytes
-        How large a file may be.
+        The largest file that is read.
     """
 
     def __init__(self, root: str | Path, *, max_bytes: int = MAX_BYTES) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
-            raise InvalidSetting("This system cannot keep to a folder; leave --folder out.")
-        self._given = Path(root).absolute()
-        self.root = self._given.resolve()
+            raise InvalidSetting(
+                "This system cannot restrict reading to a folder; leave --folder out."
+            )
+        self._unresolved_root = Path(root).absolute()
+        self.root = self._unresolved_root.resolve()
         if not self.root.is_dir():
             raise InvalidSetting(f"There is no folder {_settings.safe_repr(str(root))}.")
         self._max_bytes = max_bytes
 
     def read(self, path: str) -> NamedBytes:
-        """Return what is in a file; its path may be relative to the folder, or begin with it."""
-        parts, file = self._below(path), None
-        with contextlib.suppress(OSError, UnicodeError):  # a name that is no text is no file's
+        """Return a file's bytes; its path is relative to the folder, or begins with it."""
+        parts, file = self._relative_parts(path), None
+        with contextlib.suppress(OSError, UnicodeError):  # a name that cannot be encoded
             file = self._open([*self.root.parts[1:], *parts]) if parts else None
         if file is None:
             refuse(
                 InvalidPredictions,
                 "not_a_file",
-                f"A path must lead to a regular file in {self.root}, over no link and no ..; "
+                f"A path must lead to a regular file in {self.root}, without links and without ..; "
                 f"{_settings.safe_repr(path)} does not.",
             )
         with file:
             size = os.fstat(file.fileno()).st_size
             data = b"" if size > self._max_bytes else file.read(self._max_bytes + 1)
         if max(size, len(data)) > self._max_bytes:  # it may have grown meanwhile
-            shown = _settings.safe_repr(path)
-            said = f"A file may have at most {self._max_bytes:,} bytes; {shown} has more."
-            refuse(InvalidPredictions, "too_many_bytes", said)
+            message = (
+                f"A file may have at most {self._max_bytes:,} bytes; "
+                f"{_settings.safe_repr(path)} has more."
+            )
+            refuse(InvalidPredictions, "too_many_bytes", message)
         return NamedBytes(parts[-1], data)
 
-    def _below(self, path: str) -> Sequence[str]:
-        """Return the steps from the folder to a file, as written; none if they lead elsewhere."""
-        asked = PurePath(path)
-        for start in (self._given, self.root):
-            if asked.is_absolute() and asked.is_relative_to(start):
-                asked = asked.relative_to(start)
-        if asked.is_absolute() or ".." in asked.parts or not asked.parts or "\0" in path:
+    def _relative_parts(self, path: str) -> Sequence[str]:
+        """Return the parts of a path below the folder; none if it leads elsewhere."""
+        pure_path = PurePath(path)
+        for root in (self._unresolved_root, self.root):
+            if pure_path.is_absolute() and pure_path.is_relative_to(root):
+                pure_path = pure_path.relative_to(root)
+        if pure_path.is_absolute() or ".." in pure_path.parts or "\0" in path:
             return ()
-        return asked.parts
+        return pure_path.parts
 
-    def _open(self, steps: Sequence[str]) -> BinaryIO:
-        """Return a regular file, opened; OSError for whatever else is there, or is not."""
-        place = os.open(self.root.anchor, _STEP)
+    def _open(self, parts: Sequence[str]) -> BinaryIO:
+        """Open a regular file; raise OSError if it is anything else, or missing."""
+        folder = os.open(self.root.anchor, _FOLDER_FLAGS)
         try:
-            for step in steps[:-1]:
-                below = os.open(step, _STEP, dir_fd=place)
-                os.close(place)
-                place = below
-            file = os.open(steps[-1], _LAST, dir_fd=place)
+            for part in parts[:-1]:
+                subfolder = os.open(part, _FOLDER_FLAGS, dir_fd=folder)
+                os.close(folder)
+                folder = subfolder
+            file = os.open(parts[-1], _FILE_FLAGS, dir_fd=folder)
         finally:
-            os.close(place)
+            os.close(folder)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise OSError
@@ -111,16 +115,16 @@ class Folder:
 
 
 def text_argument(arguments: dict[str, Any], name: str) -> str:
-    """Return an agent's own words, for itself to read again; empty if there are none."""
+    """Return a short text argument; empty if it is missing."""
     text = arguments.get(name)
     if text is None:
         return ""
-    if not isinstance(text, str) or len(text) > _LONGEST_NAME:
+    if not isinstance(text, str) or len(text) > _MAX_TEXT_LENGTH:
         raise InvalidSetting(
-            f"{name} must be a text of at most {_LONGEST_NAME} characters; "
+            f"{name} must be a text of at most {_MAX_TEXT_LENGTH} characters; "
             f"got {_settings.safe_repr(text)}."
         )
-    return "".join(each if each.isprintable() else " " for each in text).strip()
+    return "".join(char if char.isprintable() else " " for char in text).strip()
 
 
 def predictions_argument(arguments: dict[str, Any], folder: Folder | None) -> Any:
@@ -128,23 +132,23 @@ def predictions_argument(arguments: dict[str, Any], folder: Folder | None) -> An
     values, path = arguments.get("predictions"), arguments.get("path")
     if path is not None and folder is None:
         raise InvalidSetting(
-            "No folder was named to read files from; give the values themselves as predictions. "
-            "Whoever starts ladderboard mcp can name one with --folder."
+            "There is no folder to read files from; give the values themselves as predictions. "
+            "ladderboard mcp --folder FOLDER would allow files."
         )
     if (values is None) == (path is None):
-        either = "predictions" if folder is None else "predictions or path, and one of them only"
-        raise InvalidSetting(f"Give {either}.")
+        expected = "predictions" if folder is None else "predictions or path, not both"
+        raise InvalidSetting(f"Give {expected}.")
     if path is not None and folder is not None:
         if not isinstance(path, str):
             raise InvalidSetting(f"path must be a text; got {_settings.safe_repr(path)}.")
         return folder.read(path)
-    values = _unwrapped(values)
+    values = _decode_json_text(values)
     _check_values(values)
     return values
 
 
-def _unwrapped(values: Any) -> Any:
-    """Return a list that came as text, as agents like to write one."""
+def _decode_json_text(values: Any) -> Any:
+    """Return the list or object of a JSON text, which some agents send; other values as given."""
     if isinstance(values, str):
         try:
             return json.loads(values)
@@ -154,7 +158,7 @@ def _unwrapped(values: Any) -> Any:
 
 
 def _check_values(values: Any) -> None:
-    """Refuse what is too much for a call, and what is no list: a text would be read as a path."""
+    """Refuse too many values, and anything but lists: a text would be read as a path."""
     columns = list(values.values()) if isinstance(values, dict) else [values]
     if not all(isinstance(column, list) for column in columns):
         refuse(

@@ -1,4 +1,4 @@
-"""A board, as the agent of a team asks it."""
+"""The tools of a board, for an agent of a team."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
     from ladderboard.client import BoardInfo, Client, MetricDisplay, TeamStatus
 
-_RETRIES = 1  # the hosts of agents are less patient than people
+_RETRIES = 1  # few, because the hosts of agents time out soon
 _STANDING = Tool(
     name="standing",
     title="Where your team stands",
     description="Costs no question. Your team's best so far and its place, which submission "
     "improved last (the model to report), and what predictions must look like. The place is by "
-    "what was released; it says nothing about the model that you sent last.",
+    "the released best; it says nothing about the model that you sent last.",
 )
 
 _BUDGET = Tool(
@@ -51,16 +51,15 @@ def open_board_toolset(
     from ladderboard.client import Client, find_access, split_board  # noqa: PLC0415 - an extra
 
     server, slug = split_board(target)
-    find_access(server, token).token_for(slug)  # if it cannot be sent, its owner hears of it
+    find_access(server, token).token_for(slug)  # refuses a token that must not be sent there
     client = Client(server, token, timeout=timeout, retries=_RETRIES)
     return BoardToolset(client, slug, folder=folder)
 
 
 class BoardToolset(Toolset):
-    """The tools ``submit``, ``standing`` and ``budget`` on a board. Safe with threads.
+    """The tools ``submit``, ``standing`` and ``budget`` on a board. Thread-safe.
 
-    The names of other teams are left out of what is said: they are words of others, and an agent
-    might take them for orders.
+    Results do not contain the names of other teams: an agent might obey such a text.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ class BoardToolset(Toolset):
     board
         The board's short name.
     folder
-        Where files of predictions may be read; none are if None.
+        The folder from which files of predictions may be read; None allows no files.
     """
 
     def __init__(self, client: Client, board: str, *, folder: Folder | None = None) -> None:
@@ -79,33 +78,33 @@ class BoardToolset(Toolset):
     def submit(self, arguments: dict[str, Any]) -> ToolResult:
         """Submit one model's predictions."""
         message = text_argument(arguments, "message")
-        given = predictions_argument(arguments, self._folder)
-        told = self._client.submit(self._board, given, message=message)
+        predictions = predictions_argument(arguments, self._folder)
+        result = self._client.submit(self._board, predictions, message=message)
         return reply_result(
-            told,
-            display=_display_fields(told.display, told.display.released),
-            number=told.number,
-            next_submission_at=told.raw["next_submission_at"],
+            result,
+            display=_display_fields(result.display, result.display.released),
+            number=result.number,
+            next_submission_at=result.raw["next_submission_at"],
         )
 
     def standing(self, _: dict[str, Any]) -> ToolResult:
-        """Say where the team stands."""
+        """Return the team's best and place, the winner and the format of predictions."""
         board, team = self._client.board(self._board), self._client.team(self._board)
-        own = list(self._client.submissions(self._board))
-        # Where the board is frozen, it does not tell that labels were corrected since.
-        epoch = max([board.epoch, *(each.epoch for each in own)])
+        submissions = list(self._client.submissions(self._board))
+        # A frozen board does not report later corrections of labels.
+        epoch = max([board.epoch, *(submission.epoch for submission in submissions)])
         rank = self._rank()
         return standing_result(
-            f"A submission wants {board.rows:,} rows, with an id each",
+            f"A submission needs {board.rows:,} rows, each with an id",
             [
                 {
-                    "number": each.number,
-                    "question": each.question,
-                    "released": each.released,
-                    "name": each.message or None,
+                    "number": submission.number,
+                    "question": submission.question,
+                    "released": submission.released,
+                    "name": submission.message or None,
                 }
-                for each in reversed(own)
-                if each.improved and each.epoch == epoch
+                for submission in reversed(submissions)
+                if submission.improved and submission.epoch == epoch
             ],
             reason=_standing_sentence(team, board, rank),
             status=board.status,
@@ -124,14 +123,14 @@ class BoardToolset(Toolset):
         )
 
     def budget(self, _: dict[str, Any]) -> ToolResult:
-        """Say how many submissions are left to the team, and when the next may come."""
+        """Return how many submissions the team has left, and when the next is allowed."""
         board, team = self._client.board(self._board), self._client.team(self._board)
         reason = (
             f"{format_count(team.submissions, 'submission')} answered; {team.remaining:,} left now."
         )
-        when = team.raw["next_submission_at"]
-        if not team.remaining and when is not None:
-            reason = f"{reason[:-1]}, the next at {when}."
+        next_at = team.raw["next_submission_at"]
+        if not team.remaining and next_at is not None:
+            reason = f"{reason[:-1]}, the next at {next_at}."
         if board.status != "open":
             reason += f" The board is {board.status}."
         allowed = {limit.name: limit.allowed for limit in team.limits}
@@ -142,16 +141,16 @@ class BoardToolset(Toolset):
             "remaining": team.remaining,
             "open": board.status == "open" and team.remaining > 0,
             "limits": team.raw["limits"],
-            "next_submission_at": when,
+            "next_submission_at": next_at,
         }
         return ToolResult(reason, content)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def _rank(self) -> int | None:
-        """Return the team's place; None where the standings are hidden or it has none."""
+        """Return the team's place; None if the standings are hidden or it has none."""
         try:
             rows = self._client.leaderboard(self._board)
             return next((row.rank for row in rows if row.you), None)
@@ -164,12 +163,12 @@ def _display_fields(display: MetricDisplay, released: float | None) -> dict[str,
 
 
 def _unseen_gain(board: BoardInfo) -> float | None:
-    """Return the gain in the metric that may go unseen; None where its unit is another's."""
+    """Return the gain in the metric that may go unseen; None if the metric has another unit."""
     if board.raw["display"]["as"] not in {"loss", "complement"}:
         return None
     try:
         return smallest_visible_gain(mechanism(board.mechanism))
-    except InvalidInput:  # one that only the server has
+    except InvalidInput:  # a mechanism that only the server has
         return None
 
 
@@ -177,12 +176,12 @@ def _standing_sentence(team: TeamStatus, board: BoardInfo, rank: int | None) -> 
     submissions, teams = team.submissions, board.registered
     if not submissions:
         return "Your team has submitted nothing yet."
-    best = "its best is not told"
+    best = "its best is withheld"
     if team.display is not None:
         best = f"its best {board.display.name} is {team.display:.{board.display.digits}f}"
-    place = "" if rank is None else f", on place {rank}"
-    among = f" of {format_count(teams, 'team')}" if place and teams else ""
-    return f"After {format_count(submissions, 'submission')} of your team {best}{place}{among}."
+    position = "" if rank is None else f", on place {rank}"
+    among = f" of {format_count(teams, 'team')}" if position and teams else ""
+    return f"After {format_count(submissions, 'submission')} of your team {best}{position}{among}."
 
 
 def _submit_tool(folder: Folder | None) -> Tool:
@@ -206,7 +205,9 @@ def _submit_tool(folder: Folder | None) -> Tool:
                 "integer", "The number of the submission among those of your team."
             ),
             "next_submission_at": field_schema(
-                "string", "When the next may come; null where none ever may.", maybe=True
+                "string",
+                "When the next submission is allowed; null if there will be none.",
+                nullable=True,
             ),
         },
         spends_question=True,

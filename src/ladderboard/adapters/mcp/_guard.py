@@ -1,4 +1,4 @@
-"""A served guard, as an agent asks it."""
+"""The tools of a served guard."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _STANDING = Tool(
     name="standing",
     title="Where things stand",
     description="Costs no question. The best so far, which question improved last (the model to "
-    "report), what can be promised about it, and what predictions must look like: how many rows, "
-    "of which kind, for which loss.",
+    "report), its confidence bound, and what predictions must look like: how many rows, of which "
+    "kind, for which loss.",
 )
 
 _BUDGET = Tool(
     name="budget",
     title="How many questions are left",
-    description="Costs no question. How many questions are allowed, were used and are left, over "
-    "all who ask this guard.",
+    description="Costs no question. How many questions of this guard are allowed, used and left, "
+    "by all its users together.",
 )
 
 
 class GuardToolset(Toolset):
-    """The tools ``ask``, ``standing`` and ``budget`` on a guard. Safe with threads.
+    """The tools ``ask``, ``standing`` and ``budget`` on a guard. Thread-safe.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GuardToolset(Toolset):
     ladder
         The ladder to ask on; the agent cannot choose another.
     folder
-        Where files of predictions may be read; none are if None.
+        The folder from which files of predictions may be read; None allows no files.
     """
 
     def __init__(
@@ -63,34 +63,36 @@ class GuardToolset(Toolset):
         self.tools = (_ask_tool(folder), _STANDING, _BUDGET)
 
     def ask(self, arguments: dict[str, Any]) -> ToolResult:
-        """Ask about one model; a guard of scores is not for whoever would make them up."""
+        """Ask about one model; refuse a guard of scores, as an agent would score itself."""
         check_takes_predictions(self._guard.takes)
         name = text_argument(arguments, "name")
-        given = predictions_argument(arguments, self._folder)
-        told = self._guard.ask(given, training=arguments.get("training"))
-        if told.improved and name:  # asked again, it keeps the name that it had
-            self._names.setdefault(told.question, name)
-        return reply_result(told)
+        predictions = predictions_argument(arguments, self._folder)
+        reply = self._guard.ask(predictions, training=arguments.get("training"))
+        if reply.improved and name:  # a repeated question keeps its first name
+            self._names.setdefault(reply.question, name)
+        return reply_result(reply)
 
     def standing(self, _: dict[str, Any]) -> ToolResult:
-        """Say where things stand on the ladder."""
+        """Return the ladder's best so far, the winner and the format of predictions."""
         status, brief = self._guard.status(), self._guard.summary()
-        asked = sum(ladder.questions for ladder in status.ladders if ladder.name == brief.ladder)
+        questions = sum(
+            ladder.questions for ladder in status.ladders if ladder.name == brief.ladder
+        )
         opening, rows = status.opening, status.opening["rules"]["rows"]
         return standing_result(
-            f"A question wants {rows:,} predictions",
+            f"A question needs {rows:,} predictions",
             [
                 {
-                    "question": each.question,
-                    "released": each.value,
-                    "name": self._names.get(each.question),
+                    "question": release.question,
+                    "released": release.value,
+                    "name": self._names.get(release.question),
                 }
-                for each in status.history
-                if each.ladder == brief.ladder and each.improved
+                for release in status.history
+                if release.ladder == brief.ladder and release.improved
             ],
-            reason=_standing_sentence(asked, brief.released),
+            reason=_standing_sentence(questions, brief.released),
             released=brief.released,
-            asked=asked,
+            asked=questions,
             bound=summarize_bound(brief.bound),
             unseen=smallest_visible_gain(status.meter.mechanism),
             rows=rows,
@@ -100,7 +102,7 @@ class GuardToolset(Toolset):
         )
 
     def budget(self, _: dict[str, Any]) -> ToolResult:
-        """Say how many questions are left."""
+        """Return how many questions are left."""
         brief = self._guard.summary()
         used = brief.asked + brief.charged
         reason = f"{used:,} of {brief.questions:,} questions used; {brief.remaining:,} left."
@@ -116,15 +118,15 @@ class GuardToolset(Toolset):
         return ToolResult(reason, content)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._guard.close()
 
 
-def _standing_sentence(asked: int, released: float | None) -> str:
-    if not asked:
+def _standing_sentence(questions: int, released: float | None) -> str:
+    if not questions:
         return "Nothing was asked here yet."
-    best = "its value is not told" if released is None else f"the best is {released:.6g}"
-    return f"After {format_count(asked, 'question')} here {best}."
+    best = "the best is withheld" if released is None else f"the best is {released:.6g}"
+    return f"After {format_count(questions, 'question')} here {best}."
 
 
 def _ask_tool(folder: Folder | None) -> Tool:
@@ -137,7 +139,7 @@ def _ask_tool(folder: Folder | None) -> Tool:
             **predictions_schema(folder),
             "name": field_schema("string", "Your own name for the model, to find the winner by."),
             "training": field_schema(
-                "number", "The model's mean loss on its training data, if the guard wants it."
+                "number", "The model's mean loss on its training data, if the guard needs it."
             ),
         },
         output_fields=REPLY_FIELDS,

@@ -1,4 +1,4 @@
-"""The tools of an agent, and which guard or board answers them."""
+"""The tools of an agent, and the choice of the guard or board that answers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INSTRUCTIONS = (
-    "This is the judge of your models, not their compass. It holds labels that you cannot see, "
-    "and answers a limited number of questions, each about one model by its predictions. What it "
-    "tells is the best result so far, not the score of the model that you just sent. Search on "
-    "validation data of your own, and come here with a model that beats all your earlier ones "
-    "there. The model to report is the last one for which improved was true, and standing tells "
-    "which; never the one with the least released value, which all later models share, however "
-    "bad they are."
+    "This server evaluates your models on labels that you cannot see. It answers a limited "
+    "number of questions, each about one model by its predictions. An answer is the best "
+    "result so far, not the score of the model that you just sent. Tune on your own "
+    "validation data, and ask only about a model that beats all your earlier ones there. The "
+    "model to report is the last one for which improved was true, and standing tells which; "
+    "never the one with the least released value, which all later models share, however bad "
+    "they are."
 )
 
 REPLY_MEANING = (
     "released is the best so far, not the value of the model you sent: a worse model gets the "
-    "same number again. improved says whether this very model was seen to beat all before it; a "
-    "gain smaller than the step goes unseen, so a small true gain may get improved = false. The "
-    "model to report in the end is the last one that improved. Never compare released values to "
-    "choose between models, and never use them as the objective of a search: choose on data of "
-    "your own, and ask about models that you believe in, one question a model and not one an "
-    "epoch. The very same predictions again cost nothing and say nothing new. What is refused "
-    "costs nothing, and the refusal lists what to mend."
+    "same number again. improved says whether this very model was seen to beat all before it; "
+    "a gain smaller than the step goes unseen, so a small true gain may get improved = false. "
+    "The model to report in the end is the last one that improved. Never compare released "
+    "values to choose between models, and never use them as the objective of a search: choose "
+    "on your own validation data, and ask about promising models, one question for each model "
+    "and not for each epoch. The same predictions again cost nothing and give the same "
+    "answer. A refusal costs nothing and lists what to fix."
 )
 
-_LAST = 20  # improvements that are listed
+_LISTED_IMPROVEMENTS = 20
 _SCHEMES = ("http://", "https://", "unix:")
 _TIMEOUT = 50.0  # seconds; the hosts of agents wait for a minute, and asking again costs nothing
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool answers: sentences for whoever reads, and the same as fields."""
+    """A tool's answer, as text and as fields."""
 
     text: str
     content: dict[str, Any]
@@ -49,7 +49,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: its name, what it is for, what it takes and gives as JSON Schema, if it says."""
+    """One tool: its name, its purpose, and the JSON Schemas of its input and output fields."""
 
     name: str
     title: str
@@ -60,12 +60,12 @@ class Tool:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """What it takes; nothing else is let in."""
+        """The schema of the arguments; others are refused."""
         return {"type": "object", "properties": self.input_fields, "additionalProperties": False}
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """What it gives, always all of it; None if it does not say."""
+        """The schema of the result, with every field required; None if not declared."""
         if not self.output_fields:
             return None
         return {
@@ -75,19 +75,21 @@ class Tool:
         }
 
 
-def field_schema(kind: str, about: str, *, maybe: bool = False) -> dict[str, Any]:
+def field_schema(json_type: str, description: str, *, nullable: bool = False) -> dict[str, Any]:
     """Return the schema of one field."""
-    return {"type": [kind, "null"] if maybe else kind, "description": about}
+    return {"type": [json_type, "null"] if nullable else json_type, "description": description}
 
 
 REPLY_FIELDS: dict[str, Any] = {
     "reason": field_schema("string", "The answer as a sentence."),
     "improved": field_schema("boolean", "Whether this very model was seen to beat all before it."),
     "released": field_schema(
-        "number", "The best so far, as a loss: lower is better; null if it is not told.", maybe=True
+        "number",
+        "The best so far, as a loss: lower is better; null if it is withheld.",
+        nullable=True,
     ),
     "score": field_schema(
-        "number", "What is said about this very model; null if nothing is.", maybe=True
+        "number", "The score of this very model; null if it is withheld.", nullable=True
     ),
     "question": field_schema("integer", "The number of the question."),
     "remaining": field_schema("integer", "How many questions are left."),
@@ -96,97 +98,99 @@ REPLY_FIELDS: dict[str, Any] = {
         "object",
         "Where the true risk of the best model so far lies, or, with differences, how far it may "
         "be from released: low, high, confidence, differences, sentence.",
-        maybe=True,
+        nullable=True,
     ),
 }
 
 
 def predictions_schema(folder: Folder | None) -> dict[str, Any]:
-    """Return what a question takes: values, or a file where there is a folder for them."""
+    """Return the schema of a question's predictions: values, or a file if there is a folder."""
     value = {"type": ["number", "string", "boolean", "null"]}
     row = {"type": "array", "items": value}
-    taken: dict[str, Any] = {
+    schema: dict[str, Any] = {
         "predictions": {
             "anyOf": [
                 {"type": "array", "items": {"anyOf": [value, row]}},
                 {"type": "object", "additionalProperties": row},
             ],
             "description": "A value for each example in the holdout's order, or a row of values "
-            "where the loss wants several; or an object of columns, such as "
+            "if the loss needs several; or an object of columns, such as "
             f'{{"id": [...], "prediction": [...]}}. At most {MAX_VALUES:,} values.',
         }
     }
     if folder is not None:
-        taken["path"] = field_schema(
+        schema["path"] = field_schema(
             "string",
-            "In place of predictions: a file of them (CSV with id,prediction; Parquet; .npy; "
+            "Instead of predictions: a file of them (CSV with id,prediction; Parquet; .npy; "
             f"JSON Lines) in the folder {folder.root}. No links.",
         )
-    return taken
+    return schema
 
 
 def summarize_bound(bound: Any) -> dict[str, Any] | None:
-    """Return a certificate in short; its ends are None where nothing is promised."""
+    """Return a certificate in short; low and high are None if it promises nothing."""
     if bound is None:
         return None
-    told = bound.describe()
+    description = bound.describe()
     return {
-        "low": told["low"],
-        "high": told["high"],
-        "confidence": 1 - told["beta"],
-        "differences": told.get("differences", False),  # a board tells where the value itself lies
+        "low": description["low"],
+        "high": description["high"],
+        "confidence": 1 - description["beta"],
+        "differences": description.get("differences", False),  # a board's bound has no such field
         "sentence": str(bound).partition("\n")[0],
     }
 
 
-def reply_result(reply: Any, **more: Any) -> ToolResult:
-    """Return what was said about a model."""
+def reply_result(reply: Any, **fields: Any) -> ToolResult:
+    """Return the tool's result for a reply, with further fields."""
     content = {name: getattr(reply, name) for name in REPLY_FIELDS}
-    return ToolResult(reply.reason, {**content, "bound": summarize_bound(reply.bound), **more})
+    return ToolResult(reply.reason, {**content, "bound": summarize_bound(reply.bound), **fields})
 
 
-def standing_result(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> ToolResult:
-    """Return where things stand, with the winner: the last of the improvements, oldest first."""
-    winner, which = None, "None has improved yet."
+def standing_result(
+    expected_format: str, improvements: list[dict[str, Any]], **content: Any
+) -> ToolResult:
+    """Return the result of ``standing``; the winner is the last of the improvements."""
+    winner, report = None, "None has improved yet."
     if improvements:
-        winner = {name: each for name, each in improvements[-1].items() if name != "released"}
-        # After labels were corrected, the questions of a board may count anew; submissions do not.
+        winner = {name: value for name, value in improvements[-1].items() if name != "released"}
+        # A correction of labels restarts a board's numbering of questions, not of submissions.
         numbered = "number" in winner
         model = f"submission {winner['number']}" if numbered else f"question {winner['question']}"
-        named = f", {winner['name']!r}" if winner["name"] else ""
-        which = f"The model to report is that of {model}{named}."
-    lines = [f"{content['reason']} {which}"]
+        quoted_name = f", {winner['name']!r}" if winner["name"] else ""
+        report = f"The model to report is that of {model}{quoted_name}."
+    lines = [f"{content['reason']} {report}"]
     if content.get("bound"):
         lines.append(f"{content['bound']['sentence']}.")
     if content["unseen"] is not None:
         lines.append(f"Gains below about {content['unseen']:.2g} may go unseen.")
     labels = {"number": "numbers"}.get(content["kind"], content["kind"])
-    lines.append(f"{wanted}; labels are {labels}.")
-    return ToolResult(
-        "\n".join(lines), {**content, "winner": winner, "improvements": improvements[-_LAST:]}
-    )
+    lines.append(f"{expected_format}; labels are {labels}.")
+    shown = improvements[-_LISTED_IMPROVEMENTS:]
+    return ToolResult("\n".join(lines), {**content, "winner": winner, "improvements": shown})
 
 
 class Toolset(Protocol):
-    """Tools, and what answers a call of one of them."""
+    """Tools, with a method of the same name for each."""
 
     tools: tuple[Tool, ...]
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Answer, by the method of the tool's name; whatever cannot be done is raised."""
-        known = next(tuple(each.input_fields) for each in self.tools if each.name == tool)
-        for name in arguments:  # what is not known would else be left out silently
-            # Agents try a path whether there is a folder or not; what to do is said further on.
+        """Call the method of the tool's name; refuse unknown arguments."""
+        definition = next(definition for definition in self.tools if definition.name == tool)
+        known = tuple(definition.input_fields)
+        for name in arguments:
+            # Agents try a path even without a folder; predictions_argument says what to do.
             if name not in known and not (name == "path" and "predictions" in known):
                 raise InvalidSetting(
                     f"{tool} has no argument {_settings.safe_repr(name)}; "
                     f"there is {', '.join(known) or 'none'}."
                 )
-        found: ToolResult = getattr(self, tool)(arguments)
-        return found
+        result: ToolResult = getattr(self, tool)(arguments)
+        return result
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 def open_toolset(
@@ -201,31 +205,31 @@ def open_toolset(
     Parameters
     ----------
     target
-        Where a guard is served, such as ``unix:/run/guard/guard.sock``, or a board's page, such as
-        ``https://boards.example.org/boards/digits``. A guard's file is refused.
+        The address of a served guard, such as ``unix:/run/guard/guard.sock``, or of a board's page,
+        such as ``https://boards.example.org/boards/digits``. A guard's file is refused.
     folder
-        Where files of predictions may be read for the agent; none are if None.
+        The folder from which the agent's files of predictions may be read; None allows no files.
     ladder
         On a guard, the ladder to ask on.
     token
-        From the environment's LADDERBOARD_TOKEN if not given; for a board, else from what
-        ``ladderboard login`` kept.
+        By default from the environment variable LADDERBOARD_TOKEN, or for a board from
+        ``ladderboard login``.
     """
     if not isinstance(target, str) or not target.startswith(_SCHEMES):
         raise InvalidSetting(
-            "An agent gets an address and never a guard's file, for whoever runs this could read "
-            f"the labels in it; got {_settings.safe_repr(target)}. Let another user serve it, with "
+            "An agent gets an address and never a guard's file, as it could read the labels in "
+            f"it; got {_settings.safe_repr(target)}. Let another user serve it, with "
             "ladderboard guard serve FILE, and give the address that this prints."
         )
-    place = None if folder is None else Folder(folder)
+    readable_folder = None if folder is None else Folder(folder)
     if not target.startswith("unix:") and "/boards/" in urlsplit(target).path:
         if ladder:
             raise InvalidSetting("A board has its teams' ladders; leave --ladder out.")
         from ladderboard.adapters.mcp._board import open_board_toolset  # noqa: PLC0415 - loads the client
 
-        return open_board_toolset(target, token=token, timeout=_TIMEOUT, folder=place)
+        return open_board_toolset(target, token=token, timeout=_TIMEOUT, folder=readable_folder)
     from ladderboard.adapters.mcp._guard import GuardToolset  # noqa: PLC0415 - loads HTTP
     from ladderboard.holdout import RemoteHoldout  # noqa: PLC0415 - same
 
     guard = RemoteHoldout(target, token=token, timeout=_TIMEOUT)
-    return GuardToolset(guard, ladder=ladder, folder=place)
+    return GuardToolset(guard, ladder=ladder, folder=readable_folder)

@@ -25,46 +25,46 @@ if TYPE_CHECKING:
 
 Response = Literal["predict", "predict_proba"] | Callable[[Any, Any], Any]
 _RESPONSES = ("predict", "predict_proba")
-_LONGEST = 200
+_MAX_CLAIM_LENGTH = 200
 _WORST = -1.0
-# What is noted is the name of a reason: others may be able to write in the folder.
+# Claims hold the key of a reason, not its text: other users may be able to write in the folder.
 _REASONS = {
     "fold": "A guard is asked once about a candidate, not once for each fold; this scorer was "
     "called for a second fold, or for the training rows. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score of "
     "your own and call judge_search.",
     "candidate": "A guard is asked once about a candidate; this scorer was called again for the "
-    "same parameters, and the model predicted otherwise. Give the search one split, as in "
+    "same parameters, and the model made other predictions. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and the estimator a random_state. Parameters that cannot be "
-    "pickled, such as functions of a notebook, are the same where their code is.",
-    "unknown": "A guard is asked once about a candidate, and of this one it cannot be known: the "
+    "pickled, such as functions of a notebook, are compared by their code.",
+    "unknown": "A guard is asked once about a candidate, and this one cannot be recognised: the "
     "rows of the search, or the predictions, cannot be pickled. Give arrays or frames.",
 }
 _UNKNOWN_CLAIM = (
-    "The scorer's folder holds a note that is not a scorer's. Give a folder that only you use."
+    "The scorer's folder holds a file that no scorer wrote. Give a folder that only you use."
 )
 
 
 class GuardScorer:
-    """A scorer, for ``scoring=``, that asks the guard about a candidate: once, not once a fold.
+    """A scorer, for ``scoring=``, that asks the guard about a candidate once, not for each fold.
 
-    The score is minus what was released for a model that improved, and -1 for every other one, so
-    the best score is that of the last that improved, whoever was asked first. Use it where the
-    candidates are known beforehand; a search that goes by it has nothing to go by. A second fold is
-    refused, and so is everything after it, in all processes. Past the budget every candidate has
-    -1, and a warning says so once.
+    The score is minus the released value for a model that improved, and -1 for every other model.
+    So the last model that improved has the best score, in any order of the candidates. Use it for a
+    fixed list of candidates: an adaptive search cannot optimise this score. A second fold is
+    refused, and so is everything after it, in all processes. Once the budget is spent, every
+    candidate has -1, and one warning says so.
 
     Parameters
     ----------
     guard
-        What is asked.
+        The guard to ask.
     X_holdout
         The holdout's inputs, in the guard's order.
     response
         ``"predict"``, ``"predict_proba"``, or a function of the model and ``X_holdout``.
     folder
-        Where the processes of a search note what they asked; a temporary one if not given. On
-        several machines, one that they share.
+        A folder in which the processes of a search record what they asked; by default a temporary
+        one. Processes on several machines need a shared folder.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class GuardScorer:
     ) -> None:
         import_library("sklearn", extra="sklearn")
         response_function(response)
-        if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
+        if hasattr(guard, "check_ladder"):  # refuse now, before a model is trained
             guard.check_ladder()
         self._guard, self._inputs, self._response = guard, X_holdout, response
         self._claims = SharedClaims(folder)
@@ -89,9 +89,9 @@ class GuardScorer:
         y: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """Score a fitted candidate; of ``X`` only counts that it is always the same.
+        """Score a fitted candidate; ``X`` only serves to recognise a second fold.
 
-        ``y`` and weights of the search's rows say nothing about the holdout's, and are not used.
+        ``y`` and the weights belong to the search's rows, not to the holdout, and are not used.
         """
         self._raise_if_refused()
         self._claim("fold", X)
@@ -110,30 +110,30 @@ class GuardScorer:
         return self._claims.read("spent") is not None
 
     def winner(self, results: Any) -> int:
-        """Return the place in ``cv_results_`` of the last candidate that improved.
+        """Return the index in ``cv_results_`` of the last candidate that improved.
 
-        For ``refit=scorer.winner``: where several folds were refused, or no candidate improved, the
-        search then ends with the reason, and not with a model that is as good as any.
+        For ``refit=scorer.winner``: if a second fold was refused, or no candidate improved, the
+        search then ends with an error and not with an arbitrary model.
         """
         self._raise_if_refused()
         scores = np.asarray(results["mean_test_score"], dtype=float)
-        found = np.where(np.isfinite(scores), scores, _WORST)
-        if not np.any(found > _WORST):
+        finite_scores = np.where(np.isfinite(scores), scores, _WORST)
+        if not np.any(finite_scores > _WORST):
             raise InvalidSetting(
-                f"None of the {len(found)} candidates improved on what the guard had seen before, "
-                "so none has won. With refit=False the search keeps its cv_results_."
+                f"None of the {len(finite_scores)} candidates improved on the guard's best, so "
+                "there is no winner. With refit=False the search keeps its cv_results_."
             )
-        return int(found.argmax())
+        return int(finite_scores.argmax())
 
     def _raise_if_refused(self) -> None:
         refused = self._claims.read("refused")
         if refused is not None:
             raise InvalidSetting(_REASONS.get(refused, _UNKNOWN_CLAIM))
 
-    def _claim(self, what: str, of: Any, which: str = "") -> None:
-        text = _joblib_hash(of)
-        if text is None or not self._claims.claim(f"{what}{which}", text):
-            reason = "unknown" if text is None else what
+    def _claim(self, kind: str, value: Any, suffix: str = "") -> None:
+        text = _joblib_hash(value)
+        if text is None or not self._claims.claim(f"{kind}{suffix}", text):
+            reason = "unknown" if text is None else kind
             self._claims.claim("refused", reason)
             raise InvalidSetting(_REASONS[reason])
 
@@ -141,56 +141,61 @@ class GuardScorer:
 def _score_of_reply(reply: Reply) -> float:
     if not reply.improved:
         return _WORST
-    if reply.loss is None:  # OneBit keeps it back, but what improved later is better
+    if reply.loss is None:  # OneBit withholds it, but a later improvement is better
         return -1.0 / (1 + reply.question)
     return -reply.loss
 
 
 def _candidate_key(estimator: Any) -> str:
-    """Return what a candidate goes by: its parameters, without what it learnt."""
+    """Return a key of a candidate's parameters, without what it learnt."""
     unfitted, params = None, {}
-    # A model of somebody's own may have no parameters; then it goes by its class.
+    # A custom model may have no parameters; then its class is the key.
     with suppress(Exception):
         unfitted = import_library("sklearn.base", extra="sklearn").clone(estimator)
         params = unfitted.get_params()
     name = _joblib_hash(unfitted)
     if name is None:
-        alike = {
-            each: _joblib_hash(value) or _code_fingerprint(value) for each, value in params.items()
+        hashes = {
+            param: _joblib_hash(value) or _code_fingerprint(value)
+            for param, value in params.items()
         }
-        name = str(_joblib_hash((_code_fingerprint(estimator), alike)))
+        name = str(_joblib_hash((_code_fingerprint(estimator), hashes)))
     return name
 
 
-def _code_fingerprint(thing: Any) -> tuple[str, ...]:
-    """Return what of a thing that cannot be written down is the same in all processes."""
-    code = getattr(thing, "__code__", None)
-    values = [each for each in getattr(code, "co_consts", ()) if not isinstance(each, CodeType)]
-    name = getattr(thing, "__qualname__", "")
+def _code_fingerprint(value: Any) -> tuple[str, ...]:
+    """Return a fingerprint, equal in all processes, of an object that cannot be pickled."""
+    code = getattr(value, "__code__", None)
+    values = [
+        constant
+        for constant in getattr(code, "co_consts", ())
+        if not isinstance(constant, CodeType)
+    ]
+    name = getattr(value, "__qualname__", "")
     return (
-        type(thing).__qualname__,
+        type(value).__qualname__,
         name,
         str(getattr(code, "co_code", "")),
         str(_joblib_hash(values)),
     )
 
 
-def _joblib_hash(thing: Any) -> str | None:
-    """Return a hash that is the same in all processes; None of what cannot be written down."""
-    if thing is None:
+def _joblib_hash(value: Any) -> str | None:
+    """Return a hash that is equal in all processes; None if the object cannot be pickled."""
+    if value is None:
         return None
-    if hasattr(thing, "to_numpy"):  # a frame's hash may tell how it was put together
-        thing = thing.to_numpy()
-    if isinstance(thing, np.ndarray):
-        thing = np.array(thing)  # also if it lay in a file that workers share
+    if hasattr(value, "to_numpy"):  # a frame's hash may depend on how it was built
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray):
+        value = np.array(value)  # a memory map shared by workers would have another hash
     try:
-        return str(import_library("joblib", extra="sklearn").hash(thing))
+        return str(import_library("joblib", extra="sklearn").hash(value))
     except Exception:  # noqa: BLE001 - a lambda among the parameters, or a class of a notebook
         return None
 
 
 def response_function(response: Any) -> Callable[[Any, Any], Any]:
-    """Return the function of a model and the holdout's inputs that is meant."""
+    """Return a function of the model and the holdout's inputs that returns the predictions."""
     if callable(response):
         return response
     if response not in _RESPONSES:
@@ -202,13 +207,13 @@ def response_function(response: Any) -> Callable[[Any, Any], Any]:
 
 
 class SharedClaims:
-    """Short texts under names, in a folder: who writes one first has written it for everybody.
+    """Short texts under names, in a folder; the first process to claim a name sets its text.
 
     Parameters
     ----------
     folder
-        Where; a temporary one if not given, which goes when this object does. Copies of it, in
-        other processes too, look at the same folder.
+        The folder; by default a temporary one, which is deleted with this object. Copies of this
+        object, in other processes too, use the same folder.
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
@@ -220,12 +225,12 @@ class SharedClaims:
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def claim(self, name: str, text: str) -> bool:
-        """Write a note if there is none; return whether it says this text."""
+        """Set the text of a name if it has none; return whether its text is this one."""
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix="draft-")
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(text)
-            # A link appears with all of its text, and fails where there is one already.
+            # A link appears atomically with its full text, and fails if the name exists.
             os.link(draft, self._folder / name)
         except FileExistsError:
             return self.read(name) == text
@@ -234,10 +239,10 @@ class SharedClaims:
         return True
 
     def read(self, name: str) -> str | None:
-        """Return a note's text; None where there is no such note."""
+        """Return a name's text; None if it was not claimed."""
         try:
             with (self._folder / name).open(errors="replace") as file:
-                return file.read(_LONGEST)
+                return file.read(_MAX_CLAIM_LENGTH)
         except FileNotFoundError:
             return None
 
@@ -246,5 +251,5 @@ class SharedClaims:
 
 
 def _remove_folder(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not at the end of a process that was forked
+    if os.getpid() == owner:  # not when a forked process exits
         shutil.rmtree(folder, ignore_errors=True)

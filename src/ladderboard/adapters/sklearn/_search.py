@@ -22,10 +22,10 @@ class JudgedSearch:
     Parameters
     ----------
     verdicts
-        What was said about candidates, in the order of the questions; a verdict's ``name`` is the
-        candidate's place in ``cv_results_``, its ``score`` the search's own.
+        The verdicts on candidates, in the order of the questions; a verdict's ``name`` is the
+        candidate's index in ``cv_results_``, its ``score`` the search's own.
     index
-        The winner's place in ``cv_results_``; None if no candidate improved.
+        The winner's index in ``cv_results_``; None if no candidate improved.
     params
         The winner's parameters.
     estimator
@@ -54,27 +54,27 @@ def judge_search(
 ) -> JudgedSearch:
     """Ask about the candidates of a fitted search that set a record of its own score.
 
-    They are taken in the order of ``cv_results_``; one that sets a record is fitted on all of
-    ``X, y`` and asked about. The winner is the last that improved. Once the budget is spent nothing
-    is fitted and nothing is asked.
+    Candidates are considered in the order of ``cv_results_``; one that sets a record is fitted on
+    all of ``X, y`` and asked about. The winner is the last that improved. Once the budget is spent,
+    no more candidates are fitted.
 
     Parameters
     ----------
     search
-        A ``GridSearchCV``, a ``RandomizedSearchCV``, or whatever has ``estimator`` and
-        ``cv_results_``; with several metrics, ``refit`` says which one counts.
+        A ``GridSearchCV``, a ``RandomizedSearchCV``, or any object with ``estimator`` and
+        ``cv_results_``; with several metrics, ``refit`` names the one that counts.
     guard
-        What is asked.
+        The guard to ask.
     X_holdout
         The holdout's inputs, in the guard's order.
     X, y
-        What candidates are fitted on.
+        The data to fit candidates on.
     response
         ``"predict"``, ``"predict_proba"``, or a function of the model and ``X_holdout``.
     min_delta
-        By how much more than this a score must beat the record to be asked about.
+        A score must beat the record by more than this to be asked about.
     fit_params
-        For the estimator's ``fit``.
+        Arguments of the estimator's ``fit``.
     """
     clone = import_library("sklearn.base", extra="sklearn").clone
     predict = response_function(response)
@@ -82,21 +82,21 @@ def judge_search(
     judge = Judge(guard, mode="max", min_delta=min_delta)
     models: dict[int, Any] = {}
     candidates = search.cv_results_["params"]
-    for at, params in enumerate(candidates):
+    for index, params in enumerate(candidates):
 
-        def predictions(at: int = at, params: Any = params) -> Any:
+        def predictions(index: int = index, params: Any = params) -> Any:
             model = clone(search.estimator).set_params(**clone(params, safe=False))
-            models[at] = model.fit(X, y, **fit_params)
+            models[index] = model.fit(X, y, **fit_params)
             return predict(model, X_holdout)
 
-        verdict = judge.consider(float(scores[at]), predictions, name=at)
+        verdict = judge.consider(float(scores[index]), predictions, name=index)
         if verdict is None or not verdict.improved:
-            models.pop(at, None)
-    won = judge.winner
-    if won is None:
+            models.pop(index, None)
+    winner = judge.winner
+    if winner is None:
         return JudgedSearch(judge.verdicts, None, None, None, judge.spent)
     return JudgedSearch(
-        judge.verdicts, won.name, dict(candidates[won.name]), models[won.name], judge.spent
+        judge.verdicts, winner.name, dict(candidates[winner.name]), models[winner.name], judge.spent
     )
 
 
@@ -105,13 +105,12 @@ def _scores(search: Any) -> Any:
     results = getattr(search, "cv_results_", None)
     if results is None:
         raise InvalidSetting(
-            "judge_search takes a search that was fitted; got one that was not. "
-            "Call search.fit(X, y) first."
+            "judge_search needs a fitted search; this one is not. Call search.fit(X, y) first."
         )
     metric = search.refit if isinstance(getattr(search, "refit", None), str) else "score"
     if f"mean_test_{metric}" not in results:
         raise InvalidSetting(
-            "Of several metrics one must count; this search does not say which. "
+            "This search has several metrics and does not say which one counts. "
             'Name it, as in refit="accuracy".'
         )
     return results[f"mean_test_{metric}"]
