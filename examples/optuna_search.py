@@ -4,10 +4,8 @@ python examples/optuna_search.py
 """
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import optuna
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score, train_test_split
@@ -20,8 +18,8 @@ X, y = load_digits(return_X_y=True)
 X, X_holdout, y, labels = train_test_split(X, y, train_size=400, random_state=0)
 
 
-def objective(trial: optuna.Trial) -> tuple[float, Callable[[], np.ndarray]]:
-    """Return the error on data of our own, and how to predict; that is done for records only."""
+def objective(trial: optuna.Trial) -> tuple[float, object]:
+    """Return the error on our own data, and a function that predicts, called for records only."""
     size = {name: trial.suggest_float(name, 1e-5, 100, log=True) for name in ("C", "gamma")}
     model = SVC(**size)
     return 1 - cross_val_score(model, X, y, cv=3).mean(), lambda: model.fit(X, y).predict(X_holdout)
