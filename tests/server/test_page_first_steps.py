@@ -1,4 +1,4 @@
-"""What newcomers see on the pages: no way in that leads nowhere, advice once, numbers alike."""
+"""What newcomers see: links that work, advice on wrong files, and commands to paste."""
 
 import re
 import subprocess
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def browser(empty_server):
-    with empty_server.browser() as made:
-        yield made
+    with empty_server.browser() as client:
+        yield client
 
 
-def words(page):
+def page_text(page):
     return " ".join(unescape(re.sub("<[^>]+>", " ", page)).split())
 
 
@@ -26,53 +26,53 @@ def words(page):
 def test_a_full_board_offers_no_way_to_join(empty_server, browser, registration):
     live_server = empty_server
     live_server.create_board(teams=2, registration=registration)
-    pages = [f"/boards/{live_server.slug}{each}" for each in ("", "/submit", "/join")]
+    pages = [f"/boards/{live_server.slug}{path}" for path in ("", "/submit", "/join")]
     join = f'href="/boards/{live_server.slug}/join"'
-    for full in (False, True):
+    for is_full in (False, True):
         first, submit, form = (browser.get(page).text for page in pages)
-        assert (join not in first, join not in submit, 'name="name"' not in form) == (full,) * 3
-        assert ("2 places on this board are taken" in submit) == full
-        assert ("The board is full" in form) == full
-        if not full:
+        assert (join not in first, join not in submit, 'name="name"' not in form) == (is_full,) * 3
+        assert ("2 places on this board are taken" in submit) == is_full
+        assert ("The board is full" in form) == is_full
+        if not is_full:
             live_server.join("Alpha")
             live_server.join("Beta")
 
 
-def submitted(live_server, browser, body):
-    """Return what the page says to a team that sends a file."""
+def submit_file(live_server, browser, body):
+    """Submit a file as a new team; return the page before and the reply."""
     _, token = live_server.join("Alpha")
     live_server.sign_in(browser, token)
     path = f"/boards/{live_server.slug}/submit"
     page = browser.get(path).text
     query = re.search(rf'action="{path}\?csrf=([^"]+)"', page)[1]
-    said = browser.post(f"{path}?csrf={query}", files={"file": ("a.csv", body, "text/csv")})
-    return page, said.text
+    response = browser.post(f"{path}?csrf={query}", files={"file": ("a.csv", body, "text/csv")})
+    return page, response.text
 
 
-def test_a_file_in_another_encoding_is_advised_once(empty_server, browser):
+def test_a_wrong_encoding_gets_one_piece_of_advice(empty_server, browser):
     empty_server.create_board()
-    _, said = submitted(empty_server, browser, "id,prediction\n0,é\n".encode("latin-1"))
-    (notice,) = re.findall(r'<div [^>]*role="alert" id="reply".*?\n</div>\n', said, re.DOTALL)
-    assert words(notice).count("Save the file as UTF-8") == 1
+    _, reply = submit_file(empty_server, browser, "id,prediction\n0,é\n".encode("latin-1"))
+    (notice,) = re.findall(r'<div [^>]*role="alert" id="reply".*?\n</div>\n', reply, re.DOTALL)
+    assert page_text(notice).count("Save the file as UTF-8") == 1
 
 
-def test_an_extra_column_is_not_advised_to_be_ids(empty_server, browser):
+def test_an_extra_column_is_not_mistaken_for_ids(empty_server, browser):
     empty_server.create_board()
-    rows = "".join(f"{at},1,x\n" for at in range(400))
-    _, said = submitted(empty_server, browser, f"id,prediction,note\n{rows}".encode())
-    assert "1 unexpected column: 'note'. Remove it." in unescape(said)
-    assert "name it id" not in said
+    rows = "".join(f"{number},1,x\n" for number in range(400))
+    _, reply = submit_file(empty_server, browser, f"id,prediction,note\n{rows}".encode())
+    assert "1 unexpected column: 'note'. Remove it." in unescape(reply)
+    assert "name it id" not in reply
 
 
-def test_counts_are_written_in_one_way(empty_server, browser):
+def test_counts_have_thousands_separators_everywhere(empty_server, browser):
     live_server = empty_server
     live_server.create_board(questions=80_000, teams=2)
-    page, said = submitted(live_server, browser, make_predictions(30))
+    page, reply = submit_file(live_server, browser, make_predictions(30))
     assert "40,000 questions left" in page
-    assert "39,999 questions left" in said
+    assert "39,999 questions left" in reply
     assert "A table with 400 rows" in page
-    for each in (page, said, browser.get(f"/boards/{live_server.slug}").text):
-        text = re.sub(r"\b[0-9a-f]{16,}\b|\b2027\b", "", words(each))  # hashes and dates
+    for html in (page, reply, browser.get(f"/boards/{live_server.slug}").text):
+        text = re.sub(r"\b[0-9a-f]{16,}\b|\b2027\b", "", page_text(html))  # hashes and dates
         assert "\u202f" not in text
         assert re.findall(r"(?<![\d.,:])\d{4,}(?![\d:])", text) == []
 
@@ -87,8 +87,8 @@ exec {python} -m ladderboard "$@"
 """
 
 
-def test_the_lines_for_a_shell_work_as_pasted(empty_server, browser, tmp_path):
-    """They do with the wheel that the server offers; only its dependencies are here already."""
+def test_the_shell_commands_on_the_page_work(empty_server, browser, tmp_path):
+    """They install the wheel that the server offers; its dependencies are already installed."""
     live_server = empty_server
     live_server.create_board()
     page = unescape(browser.get(f"/boards/{live_server.slug}").text)
@@ -99,7 +99,7 @@ def test_the_lines_for_a_shell_work_as_pasted(empty_server, browser, tmp_path):
         shim = tmp_path / "bin" / name
         shim.write_text(text.format(python=sys.executable, place=tmp_path / "installed"))
         shim.chmod(0o755)
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-euc", lines],
         cwd=tmp_path,
         env={
@@ -111,7 +111,7 @@ def test_the_lines_for_a_shell_work_as_pasted(empty_server, browser, tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "accuracy" in done.stdout or "zero_one" in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "accuracy" in completed.stdout or "zero_one" in completed.stdout
     other = browser.get("/install/ladderboard-9.9-py3-none-any.whl")
     assert other.status_code == 404

@@ -1,4 +1,4 @@
-"""Pages before somebody who looks for more than is meant for them, or for a word that is false."""
+"""Pages do not leak what is hidden, and do not make false statements."""
 
 import os
 import re
@@ -10,100 +10,100 @@ from ladderboard.server._pages import _board
 from support.server.live_server import csrf_token, make_predictions
 
 
-def words(text):
+def strip_tags(text):
     return re.sub(r"\s+", " ", re.sub("<[^>]*>", "", text))
 
 
-def look(live_server, path="", token=None):
-    """Return a page in words, as the public or the bearer of a token sees it."""
+def page_text(live_server, path="", token=None):
+    """Return the text of a page, as the public or the holder of a token sees it."""
     live_server.client.cookies.clear()
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return words(live_server.client.get(f"/boards/{live_server.slug}{path}", headers=headers).text)
+    return strip_tags(
+        live_server.client.get(f"/boards/{live_server.slug}{path}", headers=headers).text
+    )
 
 
 @pytest.mark.parametrize("visibility", ["public", "hidden", "frozen"])
-def test_whether_a_page_is_made_anew_does_not_tell_what_is_veiled(
+def test_caching_does_not_reveal_activity_on_restricted_boards(
     live_server, monkeypatch, visibility
 ):
-    """Somebody with a watch sees that a page was kept, so whether it was must depend on nothing."""
+    """A cached page is faster, so on restricted boards caching must not depend on activity."""
     _, token = live_server.join("Ada")
     live_server.submit(token, make_predictions(90))
     live_server.amend(visibility=visibility)
-    made, real = [], _board._read_board
+    renderings, read_board = [], _board._read_board
 
-    def count(*asked):
-        made.append(1)
-        return real(*asked)
+    def count(*arguments):
+        renderings.append(1)
+        return read_board(*arguments)
 
     monkeypatch.setattr(_board, "_read_board", count)
 
-    def taken():
-        before = len(made)
-        look(live_server)
-        return len(made) - before
+    def count_renderings():
+        before = len(renderings)
+        page_text(live_server)
+        return len(renderings) - before
 
-    taken()
-    quiet = taken()
+    count_renderings()
+    without_change = count_renderings()
     live_server.submit(token, make_predictions(60))
-    asked = taken()
+    after_submission = count_renderings()
     live_server.join("Bob")
-    joined = taken()
+    after_join = count_renderings()
     if visibility == "public":
-        assert (quiet, asked, joined) == (0, 1, 1)
+        assert (without_change, after_submission, after_join) == (0, 1, 1)
     else:
-        assert quiet == asked == joined
+        assert without_change == after_submission == after_join
 
 
 @pytest.mark.parametrize("ladder", ["team", "board"])
-def test_the_bound_is_true_of_a_model_that_is_not_shown(empty_server, ladder):
+def test_the_bound_covers_models_of_disqualified_teams(empty_server, ladder):
     live_server = empty_server
     live_server.create_board(ladder=ladder, questions=20, mechanism="{name: ladder, step: 0.1}")
-    gone, cheat = live_server.join("Ada")
+    cheater_id, cheater = live_server.join("Ada")
     _, token = live_server.join("Bob")
-    for who, wrong in ((token, 90), (cheat, 3), (token, 60)):
-        live_server.submit(who, make_predictions(wrong))
+    for sender, wrong in ((token, 90), (cheater, 3), (token, 60)):
+        live_server.submit(sender, make_predictions(wrong))
     before = live_server.call("GET", "/boards/first").json()
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
-    live_server.boards.open(live_server.slug).teams.disqualify(organiser, gone)
+    live_server.boards.open(live_server.slug).teams.disqualify(organiser, cheater_id)
     after = live_server.call("GET", "/boards/first").json()
     top = live_server.call("GET", "/boards/first/leaderboard").json()["rows"][0]
     assert after["best"]["released"] == top["released"] > before["best"]["released"]
     assert after["bound"] == before["bound"]
-    said = look(live_server)
-    found = re.search(
-        r"best model asked so far lies between ([\d.]+) and ([\d.]+)[.] (.{30})", said
+    page = page_text(live_server)
+    match = re.search(
+        r"best model asked so far lies between ([\d.]+) and ([\d.]+)[.] (.{30})", page
     )
-    assert float(found[1]) <= 3 / 300 <= float(found[2])
-    assert found[3].startswith("That is a model of a team")
+    assert float(match[1]) <= 3 / 300 <= float(match[2])
+    assert match[3].startswith("That is a model of a team")
 
 
-def test_a_board_whose_records_are_all_gone_says_so(live_server):
-    gone, cheat = live_server.join("Ada")
+def test_a_board_without_visible_records_says_so(live_server):
+    cheater_id, cheater = live_server.join("Ada")
     _, token = live_server.join("Bob")
-    for who, wrong in ((cheat, 3), (token, 60)):
-        live_server.submit(who, make_predictions(wrong))
+    for sender, wrong in ((cheater, 3), (token, 60)):
+        live_server.submit(sender, make_predictions(wrong))
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
-    live_server.boards.open(live_server.slug).teams.disqualify(organiser, gone)
-    said = look(live_server)
-    assert "No record is by a team that is shown here" in said
-    assert "Nothing has been released" not in said
+    live_server.boards.open(live_server.slug).teams.disqualify(organiser, cheater_id)
+    page = page_text(live_server)
+    assert "No record is by a team that is shown here" in page
+    assert "Nothing has been released" not in page
 
 
-def test_who_may_still_ask_is_not_told_otherwise(empty_server):
+def test_a_team_with_pooled_questions_left_is_not_told_that_none_are_left(empty_server):
     live_server = empty_server
     live_server.create_board(questions=21, per_team=20, visibility="hidden")
     _, token = live_server.join("Ada")
     for wrong in range(5):
         live_server.submit(token, make_predictions(90 - wrong))
-    said = look(live_server, token=token)
-    assert "no questions left" not in said
-    assert "5 questions asked; your share is used up; whether others left any over is not" in said
-    assert (
-        live_server.submit(token, make_predictions(20)).status_code == 201
-    )  # out of what is nobody's
+    page = page_text(live_server, token=token)
+    assert "no questions left" not in page
+    assert "5 questions asked; your share is used up; whether others left any over is not" in page
+    assert live_server.submit(token, make_predictions(20)).status_code == 201  # from the pool
 
 
-def test_what_is_left_now_is_not_what_is_left_in_a_window(empty_server):
+def test_questions_left_now_differ_from_questions_per_window(empty_server):
     live_server = empty_server
     live_server.create_board(questions=200, window="{questions: 8, hours: 24}")
     _, token = live_server.join("Ada")
@@ -111,16 +111,16 @@ def test_what_is_left_now_is_not_what_is_left_in_a_window(empty_server):
         live_server.submit(token, make_predictions(90 - wrong))
     live_server.clock.now += 23 * 3600
     for path in ("", "/submit"):
-        said = look(live_server, path, token)
-        assert "47 questions left, 5 of them now (at most 8 in any 24 hours)." in said
-    live_server.clock.now += 3601  # within 24 hours of these words it may ask 8, and not 5
-    asked = [
+        page = page_text(live_server, path, token)
+        assert "47 questions left, 5 of them now (at most 8 in any 24 hours)." in page
+    live_server.clock.now += 3601  # the first three have left the window
+    statuses = [
         live_server.submit(token, make_predictions(80 - wrong)).status_code for wrong in range(9)
     ]
-    assert asked == [201] * 8 + [429]
+    assert statuses == [201] * 8 + [429]
 
 
-def test_no_confidence_is_said_to_be_all(empty_server):
+def test_confidence_is_never_shown_as_100_percent(empty_server):
     live_server = empty_server
     live_server.create_board(beta=1e-9)
     _, token = live_server.join("Ada")
@@ -128,13 +128,13 @@ def test_no_confidence_is_said_to_be_all(empty_server):
     live_server.boards.open(live_server.slug).closer.close(
         live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
-    said = look(live_server)
-    assert "With confidence 99.9999%, every true" in said
-    assert "100%" not in said
+    page = page_text(live_server)
+    assert "With confidence 99.9999%, every true" in page
+    assert "100%" not in page
 
 
 @pytest.mark.parametrize("mechanism", ["exact", "{name: ladder, step: 0.01}"])
-def test_only_where_gains_go_unseen_it_is_said(empty_server, mechanism):
+def test_the_hint_about_unseen_gains_depends_on_the_mechanism(empty_server, mechanism):
     live_server = empty_server
     live_server.create_board(mechanism=mechanism)
     _, token = live_server.join("Ada")
@@ -142,48 +142,50 @@ def test_only_where_gains_go_unseen_it_is_said(empty_server, mechanism):
     path = f"/boards/{live_server.slug}/submit"
     with live_server.browser() as browser:
         live_server.sign_in(browser, token)
-        word = csrf_token(browser.get(path).text)
-        sent = browser.post(f"{path}?csrf={word}", files={"file": ("a.csv", make_predictions(20))})
-    said = words(sent.text)
-    assert "our best stays 0.03" in said
-    assert ("a gain that is too small to be told" in said) == (mechanism != "exact")
-    assert "asking again and again gains little" not in said
+        csrf = csrf_token(browser.get(path).text)
+        response = browser.post(
+            f"{path}?csrf={csrf}", files={"file": ("a.csv", make_predictions(20))}
+        )
+    page = strip_tags(response.text)
+    assert "our best stays 0.03" in page
+    assert ("a gain that is too small to be told" in page) == (mechanism != "exact")
+    assert "asking again and again gains little" not in page
 
 
-def test_a_token_that_has_ended_may_have_been_for_this_board(live_server):
+def test_the_page_explains_an_expired_token(live_server):
     _, token = live_server.join("Ada")
     with live_server.browser() as browser:
         live_server.sign_in(browser, token)
         live_server.call("POST", "/boards/first/team/token", token)
-        said = words(browser.get(f"/boards/{live_server.slug}/submit").text)
-    assert "a token that is not for this board, or has ended" in said
+        page = strip_tags(browser.get(f"/boards/{live_server.slug}/submit").text)
+    assert "a token that is not for this board, or has ended" in page
 
 
-def test_what_another_process_amended_is_shown(live_server):
+def test_amendments_of_another_process_are_shown(live_server):
     _, token = live_server.join("Ada")
     live_server.submit(token, make_predictions(30))
-    assert "Ada you0.1000" in look(live_server, token=token)
+    assert "Ada you0.1000" in page_text(live_server, token=token)
     storage = live_server.boards.storage
     other = Boards(storage, DatabaseStore(storage), world=live_server.boards.world)
     organiser = other.caller_by_token(live_server.organiser, live_server.slug)
     other.open(live_server.slug).amendments.amend(organiser, {"display": {"digits": 2}})
-    assert "Ada you0.102" in look(live_server, token=token)  # and then its date
+    assert "Ada you0.102" in page_text(live_server, token=token)  # its date follows
 
 
-def test_a_dump_that_a_crash_left_is_gone_after_the_next_start(make_server, tmp_path):
+def test_stale_dumps_are_removed_at_startup(make_server, tmp_path):
     spool = tmp_path / "spool"
     old, new = spool / "dump-old", spool / "dump-new"
-    for each in (old, new):
-        each.mkdir(parents=True)
-        each.joinpath("dump").write_bytes(b"x")
-    for each in (old / "dump", old):
-        os.utime(each, (1, 1))
+    for path in (old, new):
+        path.mkdir(parents=True)
+        path.joinpath("dump").write_bytes(b"x")
+    for path in (old / "dump", old):
+        os.utime(path, (1, 1))
     make_server(spool=spool)
     assert not old.exists()
-    assert new.exists()  # somebody may be at it
+    assert new.exists()  # it may be in use
 
 
-def test_a_link_cannot_say_that_a_board_is_closed(live_server):
+def test_a_link_cannot_show_a_false_message(live_server):
     token = live_server.organiser
-    assert "closed for good" not in look(live_server, "/organise?done=closed", token)
-    assert "with names." in look(live_server, "/organise?done=public", token)
+    assert "closed for good" not in page_text(live_server, "/organise?done=closed", token)
+    assert "with names." in page_text(live_server, "/organise?done=public", token)

@@ -1,4 +1,4 @@
-"""A dump taken by form: it is whole, nobody else's, one at a time, and leaves nothing behind."""
+"""Dumps downloaded by form: complete, encrypted, one at a time, without leftover files."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
 from ladderboard.server._pages._organise import _dump
 from support.server.live_server import make_predictions
 
-WORDS = "four words nobody guesses"
-TYPED = {"passphrase": WORDS, "again": WORDS}
+FOUR_WORDS = "four words nobody guesses"
+DUMP_FIELDS = {"passphrase": FOUR_WORDS, "again": FOUR_WORDS}
 
 
 @pytest.fixture
@@ -29,59 +29,63 @@ def board_with_history(live_server):
     return live_server
 
 
-def left_in(live_server):
-    """Return what dumps have left where they are made."""
+def leftover_dumps(live_server):
+    """Return the files of dumps in the spool folder."""
     return list(live_server.app.state.context.spool.path.glob("dump-*"))
 
 
-def elsewhere(tmp_path):
+def make_other_boards(tmp_path):
     storage = SqliteStorage(tmp_path / "elsewhere.db", create=True)
     return Boards(storage, DatabaseStore(storage))
 
 
-@pytest.mark.parametrize("way", ["passphrase", "key"])
-def test_it_can_be_restored_elsewhere(board_with_history, organiser_page, tmp_path, way):
+@pytest.mark.parametrize("key_kind", ["passphrase", "key"])
+def test_a_downloaded_dump_can_be_restored_on_another_server(
+    board_with_history, organiser_page, tmp_path, key_kind
+):
     live_server, secret = board_with_history, SecretKey.make()
-    typed = TYPED if way == "passphrase" else {"public_key": write_public_key(secret.public)}
-    said = organiser_page.send("dump", **typed)
-    assert said.status_code == 200
+    typed = (
+        DUMP_FIELDS if key_kind == "passphrase" else {"public_key": write_public_key(secret.public)}
+    )
+    response = organiser_page.send("dump", **typed)
+    assert response.status_code == 200
     assert (
-        said.headers["content-disposition"]
+        response.headers["content-disposition"]
         == f'attachment; filename="{live_server.slug}-2027-01-15.dump"'
     )
-    assert said.headers["content-type"] == "application/octet-stream"
-    assert said.headers["cache-control"] == "private, no-store"
-    assert int(said.headers["content-length"]) == len(said.content)
-    assert left_in(live_server) == []
-    (tmp_path / "file").write_bytes(said.content)
-    boards = elsewhere(tmp_path)
-    opened = {"passphrase": WORDS} if way == "passphrase" else {"secret_key": secret}
-    assert restore_board(boards, tmp_path / "file", **opened) == live_server.slug
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert response.headers["cache-control"] == "private, no-store"
+    assert int(response.headers["content-length"]) == len(response.content)
+    assert leftover_dumps(live_server) == []
+    (tmp_path / "file").write_bytes(response.content)
+    boards = make_other_boards(tmp_path)
+    key = {"passphrase": FOUR_WORDS} if key_kind == "passphrase" else {"secret_key": secret}
+    assert restore_board(boards, tmp_path / "file", **key) == live_server.slug
     before, after = live_server.boards.open(live_server.slug), boards.open(live_server.slug)
     assert after.row().status == "restored"
     assert before.row().status == "open"  # it is a copy
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
-    seen = [each.as_seen_by(organiser) for each in (before, after)]
-    for look in ("teams", "records", "leaderboard"):
-        assert getattr(seen[0], look)() == getattr(seen[1], look)(), look
-    entries = seen[0].ledger(limit=1000)
-    assert seen[1].ledger(limit=1000)[: len(entries)] == entries
+    views = [board.as_seen_by(organiser) for board in (before, after)]
+    for method in ("teams", "records", "leaderboard"):
+        assert getattr(views[0], method)() == getattr(views[1], method)(), method
+    entries = views[0].ledger(limit=1000)
+    assert views[1].ledger(limit=1000)[: len(entries)] == entries
     assert after.book.check() == before.book.chain_state().asked == 6
     boards.close()
 
 
-def test_nothing_is_told_of_its_passphrase(board_with_history, organiser_page):
+def test_passphrases_are_never_shown_or_logged(board_with_history, organiser_page):
     short, other = "seven77", "another that is long"
     pages = [
-        organiser_page.send("dump", **TYPED),
-        organiser_page.send("dump", passphrase=WORDS, again=other),
+        organiser_page.send("dump", **DUMP_FIELDS),
+        organiser_page.send("dump", passphrase=FOUR_WORDS, again=other),
         organiser_page.send("dump", passphrase=short, again=short),
     ]
-    assert [each.status_code for each in pages] == [200, 422, 422]
-    for word in (WORDS, other, short):
+    assert [page.status_code for page in pages] == [200, 422, 422]
+    for passphrase in (FOUR_WORDS, other, short):
         for page in pages[1:]:
-            assert word not in page.text
-        assert word not in board_with_history.log.getvalue()
+            assert passphrase not in page.text
+        assert passphrase not in board_with_history.log.getvalue()
     lines = [
         line for line in board_with_history.log.getvalue().splitlines() if '"event": "dump"' in line
     ]
@@ -89,74 +93,76 @@ def test_nothing_is_told_of_its_passphrase(board_with_history, organiser_page):
     assert f'"board": "{board_with_history.slug}"' in lines[0]
 
 
-def test_what_it_cannot_be_encrypted_to_is_said(organiser_page, tmp_path):
+def test_invalid_passphrases_and_keys_are_refused(organiser_page, tmp_path):
     secret = tmp_path / "own.key"
     public = write_public_key(SecretKey.make().public)
     secret.write_text(public)
     organiser_page.send_refused("dump", 422, "either to a passphrase or to a public key")
-    organiser_page.send_refused("dump", 422, "either", **TYPED, public_key=public)
-    organiser_page.send_refused("dump", 422, "differ", passphrase=WORDS, again="")
+    organiser_page.send_refused("dump", 422, "either", **DUMP_FIELDS, public_key=public)
+    organiser_page.send_refused("dump", 422, "differ", passphrase=FOUR_WORDS, again="")
     organiser_page.send_refused(
-        "dump", 422, "at least 8 characters", **dict.fromkeys(TYPED, "short")
+        "dump", 422, "at least 8 characters", **dict.fromkeys(DUMP_FIELDS, "short")
     )
     organiser_page.send_refused("dump", 422, "not a whole key", public_key=public[:-1])
-    for path in (secret, "/etc/passwd", "no-such-file"):  # no file of the server's is looked at
+    for path in (secret, "/etc/passwd", "no-such-file"):  # files of the server are not read
         organiser_page.send_refused("dump", 422, "not a public key", public_key=str(path))
-    told = "ladderboard-secret-" + "0" * 72
-    page = organiser_page.send_refused("dump", 422, "This is a secret key", public_key=told)
-    assert told not in page
+    secret_key = "ladderboard-secret-" + "0" * 72
+    page = organiser_page.send_refused("dump", 422, "This is a secret key", public_key=secret_key)
+    assert secret_key not in page
     assert '<details id="copy" open>' in page
 
 
 @pytest.mark.slow
-def test_one_is_made_at_a_time(
+def test_one_dump_is_made_at_a_time(
     board_with_history, organiser_page, open_organiser_page, monkeypatch
 ):
-    begun, go, write = threading.Event(), threading.Event(), board_backup.dump_board
+    started, released, dump_board = threading.Event(), threading.Event(), board_backup.dump_board
 
-    def slow(*what, **how):
-        begun.set()
-        assert go.wait(60)
-        return write(*what, **how)
+    def slow(*arguments, **options):
+        started.set()
+        assert released.wait(60)
+        return dump_board(*arguments, **options)
 
     monkeypatch.setattr(board_backup, "dump_board", slow)
-    said = []
-    first = threading.Thread(target=lambda: said.append(organiser_page.send("dump", **TYPED)))
+    responses = []
+    first = threading.Thread(
+        target=lambda: responses.append(organiser_page.send("dump", **DUMP_FIELDS))
+    )
     first.start()
     try:
-        assert begun.wait(60)
+        assert started.wait(60)
         other = open_organiser_page(board_with_history.organiser)
-        page = other.send("dump", **TYPED)
+        page = other.send("dump", **DUMP_FIELDS)
         assert (page.status_code, "Another dump is under way" in page.text) == (503, True)
-        assert other.get().status_code == 200  # everything else goes on
+        assert other.get().status_code == 200  # other requests are served
     finally:
-        go.set()
+        released.set()
         first.join()
-    assert said[0].status_code == 200
-    assert organiser_page.send("dump", **TYPED).status_code == 200
+    assert responses[0].status_code == 200
+    assert organiser_page.send("dump", **DUMP_FIELDS).status_code == 200
 
 
 @pytest.mark.slow
-def test_a_failure_leaves_nothing(board_with_history, organiser_page, monkeypatch):
+def test_a_failed_dump_leaves_no_file(board_with_history, organiser_page, monkeypatch):
     def fail(*_, **__):
         raise OSError("secret path")
 
     with monkeypatch.context() as patch:
         patch.setattr(board_dump, "_write_dump", fail)
-        said = organiser_page.send("dump", **TYPED)
-        assert said.status_code in {500, 503}
-        assert "secret path" not in said.text
-    assert left_in(board_with_history) == []
-    assert organiser_page.send("dump", **TYPED).status_code == 200
+        response = organiser_page.send("dump", **DUMP_FIELDS)
+        assert response.status_code in {500, 503}
+        assert "secret path" not in response.text
+    assert leftover_dumps(board_with_history) == []
+    assert organiser_page.send("dump", **DUMP_FIELDS).status_code == 200
 
 
 @pytest.mark.slow
-def test_whoever_goes_away_leaves_nothing(board_with_history, organiser_page, monkeypatch):
-    """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
-    write = board_backup.dump_board
+def test_a_disconnected_download_leaves_no_file(board_with_history, organiser_page, monkeypatch):
+    """The client disconnects in the middle of a file that is larger than the socket's buffer."""
+    dump_board = board_backup.dump_board
 
-    def large(boards, slug, to, **how):
-        head = write(boards, slug, to, **how)
+    def large(boards, slug, to, **options):
+        head = dump_board(boards, slug, to, **options)
         os.truncate(to, 2**25)
         return head
 
@@ -167,29 +173,29 @@ def test_whoever_goes_away_leaves_nothing(board_with_history, organiser_page, mo
         f"POST {organiser_page.path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", board_with_history.port)) as line:
-        line.sendall(head.encode() + body)
-        start = line.recv(4096)
+    with socket.create_connection(("127.0.0.1", board_with_history.port)) as connection:
+        connection.sendall(head.encode() + body)
+        start = connection.recv(4096)
         assert re.match(rb"HTTP/1.1 200 ", start)
         assert _dump._DUMP_LOCK.locked()
-        assert left_in(board_with_history) == []  # it has no name even while it is sent
+        assert leftover_dumps(board_with_history) == []  # the file is unlinked while it is sent
     until = time.monotonic() + 60
     while _dump._DUMP_LOCK.locked() and time.monotonic() < until:
         time.sleep(0.01)
     assert not _dump._DUMP_LOCK.locked()
 
 
-def test_what_a_crash_has_left_is_swept(board_with_history, organiser_page, monkeypatch):
-    place = board_with_history.app.state.context.spool.path
-    old, new = place / "dump-old", place / "dump-new"
-    for each in (old, new):
-        each.mkdir()
-        (each / ".ladderboard-x").write_bytes(b"x")
+def test_stale_dumps_of_a_crash_are_removed(board_with_history, organiser_page, monkeypatch):
+    spool = board_with_history.app.state.context.spool.path
+    old, new = spool / "dump-old", spool / "dump-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / ".ladderboard-x").write_bytes(b"x")
     later = time.time() + 3000
     monkeypatch.setattr(_dump, "_STALE_SECONDS", 1800.0)
     monkeypatch.setattr(_dump.time, "time", lambda: later)
     os.utime(new / ".ladderboard-x", (later, later))
-    assert organiser_page.send("dump", **TYPED).status_code == 200
-    assert left_in(board_with_history) == [new]
+    assert organiser_page.send("dump", **DUMP_FIELDS).status_code == 200
+    assert leftover_dumps(board_with_history) == [new]
     (new / ".ladderboard-x").unlink()
     new.rmdir()

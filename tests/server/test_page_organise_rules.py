@@ -1,4 +1,4 @@
-"""Amending by form: only what was changed is sent, and nobody undoes what another has done."""
+"""Amending by form: only changed fields are amended, and concurrent amendments are kept."""
 
 import json
 import re
@@ -40,24 +40,24 @@ def rules():
     return read_rules(RULES).describe()
 
 
-def whole(group, rules, **typed):
-    """Return a form as a browser sends it, with some fields typed anew."""
+def filled_form(group, rules, **typed):
+    """Return a form as a browser sends it, with some fields changed."""
     fields = rules_as_fields(rules)
-    own = {
+    group_fields = {
         name: value.replace("\n", "\r\n")
         for name, value in fields.items()
         if name in FORM_GROUPS[group][0] or (group == "times" and name.startswith("phase_"))
     }
-    return {"group": group, "seen": fields_digest(group, fields), **own, **typed}
+    return {"group": group, "seen": fields_digest(group, fields), **group_fields, **typed}
 
 
 @pytest.mark.parametrize("group", FORM_GROUPS)
-def test_a_form_that_is_sent_as_it_came_changes_nothing(rules, group):
-    assert read_changes(whole(group, rules), rules) == {}
+def test_an_unchanged_form_amends_nothing(rules, group):
+    assert read_changes(filled_form(group, rules), rules) == {}
 
 
 @pytest.mark.parametrize(
-    ("group", "typed", "wanted"),
+    ("group", "typed", "expected"),
     [
         ("limits", {"questions": " 2,000 "}, {"questions": 2000}),
         ("limits", {"per_team": ""}, {"per_team": None}),
@@ -73,23 +73,23 @@ def test_a_form_that_is_sent_as_it_came_changes_nothing(rules, group):
         ("files", {"files_seconds": "9"}, {"files": {"seconds": 9}}),
     ],
 )
-def test_only_what_differs_is_amended(rules, group, typed, wanted):
-    changes = read_changes(whole(group, rules, **typed), rules)
-    assert changes == wanted
-    read_rules(RULES).amended(changes)  # which refuses what it does not know
+def test_only_changed_fields_are_amended(rules, group, typed, expected):
+    changes = read_changes(filled_form(group, rules, **typed), rules)
+    assert changes == expected
+    read_rules(RULES).amended(changes)  # refuses unknown keys
 
 
-def test_phases_change_together(rules):
+def test_phases_are_amended_as_a_whole(rules):
     typed = {"phase_1_end": "2027-04-01T00:00:00Z"}
-    after = read_rules(RULES).amended(read_changes(whole("times", rules, **typed), rules))
+    after = read_rules(RULES).amended(read_changes(filled_form("times", rules, **typed), rules))
     assert [phase.name for phase in after.phases] == ["warm-up", "main"]
     assert after.describe()["phases"][1]["end"] == "2027-04-01T00:00:00Z"
-    gone = {f"phase_0_{each}": "" for each in ("name", "start", "end")}
-    more = {"phase_2_name": "late", "phase_2_start": "2027-05-01T00:00:00Z"}
-    changes = read_changes(whole("times", rules, **gone, **more), rules)
+    removed = {f"phase_0_{part}": "" for part in ("name", "start", "end")}
+    added = {"phase_2_name": "late", "phase_2_start": "2027-05-01T00:00:00Z"}
+    changes = read_changes(filled_form("times", rules, **removed, **added), rules)
     assert [phase.name for phase in read_rules(RULES).amended(changes).phases] == ["main", "late"]
-    gone |= {f"phase_1_{each}": "" for each in ("name", "start", "end")}
-    changes = read_changes(whole("times", rules, **gone), rules)
+    removed |= {f"phase_1_{part}": "" for part in ("name", "start", "end")}
+    changes = read_changes(filled_form("times", rules, **removed), rules)
     assert read_rules(RULES).amended(changes).deadline is None
 
 
@@ -131,7 +131,7 @@ def test_amending_by_form(live_server, organiser_page):
 
 
 @pytest.mark.parametrize(
-    ("group", "typed", "sentence"),
+    ("group", "typed", "message"),
     [
         ("limits", {"questions": "many"}, "must be a whole number"),
         ("limits", {"questions": ""}, "cannot be empty"),
@@ -144,10 +144,10 @@ def test_amending_by_form(live_server, organiser_page):
         ("files", {"files_bytes": "<b>"}, "must be a number of bytes"),
     ],
 )
-def test_a_refusal_leaves_the_form_filled_in(live_server, organiser_page, group, typed, sentence):
+def test_a_refused_amendment_keeps_its_input(live_server, organiser_page, group, typed, message):
     before = organiser_page.snapshot()
     page = organiser_page.send_refused(
-        "amend", 422, sentence, group=group, seen=organiser_page.seen_version(group), **typed
+        "amend", 422, message, group=group, seen=organiser_page.seen_version(group), **typed
     )
     assert organiser_page.snapshot() == before
     assert f'<details id="{group}" open>' in page
@@ -170,27 +170,32 @@ def test_several_problems_are_listed(organiser_page):
     assert "needs an offset" in alert
 
 
-def test_nobody_undoes_what_another_has_amended_meanwhile(live_server, organiser_page):
-    seen, texts = organiser_page.seen_version("limits"), organiser_page.seen_version("texts")
+def test_a_form_made_before_another_amendment_is_refused(live_server, organiser_page):
+    limits_version, texts_version = (
+        organiser_page.seen_version("limits"),
+        organiser_page.seen_version("texts"),
+    )
     live_server.amend(questions=200)
     page = organiser_page.send_refused(
-        "amend", 422, "were amended since this page", group="limits", seen=seen,
+        "amend", 422, "were amended since this page", group="limits", seen=limits_version,
         questions="100", per_team="20",
     )  # fmt: skip
     assert "Now: 200" in page
     assert live_server.call("GET", "/boards/first").json()["questions"] == 200
-    # Another form has nothing to do with it.
-    organiser_page.send_accepted("amend", "amended", group="texts", seen=texts, title="Mine")
-    again = organiser_page.seen_version("limits")
+    # Other forms are not affected.
     organiser_page.send_accepted(
-        "amend", "amended", group="limits", seen=again, questions="100", per_team="20"
+        "amend", "amended", group="texts", seen=texts_version, title="Mine"
+    )
+    new_version = organiser_page.seen_version("limits")
+    organiser_page.send_accepted(
+        "amend", "amended", group="limits", seen=new_version, questions="100", per_team="20"
     )
     assert live_server.call("GET", "/boards/first").json()["questions"] == 100
 
 
-def test_a_description_that_is_too_long_for_a_form_is_not_in_it(live_server, organiser_page):
+def test_a_long_description_is_left_out_of_the_form(live_server, organiser_page):
     caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
-    text = "\u00e9" * 10_000  # of which each takes six bytes in a form
+    text = "\u00e9" * 10_000  # each takes six bytes in a form
     live_server.boards.open(live_server.slug).amendments.amend(caller, {"description": text})
     assert "too long for a form" in organiser_page.get().text
     organiser_page.send_accepted(

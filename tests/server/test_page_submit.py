@@ -1,4 +1,4 @@
-"""The page to submit with: who sees what, the reply in words, refusals item by item."""
+"""The submit page: who sees what, replies, refusals, the history and selections."""
 
 import json
 import re
@@ -8,28 +8,30 @@ import pytest
 
 from support.server.live_server import csrf_token, make_predictions
 
-INLINE = "time|code|strong|a"
+INLINE_TAGS = "time|code|strong|a"
 
 
 @pytest.fixture
 def browser(live_server):
-    with live_server.browser() as made:
-        yield made
+    with live_server.browser() as client:
+        yield client
 
 
-def words(page):
-    """Return a page's text, as somebody reads it."""
-    text = re.sub(rf"</?({INLINE})( [^>]*)?>", "", page)
+def page_text(page):
+    """Return the visible text of a page."""
+    text = re.sub(rf"</?({INLINE_TAGS})( [^>]*)?>", "", page)
     return " ".join(unescape(re.sub("<[^>]+>", " ", text)).split())
 
 
-def part(page, role):
-    """Return the words of the reply, or of the refusal."""
-    return words(re.search(rf'<div [^>]*role="{role}" id="reply".*?</div>\n', page, re.DOTALL)[0])
+def notice_text(page, role):
+    """Return the text of the reply or of the refusal."""
+    return page_text(
+        re.search(rf'<div [^>]*role="{role}" id="reply".*?</div>\n', page, re.DOTALL)[0]
+    )
 
 
-class Team:
-    """A team before its browser."""
+class TeamBrowser:
+    """A team that is signed in to the submit page."""
 
     def __init__(self, live_server, browser, name="Alpha"):
         self.live_server, self.browser = live_server, browser
@@ -44,11 +46,11 @@ class Team:
         action = re.search(r'action="(/boards/[^"]+csrf=[^"]+)"', self.look().text).group(1)
         return self.browser.post(action, files={"file": (name, body)}, data=data)
 
-    def post(self, what, **data):
+    def post(self, path, **data):
         """Send another form of the page."""
-        word = re.search(r'name="csrf" value="([^"]+)"', self.look().text).group(1)
+        csrf = re.search(r'name="csrf" value="([^"]+)"', self.look().text).group(1)
         return self.browser.post(
-            f"/boards/{self.live_server.slug}/{what}", data={"csrf": word, **data}
+            f"/boards/{self.live_server.slug}/{path}", data={"csrf": csrf, **data}
         )
 
     def used(self):
@@ -57,52 +59,52 @@ class Team:
 
 @pytest.fixture
 def team(live_server, browser):
-    return Team(live_server, browser)
+    return TeamBrowser(live_server, browser)
 
 
-def test_the_public_is_told_how_to_come_in(live_server, browser):
+def test_the_public_sees_how_to_sign_in_or_join(live_server, browser):
     page = browser.get(f"/boards/{live_server.slug}/submit")
     assert page.status_code == 200
     assert f'name="next" value="/boards/{live_server.slug}/submit"' in page.text
     assert f'href="/boards/{live_server.slug}/join"' in page.text
     assert 'type="file"' not in page.text
-    for registration, said in (("invited", "by invitation"), ("organiser", "Ask them for a token")):
+    for registration, text in (("invited", "by invitation"), ("organiser", "Ask them for a token")):
         live_server.amend(registration=registration)
-        assert said in words(browser.get(f"/boards/{live_server.slug}/submit").text)
+        assert text in page_text(browser.get(f"/boards/{live_server.slug}/submit").text)
 
 
-def test_the_form_to_sign_in_leads_back_here(live_server, browser):
+def test_signing_in_returns_to_the_page(live_server, browser):
     _, token = live_server.join("Alpha")
     path = f"/boards/{live_server.slug}/submit"
-    word = csrf_token(browser.get(path).text)
-    said = browser.post("/session", data={"token": token, "csrf": word, "next": path})
-    assert (said.status_code, said.headers["location"]) == (303, path)
+    csrf = csrf_token(browser.get(path).text)
+    response = browser.post("/session", data={"token": token, "csrf": csrf, "next": path})
+    assert (response.status_code, response.headers["location"]) == (303, path)
 
 
-def test_a_token_of_another_board_is_said_to_be_one(live_server, browser):
+def test_a_token_of_another_board_is_explained(live_server, browser):
     other = f"{live_server.slug}-other"
     live_server.create_board(other)
     live_server.sign_in(browser, live_server.join("Alpha", other)[1])
-    page = words(browser.get(f"/boards/{live_server.slug}/submit").text)
+    page = page_text(browser.get(f"/boards/{live_server.slug}/submit").text)
     assert "with a token that is not for this board" in page
 
 
 @pytest.mark.parametrize("role", ["evaluator", "organiser"])
-def test_who_has_no_team_sees_who_submits(live_server, browser, role):
+def test_staff_see_how_to_submit_for_a_team(live_server, browser, role):
     live_server.sign_in(browser, live_server.issue_token(role))
     page = browser.get(f"/boards/{live_server.slug}/submit").text
-    assert f"signed in as an {role}" in words(page)
+    assert f"signed in as an {role}" in page_text(page)
     assert (
         f"submit {live_server.url}/boards/{live_server.slug} -f predictions.csv --team TEAM" in page
     )
     assert 'type="file"' not in page
 
 
-def test_a_team_is_told_how_a_file_must_look_and_what_is_left(empty_server):
+def test_a_team_sees_the_file_format_and_its_questions_left(empty_server):
     empty_server.create_board(window="{questions: 3, hours: 24}", files="{bytes: 20 kB}")
     with empty_server.browser() as browser:
-        page = Team(empty_server, browser).look()
-    assert "Alpha: 25 questions left, 3 of them now (at most 3 in any 24 hours)." in words(
+        page = TeamBrowser(empty_server, browser).look()
+    assert "Alpha: 25 questions left, 3 of them now (at most 3 in any 24 hours)." in page_text(
         page.text
     )
     assert "at most 20 kB" in page.text
@@ -111,117 +113,127 @@ def test_a_team_is_told_how_a_file_must_look_and_what_is_left(empty_server):
     assert page.headers["cache-control"] == "private, no-store"
 
 
-def test_the_reply_is_a_sentence_in_the_metric_shown(empty_server):
+def test_the_reply_uses_the_displayed_metric(empty_server):
     live_server = empty_server
     live_server.create_board(loss="accuracy", display="{name: accuracy, digits: 3}")
     with live_server.browser() as browser:
-        team = Team(live_server, browser)
+        team = TeamBrowser(live_server, browser)
         page = team.send(make_predictions(60)).text
-        first = part(page, "status")
+        first = notice_text(page, "status")
         assert first.startswith("A new best: 0.800; 24 questions left.")
         receipt = re.search(r'copy="the receipt"><code>({.+?})</code>', page).group(1)
-        place = re.search(r'href="(/api/v1/boards/[^"]+)">part of the submission', page).group(1)
-        assert browser.get(place).json()["receipt"] == json.loads(receipt)
-        same = part(team.send(make_predictions(61)).text, "status")
-        seen = "gains below about 0.01 may go unseen"
-        assert same.startswith(f"Your best stays 0.800; {seen}; 23 questions left.")
-        assert "does not mean that this model is no better" in same
-        better = part(team.send(make_predictions(30)).text, "status")
+        submission_url = re.search(
+            r'href="(/api/v1/boards/[^"]+)">part of the submission', page
+        ).group(1)
+        assert browser.get(submission_url).json()["receipt"] == json.loads(receipt)
+        unchanged = notice_text(team.send(make_predictions(61)).text, "status")
+        gains = "gains below about 0.01 may go unseen"
+        assert unchanged.startswith(f"Your best stays 0.800; {gains}; 23 questions left.")
+        assert "does not mean that this model is no better" in unchanged
+        better = notice_text(team.send(make_predictions(30)).text, "status")
         assert better.startswith("A new best: 0.900 (was 0.800); 22 questions left.")
-        before = "The same predictions were answered before, as your submission 1; nothing was"
-        again = part(team.send(make_predictions(60)).text, "status")
-        assert again.startswith(f"{before} counted. Then your best became 0.800; 22 questions left")
+        answered_before = (
+            "The same predictions were answered before, as your submission 1; nothing was"
+        )
+        again = notice_text(team.send(make_predictions(60)).text, "status")
+        assert again.startswith(
+            f"{answered_before} counted. Then your best became 0.800; 22 questions left"
+        )
         assert team.used() == 3
 
 
-def test_the_reply_says_what_can_be_promised(empty_server):
+def test_the_reply_shows_the_bound(empty_server):
     live_server = empty_server
     live_server.create_board(
         loss="accuracy", questions=4, teams=1, mechanism="{name: ladder, step: 0.1}"
     )
     with live_server.browser() as browser:
-        said = part(Team(live_server, browser).send(make_predictions(60)).text, "status")
-    bound = live_server.boards.open(live_server.slug).as_seen_by(
+        reply = notice_text(
+            TeamBrowser(live_server, browser).send(make_predictions(60)).text, "status"
+        )
+    view = live_server.boards.open(live_server.slug).as_seen_by(
         live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
-    told = bound.summary()["bound"]
-    found = re.search(
+    bound = view.summary()["bound"]
+    match = re.search(
         r"With confidence 95%, the best of your models so far truly has accuracy "
         r"between ([0-9.]+) and ([0-9.]+)\.",
-        said,
+        reply,
     )
-    low, high = map(float, found.groups())
+    low, high = map(float, match.groups())
     # Rounded outwards, to the four digits that are shown.
-    assert told["low"] - 1e-4 <= low <= told["low"]
-    assert told["high"] <= high <= told["high"] + 1e-4
+    assert bound["low"] - 1e-4 <= low <= bound["low"]
+    assert bound["high"] <= high <= bound["high"] + 1e-4
 
 
-def test_a_ladder_of_the_whole_board(empty_server):
+def test_replies_on_a_board_with_one_ladder(empty_server):
     live_server = empty_server
     live_server.create_board(loss="accuracy", ladder="board", display="{name: accuracy, digits: 2}")
     live_server.submit(live_server.join("Beta")[1], make_predictions(60))
     with live_server.browser() as browser:
-        team = Team(live_server, browser)
-        said = part(team.send(make_predictions(90)).text, "status")
-        assert said.startswith("The best of the whole board stays 0.80; gains below")
-        said = part(team.send(make_predictions(30)).text, "status")
-        assert said.startswith("A new best of the whole board: 0.90 (was 0.80);")
+        team = TeamBrowser(live_server, browser)
+        reply = notice_text(team.send(make_predictions(90)).text, "status")
+        assert reply.startswith("The best of the whole board stays 0.80; gains below")
+        reply = notice_text(team.send(make_predictions(30)).text, "status")
+        assert reply.startswith("A new best of the whole board: 0.90 (was 0.80);")
         live_server.amend(visibility="hidden")
         page = team.send(make_predictions(80)).text
-        said = part(page, "status")
-        assert said.startswith("The best of the whole board stays what it was, which is not shown ")
-        assert "while the standings are hidden" in said
-        assert "With confidence" not in said
-        assert "not shown" in words(page[page.index("<tbody>") :])
+        reply = notice_text(page, "status")
+        assert reply.startswith(
+            "The best of the whole board stays what it was, which is not shown "
+        )
+        assert "while the standings are hidden" in reply
+        assert "With confidence" not in reply
+        assert "not shown" in page_text(page[page.index("<tbody>") :])
 
 
-def test_one_that_learns_nothing_has_no_record(empty_server):
+def test_a_submission_without_a_release_leaves_no_record(empty_server):
     live_server = empty_server
     live_server.create_board(mechanism="{name: ladder, step: 0.5}")
     with live_server.browser() as browser:
-        page = Team(live_server, browser).send(make_predictions(299)).text
-    said = part(page, "status")
-    assert said.startswith("Your team has no record yet: no gain large enough was seen; gains ")
-    assert "no record" in words(page[page.index("<tbody>") :])
+        page = TeamBrowser(live_server, browser).send(make_predictions(299)).text
+    reply = notice_text(page, "status")
+    assert reply.startswith("Your team has no record yet: no gain large enough was seen; gains ")
+    assert "no record" in page_text(page[page.index("<tbody>") :])
 
 
-def test_a_window_and_a_budget_that_are_used_up(empty_server):
+def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
     live_server = empty_server
     live_server.create_board(per_team=3, window="{questions: 2, hours: 1}")
     with live_server.browser() as browser:
-        team = Team(live_server, browser)
+        team = TeamBrowser(live_server, browser)
         team.send(make_predictions(60))
         live_server.clock.now += 600
-        said = part(team.send(make_predictions(50)).text, "status")
-        assert "; 1 question left, none of them now; next at 09:00 UTC." in said
+        reply = notice_text(team.send(make_predictions(50)).text, "status")
+        assert "; 1 question left, none of them now; next at 09:00 UTC." in reply
         refused = team.send(make_predictions(40))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "3000")
-        told = part(refused.text, "alert")
-        assert "The next is at 2027-01-15 09:00 UTC. Nothing was counted." in told
+        alert = notice_text(refused.text, "alert")
+        assert "The next is at 2027-01-15 09:00 UTC. Nothing was counted." in alert
         live_server.clock.now += 3000
-        said = part(team.send(make_predictions(40)).text, "status")
-        assert "no questions left: your team has asked all its 3." in said
+        reply = notice_text(team.send(make_predictions(40)).text, "status")
+        assert "no questions left: your team has asked all its 3." in reply
         page = team.look().text
         assert "nothing to send" in page
         assert 'type="file"' not in page
 
 
-def test_refusals_list_everything_with_ids(team):
-    rows = "".join(f"{at},1\n" for at in range(385))
-    said = team.send(f"id,prediction\n{rows}3,1\n<i>x</i>,\n".encode())
-    assert said.status_code == 422
-    told = part(said.text, "alert")
-    assert told.startswith("4 things are wrong with this file. Nothing was counted.")
-    assert "Missing from the file: 15 ids: 385, 386, 387," in told
-    assert "394 and 5 more" in told
-    assert "More than once in the file: 1 id: 3" in told
-    assert "<code>&lt;i&gt;x&lt;/i&gt;</code>" in said.text
-    assert "<i>x" not in said.text
+def test_refusals_list_all_errors_with_ids(team):
+    rows = "".join(f"{number},1\n" for number in range(385))
+    response = team.send(f"id,prediction\n{rows}3,1\n<i>x</i>,\n".encode())
+    assert response.status_code == 422
+    alert = notice_text(response.text, "alert")
+    assert alert.startswith("4 things are wrong with this file. Nothing was counted.")
+    assert "Missing from the file: 15 ids: 385, 386, 387," in alert
+    assert "394 and 5 more" in alert
+    assert "More than once in the file: 1 id: 3" in alert
+    assert "<code>&lt;i&gt;x&lt;/i&gt;</code>" in response.text
+    assert "<i>x" not in response.text
     assert team.used() == 0
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "said"),
+    ("body", "status", "message"),
     [
         (b"", 422, "One thing is wrong with this file. Nothing was counted."),
         (b"\x00\x01\x02" * 50, 422, "One thing is wrong with this file. Nothing was counted."),
@@ -229,33 +241,33 @@ def test_refusals_list_everything_with_ids(team):
         (b"id,prediction\n" + b"x" * 30_000, 413, "which is the limit here. Nothing was counted."),
     ],
 )
-def test_files_that_are_none(empty_server, body, status, said):
+def test_unreadable_files_are_refused(empty_server, body, status, message):
     empty_server.create_board(files="{bytes: 20 kB}")
     with empty_server.browser() as browser:
-        team = Team(empty_server, browser)
+        team = TeamBrowser(empty_server, browser)
         page = team.send(body)
         assert page.status_code == status
-        assert said in part(page.text, "alert")
+        assert message in notice_text(page.text, "alert")
         assert team.used() == 0
 
 
-def test_a_message_that_cannot_be_is_refused_in_words(team):
-    said = team.send(make_predictions(3), message="x" * 501)
-    assert said.status_code == 422
-    assert "at most 500 characters. Nothing was counted." in part(said.text, "alert")
+def test_a_message_that_is_too_long_is_refused(team):
+    response = team.send(make_predictions(3), message="x" * 501)
+    assert response.status_code == 422
+    assert "at most 500 characters. Nothing was counted." in notice_text(response.text, "alert")
 
 
-def test_a_session_that_ended_is_said_to_have_ended(live_server, team):
+def test_an_ended_session_is_explained(live_server, team):
     action = re.search(r'action="(/boards/[^"]+csrf=[^"]+)"', team.look().text).group(1)
     live_server.call("POST", "/boards/first/team/token", team.token)
-    said = team.browser.post(action, files={"file": ("p.csv", make_predictions(3))})
-    assert said.status_code == 401
-    assert "Your session has ended. Sign in again below." in part(said.text, "alert")
-    assert 'name="token"' in said.text
+    response = team.browser.post(action, files={"file": ("p.csv", make_predictions(3))})
+    assert response.status_code == 401
+    assert "Your session has ended. Sign in again below." in notice_text(response.text, "alert")
+    assert 'name="token"' in response.text
 
 
 @pytest.mark.parametrize(
-    ("do", "said"),
+    ("change", "message"),
     [
         (
             lambda live_server: live_server.call(
@@ -279,26 +291,28 @@ def test_a_session_that_ended_is_said_to_have_ended(live_server, team):
         ),
     ],
 )
-def test_a_board_that_takes_nothing_says_why(live_server, team, do, said):
-    do(live_server)
+def test_a_board_that_accepts_nothing_explains_why(live_server, team, change, message):
+    change(live_server)
     live_server.clock.now += 3600
     page = team.look().text
-    assert said in words(page)
+    assert message in page_text(page)
     assert 'type="file"' not in page
 
 
-def test_own_history_is_paged_and_ones_own(live_server, team):
+def test_the_history_is_paginated_and_private(live_server, team):
     other = live_server.join("Beta")[1]
     live_server.submit(other, make_predictions(20), query="?message=secret-of-beta")
-    for at in range(23):
-        live_server.submit(team.token, make_predictions(60 - 2 * at), query=f"?message=note-{at}-")
+    for number in range(23):
+        live_server.submit(
+            team.token, make_predictions(60 - 2 * number), query=f"?message=note-{number}-"
+        )
     page = team.look().text
-    numbers = [int(match_) for match_ in re.findall(r'<tr><td class="number">(\d+)<', page)]
+    numbers = [int(number) for number in re.findall(r'<tr><td class="number">(\d+)<', page)]
     assert numbers == list(range(23, 3, -1))
     assert "secret-of-beta" not in page
     older = re.search(r'href="(/boards/[^"]+before=\d+)#history"', page).group(1)
     page = team.browser.get(older).text
-    numbers = [int(match_) for match_ in re.findall(r'<tr><td class="number">(\d+)<', page)]
+    numbers = [int(number) for number in re.findall(r'<tr><td class="number">(\d+)<', page)]
     assert numbers == [3, 2, 1]
     assert "note-2-" in page
     assert "before=" not in page
@@ -309,63 +323,66 @@ def test_selecting_for_the_finals(empty_server):
     live_server = empty_server
     live_server.create_board(finals="{selections: 2}")
     with live_server.browser() as browser:
-        team = Team(live_server, browser)
-        assert "final ranking" not in words(team.look().text)
-        said = [
-            live_server.submit(team.token, make_predictions(60 - at)).json() for at in range(23)
+        team = TeamBrowser(live_server, browser)
+        assert "final ranking" not in page_text(team.look().text)
+        answers = [
+            live_server.submit(team.token, make_predictions(60 - number)).json()
+            for number in range(23)
         ]
-        ids = [each["id"] for each in said]
+        ids = [answer["id"] for answer in answers]
         default = "You have selected none, so your latest 2 submissions with a new best take part"
-        assert default in words(team.look().text)
-        done = team.post("selections", submission=[ids[0], ids[22]])
-        assert done.status_code == 303
-        assert done.headers["location"] == f"/boards/{live_server.slug}/submit#finals"
+        assert default in page_text(team.look().text)
+        response = team.post("selections", submission=[ids[0], ids[22]])
+        assert response.status_code == 303
+        assert response.headers["location"] == f"/boards/{live_server.slug}/submit#finals"
         page = team.look().text
-        assert "You have selected 2; these alone take part." in words(page)
+        assert "You have selected 2; these alone take part." in page_text(page)
         assert re.findall(r'value="(\w{32})"[^>]* checked', page) == [ids[22], ids[0]]
-        assert "Submission 1, on another page of the table" in words(page)
-        for wanted, status, why in (
+        assert "Submission 1, on another page of the table" in page_text(page)
+        for submission, status, message in (
             (ids[:3], 422, "At most 2 can be selected, not 3."),
             (["0" * 32], 404, "There is no such submission."),
         ):
-            refused = team.post("selections", submission=wanted)
+            refused = team.post("selections", submission=submission)
             assert refused.status_code == status
-            assert why in part(refused.text, "alert")
+            assert message in notice_text(refused.text, "alert")
         assert team.post("selections", submission=["x"] * 300).status_code == 422
         chosen = live_server.call("GET", "/boards/first/selections", team.token).json()
         assert chosen["submissions"] == [ids[0], ids[22]]
         assert team.post("selections").status_code == 303
-        assert default in words(team.look().text)
+        assert default in page_text(team.look().text)
         live_server.call("POST", "/boards/first/close", live_server.organiser)
         page = team.look().text
         assert "what is selected stays" in page
         assert 'name="submission"' not in page
         refused = team.post("selections", submission=[ids[0]])
         assert refused.status_code == 409
-        assert "Selections cannot change" in part(refused.text, "alert")
+        assert "Selections cannot change" in notice_text(refused.text, "alert")
 
 
-def test_only_a_team_selects(live_server, browser):
+def test_only_teams_can_select_or_rotate_tokens(live_server, browser):
     live_server.sign_in(browser, live_server.organiser)
-    word = csrf_token(browser.get(f"/boards/{live_server.slug}/submit").text)
-    for what in ("selections", "token"):
-        said = browser.post(f"/boards/{live_server.slug}/{what}", data={"csrf": word})
-        assert said.status_code == 403
-        assert "own token" in part(said.text, "alert")
+    csrf = csrf_token(browser.get(f"/boards/{live_server.slug}/submit").text)
+    for path in ("selections", "token"):
+        response = browser.post(f"/boards/{live_server.slug}/{path}", data={"csrf": csrf})
+        assert response.status_code == 403
+        assert "own token" in notice_text(response.text, "alert")
 
 
-def test_another_token_is_shown_once_and_keeps_the_browser_signed_in(live_server, team):
-    said = team.post("token")
-    assert said.status_code == 200
-    assert said.headers["cache-control"] == "private, no-store"
-    made = re.search(r'data-copy="the token"[^>]*>(lb_team_[\w-]{43})<', said.text).group(1)
-    assert made != team.token
+def test_a_rotated_token_is_shown_once_and_the_browser_stays_signed_in(live_server, team):
+    response = team.post("token")
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "private, no-store"
+    new_token = re.search(r'data-copy="the token"[^>]*>(lb_team_[\w-]{43})<', response.text).group(
+        1
+    )
+    assert new_token != team.token
     assert live_server.call("GET", "/boards/first/team", team.token).status_code == 401
-    assert live_server.call("GET", "/boards/first/team", made).json()["name"] == "Alpha"
+    assert live_server.call("GET", "/boards/first/team", new_token).json()["name"] == "Alpha"
     page = team.look()
     assert "Alpha" in page.text
-    assert made not in page.text
-    assert made not in live_server.log.getvalue()
-    # The forms of the page that showed it are good in the new session.
-    word = re.search(r'name="csrf" value="([^"]+)"', said.text).group(1)
-    assert team.browser.post("/session/end", data={"csrf": word}).status_code == 303
+    assert new_token not in page.text
+    assert new_token not in live_server.log.getvalue()
+    # The forms of that response work in the new session.
+    csrf = re.search(r'name="csrf" value="([^"]+)"', response.text).group(1)
+    assert team.browser.post("/session/end", data={"csrf": csrf}).status_code == 303

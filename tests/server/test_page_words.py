@@ -1,4 +1,4 @@
-"""The words of the page to submit with, over every kind of answer, mechanism and loss."""
+"""The texts of the submit page for all kinds of answers, mechanisms and losses."""
 
 from itertools import product
 
@@ -21,27 +21,27 @@ BOUND = {
 }  # fmt: skip
 
 
-def answer(**more):
-    said = {"loss": 0.2, "improved": False, "again": False, "score_loss": None, "number": 3}
-    said |= {"ladder": "team", "limits": [TEAM], "next_submission_at": None, "bound": None}
-    return said | more
+def make_answer(**changes):
+    fields = {"loss": 0.2, "improved": False, "again": False, "score_loss": None, "number": 3}
+    fields |= {"ladder": "team", "limits": [TEAM], "next_submission_at": None, "bound": None}
+    return fields | changes
 
 
-def test_no_answer_says_that_a_model_is_no_better():
-    """Nor does any leave out what is left, or speak of a gain that went unseen after one was."""
-    scene = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
+def test_no_reply_claims_that_a_model_is_not_better():
+    """Each says how many questions are left; only those without a gain mention unseen gains."""
+    context = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
     for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),
     ):  # fmt: skip
-        said = answer(
+        reply_answer = make_answer(
             loss=released, improved=improved, again=again, ladder=ladder, score_loss=score
         )
-        reply = describe_reply(said, scene._replace(restriction=restriction))
+        reply = describe_reply(reply_answer, context._replace(restriction=restriction))
         text = str(reply.sentence)
         assert text.endswith("; 9 questions left.")
         assert text[0].isupper()
-        assert not any(each in text for each in ("not better", "no better", "worse", "None"))
+        assert not any(phrase in text for phrase in ("not better", "no better", "worse", "None"))
         assert ("may go unseen" in text) == (not improved and not again)
         assert ("nothing was counted" in text) == again
         assert reply.good == (improved and not again)
@@ -49,23 +49,25 @@ def test_no_answer_says_that_a_model_is_no_better():
         assert ("0.800" in text) == (released == 0.2)
 
 
-def test_a_score_of_this_model_is_told_beside_the_best():
+def test_a_released_score_of_the_model_is_shown_beside_the_best():
     text = str(
-        describe_reply(answer(score_loss=0.25), ReplyContext(DisplayRules("error", 2))).sentence
+        describe_reply(
+            make_answer(score_loss=0.25), ReplyContext(DisplayRules("error", 2))
+        ).sentence
     )
     assert text.startswith("This model was put at 0.25; your best stays 0.20;")
 
 
-def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
-    scene = ReplyContext(DisplayRules("error", 2), previous_best=0.201)
-    said = str(describe_reply(answer(improved=True), scene).sentence)
-    assert said.startswith("A new best: 0.20; ")
+def test_a_new_best_that_rounds_to_the_old_one_is_shown_once():
+    context = ReplyContext(DisplayRules("error", 2), previous_best=0.201)
+    text = str(describe_reply(make_answer(improved=True), context).sentence)
+    assert text.startswith("A new best: 0.20; ")
 
 
-def test_names_of_a_metric_stay_text():
-    told = describe_reply(answer(bound={"loss": BOUND}), ReplyContext(DisplayRules("<b>", 2)))
-    assert "<b>" in told.bound  # which a template escapes
-    assert not hasattr(told.bound, "__html__")
+def test_metric_names_are_not_markup():
+    reply = describe_reply(make_answer(bound={"loss": BOUND}), ReplyContext(DisplayRules("<b>", 2)))
+    assert "<b>" in reply.bound  # the template escapes it
+    assert not hasattr(reply.bound, "__html__")
 
 
 @pytest.mark.parametrize(
@@ -74,35 +76,35 @@ def test_names_of_a_metric_stay_text():
      {"theorem": "the paper's, as printed"}, {"differences": True, "released": None},
      {"differences": True, "released": 1.0}],
 )  # fmt: skip
-def test_nothing_is_promised_where_nothing_can_be(change):
+def test_vacuous_bounds_give_no_text(change):
     bound = {**BOUND, **change}
     assert bound_text(bound, DisplayRules("error"), bound.pop("released", 0.2), "team") is None
 
 
-def test_a_promise_about_differences_is_one_about_the_release():
+def test_a_bound_on_differences_is_shown_around_the_release():
     bound = {**BOUND, "low": -0.3, "high": 0.1, "differences": True, "beta": 1e-7}
-    said = bound_text(bound, DisplayRules("error", 2), 0.2, "board")
-    assert said == (
+    text = bound_text(bound, DisplayRules("error", 2), 0.2, "board")
+    assert text == (
         "With confidence 99.99%, the board's best model so far truly has error between 0.00 and "
         "0.30."
     )
 
 
-def test_a_promise_is_rounded_outwards():
+def test_bounds_are_rounded_outwards():
     rng = np.random.default_rng(0)
     for _ in range(200):
         low, high = sorted(rng.random(2))
         kind = str(rng.choice(["loss", "complement", "scaled", "root"]))
         display = DisplayRules("m", int(rng.integers(0, 6)), kind, 7.0)
         words = bound_text({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
-        least, most = float(words[-3]), float(words[-1].rstrip("."))
+        shown_low, shown_high = float(words[-3]), float(words[-1].rstrip("."))
         ends = sorted((display.shown(low), display.shown(high)))
-        assert least <= ends[0] + 1e-8
-        assert most >= ends[1] - 1e-8
-        assert most - least <= ends[1] - ends[0] + 2.001 * 10.0**-display.digits
+        assert shown_low <= ends[0] + 1e-8
+        assert shown_high >= ends[1] - 1e-8
+        assert shown_high - shown_low <= ends[1] - ends[0] + 2.001 * 10.0**-display.digits
 
 
-def test_gains_of_a_root_depend_on_where_one_stands():
+def test_gains_of_a_root_metric_depend_on_the_best():
     display = DisplayRules("rmse", shown_as="root", unit=100.0)
     assert display.gain_text(0.07, None) is None
     assert display.gain_text(0.01, 0.01) == "1"
@@ -111,21 +113,21 @@ def test_gains_of_a_root_depend_on_where_one_stands():
     assert display.gain_text(0.07, 0.0) is None  # not "gains below about 0"
 
 
-def test_where_every_gain_is_told_no_gain_goes_unseen():
+def test_mechanisms_that_show_every_gain_have_no_smallest_visible_gain():
     for mechanism in (lb.ShakyLadder(0, 0, 0), lb.Exact(), lb.Rounded(digits=2)):
         assert smallest_visible_gain(mechanism) is None
     assert smallest_visible_gain(lb.Ladder(0, 1e-6)) == 5e-7
 
 
-def test_a_reply_s_reason_is_in_the_metric():
-    at = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
-    meter = Meter(lb.Ladder(0.02), {"questions": 10}, at)
+def test_replies_use_the_displayed_metric():
+    chain_state = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+    meter = Meter(lb.Ladder(0.02), {"questions": 10}, chain_state)
     display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
-    said = format_reply(stays, meter, again=False, remaining=9, value_format=display)
-    assert said == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
-    said = format_reply(falls, meter, again=False, remaining=9, value_format=display)
-    assert said == "The best is now 0.800; 9 questions left."
+    text = format_reply(stays, meter, again=False, remaining=9, value_format=display)
+    assert text == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
+    text = format_reply(falls, meter, again=False, remaining=9, value_format=display)
+    assert text == "The best is now 0.800; 9 questions left."
     root = DisplayRules("rmse", 2, "root", 100.0)
     stays = Release(0.0, None, False, 2)
     assert format_reply(stays, meter, again=False, remaining=1, value_format=root) == (
@@ -146,8 +148,8 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_example_of_a_file_can_be_read(loss):
-    """With as many rows as the holdout has, it is a file that is taken."""
+def test_the_example_of_the_file_format_can_be_parsed(loss):
+    """With as many rows as the holdout it is a valid file."""
     file_format = describe_file_format(loss, Roster.of(["x", "y"], kind="text"))
     if "..." in file_format.example[0]:
         pytest.skip("It has more columns than are shown.")
@@ -155,7 +157,7 @@ def test_the_example_of_a_file_can_be_read(loss):
     assert len(read_predictions(text.encode(), Roster.of(["x", "y"], kind="text"), loss)) == 2
 
 
-def test_other_losses_are_told_too():
+def test_file_formats_of_other_losses():
     roster = Roster(3, None, "number", 4)
     assert describe_file_format(lb.loss("hamming"), roster).example[0] == (
         "id", "label_1", "label_2", "label_3", "..."
@@ -165,16 +167,16 @@ def test_other_losses_are_told_too():
         "guess_1",
         "guess_2",
     )
-    custom = describe_file_format(lb.loss(_own), roster)
+    custom = describe_file_format(lb.loss(absolute_error), roster)
     assert "in the order that the board's description tells" in custom.column_rules[1]
     assert custom.column_rules[0] == "id: the row's number, from 0."
 
 
-def _own(labels, predictions):
+def absolute_error(labels, predictions):
     return np.abs(labels - predictions)
 
 
-def test_long_lists_are_cut():
+def test_long_lists_of_errors_are_cut():
     error = {"code": "x", "column": None, "count": 1, "ids": [], "message": "Wrong."}
     items, more = problem_items([error] * 33)
     assert (len(items), more) == (20, 13)
