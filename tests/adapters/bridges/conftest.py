@@ -1,4 +1,4 @@
-"""What bridges connect: EvalAI on loopback, a guard and a board."""
+"""EvalAI on loopback, a guard and a board."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABELS = np.arange(400) % 2
 
 @pytest.fixture
 def correct_labels(live_server):
-    """Give a function that corrects labels: those of fifteen public rows were wrong."""
+    """Return a function that corrects the labels of fifteen public rows."""
 
     def change():
         table = make_folder(live_server.slug).table
@@ -36,7 +36,7 @@ def correct_labels(live_server):
 
 @pytest.fixture
 def serve():
-    """Give a function that serves a guard on a free port or at a socket's path; returns its URL."""
+    """Return a function that serves a guard on a free port or a socket, and returns its URL."""
     with contextlib.ExitStack() as ends:
 
         def start(guard, path=None, **options):
@@ -81,7 +81,7 @@ def guard_of_scores(tmp_path):
 
 @pytest.fixture
 def predict():
-    """Give predictions as a file, so many of the 400 wrong."""
+    """Return a function that returns a file of predictions, with a number of errors in 400."""
 
     def make(wrong):
         values = LABELS ^ (np.arange(400) < wrong)
@@ -93,7 +93,7 @@ def predict():
 
 @pytest.fixture
 def make_worker(evalai, guard):
-    """Give a function that makes workers, which ask the guard by default."""
+    """Return a function that makes workers, which ask the guard by default."""
 
     def make(ask=None, **options):
         phases = {PHASE: ChallengePhase(SPLIT, ask or on_ladders(guard))}

@@ -25,7 +25,7 @@ ALPHA, BETA = (word.encode() for word in WORDS)
 
 @pytest.fixture
 def url(serve, guard):
-    """Where the guard is served."""
+    """The address of the served guard."""
     return serve(guard)
 
 
@@ -37,11 +37,11 @@ def worker(tmp_path, url):
 
 @pytest.fixture
 def pack():
-    """Give a function that zips a submission."""
+    """Return a function that zips a submission."""
 
-    def make(data, **more):
-        named = {f"{name}.txt": each for name, each in more.items()}
-        return pack_zip({"predictions.csv": data, **named})
+    def make(data, **texts):
+        files = {f"{name}.txt": content for name, content in texts.items()}
+        return pack_zip({"predictions.csv": data, **files})
 
     return make
 
@@ -51,8 +51,8 @@ def test_the_release_is_the_score(worker, guard, pack, predict):
     assert ran.scores == {"released": 0.24, "improved": 1, "remaining": 19}
     assert (ran.status, ran.code, ran.stderr) == ("Finished", 0, "")
     assert ran.output == ["detailed_results.html", "scores.json"]
-    said = "With this question the best went down to 0.24; 19 questions left."
-    assert ran.stdout == f"{said}\n"
+    sentence = "With this question the best went down to 0.24; 19 questions left."
+    assert ran.stdout == f"{sentence}\n"
     ran = worker.score(pack(predict(160)))  # worse, on the one ladder of all
     assert ran.scores == {"released": 0.24, "improved": 0, "remaining": 18}
     assert guard.remaining == 18
@@ -82,13 +82,13 @@ def test_what_cannot_be_scored_fails_with_the_reasons(worker, guard, pack, predi
     assert guard.remaining == 20
 
 
-def test_each_team_climbs_a_ladder_of_its_own(tmp_path, url, guard, pack, predict):
+def test_each_team_has_its_own_ladder(tmp_path, url, guard, pack, predict):
     worker = CodabenchWorker(tmp_path / "runs", {"guard": url, "teams": WORDS})
-    told = [
+    scores = [
         worker.score(pack(predict(wrong), team=word)).scores["released"]
         for word, wrong in [(ALPHA, 96), (BETA, 200), (ALPHA + b"\r\n", 40), (BETA, 80)]
     ]
-    assert told == [0.24, 0.5, 0.1, 0.2]
+    assert scores == [0.24, 0.5, 0.1, 0.2]
     assert [ladder.name for ladder in guard.status().ladders] == ["", "alpha", "beta"]
 
 
@@ -103,14 +103,14 @@ def test_a_guard_with_fewer_ladders_than_teams_is_refused(serve, tmp_path, pack,
 
 @pytest.fixture
 def here(tmp_path, url):
-    """Give a function that scores files in this very process."""
+    """Return a function that scores files in this process."""
 
     def make(files, **settings):
         shutil.rmtree(tmp_path / "input", ignore_errors=True)
         for folder in ("ref", "res"):
             (tmp_path / "input" / folder).mkdir(parents=True)
-        told = json.dumps({"guard": url, **settings})
-        (tmp_path / "input/ref/ladderboard.json").write_text(told)
+        content = json.dumps({"guard": url, **settings})
+        (tmp_path / "input/ref/ladderboard.json").write_text(content)
         for name, data in files.items():
             path = tmp_path / "input/res" / name
             path.parent.mkdir(exist_ok=True)
@@ -121,11 +121,11 @@ def here(tmp_path, url):
 
 
 @pytest.mark.parametrize("word", [None, b"", b"alpha", ALPHA + b"x", b"\xff\xfe", b"x" * 5000])
-def test_nobody_is_another_team(here, guard, predict, capsys, word):
+def test_a_submission_without_a_valid_word_is_refused(here, guard, predict, capsys, word):
     files = {"predictions.csv": predict(96)} | ({} if word is None else {"team.txt": word})
     assert here(files, teams=WORDS) == 1
-    said = capsys.readouterr().err
-    assert said == "team.txt must hold the word that the organiser gave to your team.\n"
+    errors = capsys.readouterr().err
+    assert errors == "team.txt must hold the word that the organiser gave to your team.\n"
     assert guard.remaining == 20
 
 
@@ -151,8 +151,10 @@ def test_the_file_may_be_named(here, predict, capsys):
     assert "must hold 'answers.csv'" in capsys.readouterr().err
 
 
-def test_a_team_may_take_its_word_along(here, predict):
-    assert here({"predictions.csv": predict(96), "team.txt": ALPHA}) == 0  # where none is wanted
+def test_a_word_is_ignored_if_there_are_no_teams(here, predict):
+    assert (
+        here({"predictions.csv": predict(96), "team.txt": ALPHA}) == 0
+    )  # the settings have no teams
 
 
 def test_a_board_needs_its_client(tmp_path):
@@ -173,7 +175,7 @@ sys.exit(score({str(tmp_path)!r}, {str(tmp_path / "out")!r}))
     assert "pip install 'ladderboard[client]'" in ran.stderr
 
 
-def test_a_link_into_the_reference_data_is_no_file(worker, pack, predict):
+def test_a_link_into_the_reference_data_is_ignored(worker, pack, predict):
     def spoil(app):
         (app / "input/res/predictions.csv").unlink()
         (app / "input/res/predictions.csv").symlink_to(app / "input/ref/ladderboard.json")
@@ -183,7 +185,7 @@ def test_a_link_into_the_reference_data_is_no_file(worker, pack, predict):
     assert ran.stderr.endswith("; this one has no file.\n")
 
 
-def test_a_guard_that_is_away_tells_participants_nothing(tmp_path, pack, predict):
+def test_an_unreachable_guard_reveals_nothing_to_participants(tmp_path, pack, predict):
     settings = {"guard": "http://127.0.0.1:9", "token": "guards-own-token", "teams": WORDS}
     worker = CodabenchWorker(tmp_path / "runs", settings)
     ran = worker.score(pack(predict(96), team=ALPHA))
@@ -201,12 +203,12 @@ def test_a_guard_that_is_away_tells_participants_nothing(tmp_path, pack, predict
         {"guard": "https://internal.example/a?b"},
     ],
 )
-def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, settings):
+def test_invalid_settings_reveal_nothing_to_participants(here, capsys, settings):
     files = {"predictions.csv": b"prediction\n1\n", "team.txt": ALPHA}
     assert here(files, **({"guard": None} | settings)) == 2
-    said = capsys.readouterr()
-    assert "Tell the organiser" in said.err
-    assert "internal" not in said.err + said.out
+    printed = capsys.readouterr()
+    assert "Tell the organiser" in printed.err
+    assert "internal" not in printed.err + printed.out
 
 
 def test_a_token_is_sent_and_not_shown(serve, tmp_path, guard, pack, predict):
@@ -221,8 +223,8 @@ def test_a_token_is_sent_and_not_shown(serve, tmp_path, guard, pack, predict):
     assert right not in repr(BridgeSettings(guard=url, token=right))
 
 
-def test_a_socket_in_the_workers_data_folder_will_do(serve, tmp_path, guard, pack, predict):
-    """It can be reached without a network, through a folder that can only be read."""
+def test_a_socket_in_the_workers_data_folder_works(serve, tmp_path, guard, pack, predict):
+    """The guard can be reached without a network, through a read-only folder."""
     if not can_isolate():
         pytest.skip("this machine lets nobody make namespaces")
     data = tmp_path / "data"
@@ -237,7 +239,7 @@ def test_a_socket_in_the_workers_data_folder_will_do(serve, tmp_path, guard, pac
 
 
 def test_a_guards_file_in_the_bundle_is_refused(tmp_path, guard, pack, predict):
-    """Every container would have a copy of its own, and no question would ever be spent."""
+    """Every container would have its own copy, and no question would ever be spent."""
     worker = CodabenchWorker(tmp_path / "runs", {"guard": "/app/input/ref/guard.db"})
 
     def spoil(app):
@@ -299,7 +301,9 @@ def test_a_hidden_board_is_refused(live_server, tmp_path, pack):
     assert "neither hidden nor frozen" in ran.stderr
 
 
-def test_nobody_scores_itself(here, live_server, serve, guard_of_scores, scores, capsys):
+def test_guards_and_boards_of_scores_are_refused(
+    here, live_server, serve, guard_of_scores, scores, capsys
+):
     live_server.create_board("scores", loss="score")
     teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "scores")[0]}
     board = {"guard": None, "board": f"{live_server.url}/boards/scores", "teams": teams}
@@ -312,7 +316,7 @@ def test_nobody_scores_itself(here, live_server, serve, guard_of_scores, scores,
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, "must name either a guard or a board"),
         (
@@ -335,13 +339,13 @@ def test_nobody_scores_itself(here, live_server, serve, guard_of_scores, scores,
         ({"guard": "https://a", "teams": {"two words of length": "x"}}, "16 characters"),
     ],
 )
-def test_settings_that_cannot_be_used(settings, said):
-    with pytest.raises(InvalidSetting, match=said):
+def test_invalid_settings_are_refused(settings, message):
+    with pytest.raises(InvalidSetting, match=message):
         BridgeSettings(**settings)
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"gaurd": "https://a"}'])
-def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
+def test_invalid_reference_data_are_refused(tmp_path, capsys, text):
     (tmp_path / "ref").mkdir()
     if text is not None:
         (tmp_path / "ref/ladderboard.json").write_text(text)
@@ -352,7 +356,7 @@ def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
     assert capsys.readouterr().err.startswith("For the organiser: ")
 
 
-def test_the_bundle_holds_together():
+def test_the_files_of_the_bundle_agree():
     bundle = BUNDLE
     about = yaml.safe_load((bundle / "competition.yaml").read_text())
     columns = about["leaderboards"][0]["columns"]

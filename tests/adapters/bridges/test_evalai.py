@@ -1,4 +1,4 @@
-"""Submissions on EvalAI's queue are answered with the release, and with nothing else."""
+"""Submissions on EvalAI's queue are answered with the release only."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ def statuses(evalai):
 
 
 def rotating(evalai):
-    """A queue where a message that was received is not hidden, and comes again after the rest."""
+    """Make received messages visible again, at the end of the queue."""
     hide = evalai.receive
 
     def receive():
-        said = hide()
+        response = hide()
         evalai.waiting, evalai.hidden = evalai.waiting + evalai.hidden, []
-        return said
+        return response
 
     return receive
 
 
 def forgetting(evalai):
     """Delete a message from such a queue."""
-    return lambda told: evalai.waiting.remove((told["receipt_handle"], ANY)) or (200, {})
+    return lambda payload: evalai.waiting.remove((payload["receipt_handle"], ANY)) or (200, {})
 
 
-def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
+def test_each_team_has_its_own_ladder(evalai, worker, guard, predict):
     for team, wrong in [(5, 96), (6, 200), (5, 40), (6, 60), (5, 80)]:
         evalai.submit(team, predict(wrong))
     done = worker.drain()
-    assert [each.status for each in done] == ["finished"] * 5 == statuses(evalai)
-    shown = [each["accuracies"] for each in evalai.leaderboard]
-    assert [each["released"] for each in shown] == [0.24, 0.5, 0.1, 0.16, 0.1]
-    assert [each["improved"] for each in shown] == [1, 1, 1, 1, 0]
-    assert [each["remaining"] for each in shown] == [19, 18, 17, 16, 15]
-    assert all(each["show_to_participant"] for each in evalai.leaderboard)
+    assert [outcome.status for outcome in done] == ["finished"] * 5 == statuses(evalai)
+    shown = [row["accuracies"] for row in evalai.leaderboard]
+    assert [row["released"] for row in shown] == [0.24, 0.5, 0.1, 0.16, 0.1]
+    assert [row["improved"] for row in shown] == [1, 1, 1, 1, 0]
+    assert [row["remaining"] for row in shown] == [19, 18, 17, 16, 15]
+    assert all(row["show_to_participant"] for row in evalai.leaderboard)
     assert (evalai.waiting, evalai.hidden) == ([], [])
     assert [ladder.name for ladder in guard.status().ladders] == [
         "",
@@ -62,7 +62,7 @@ def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
     assert worker.step() is None
 
 
-def test_what_is_said_about_one_model_is_not_passed_on(evalai, make_worker, predict, tmp_path):
+def test_the_score_of_a_single_model_is_not_published(evalai, make_worker, predict, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "exact.db", [0, 1] * 200, questions=9, ladders=2, mechanism="exact"
     )
@@ -71,7 +71,7 @@ def test_what_is_said_about_one_model_is_not_passed_on(evalai, make_worker, pred
     evalai.submit(5, predict(40))
     evalai.submit(5, predict(123))  # worse: its risk is 0.3075
     worker.drain()
-    assert [each["accuracies"]["released"] for each in evalai.leaderboard] == [0.1, 0.1]
+    assert [row["accuracies"]["released"] for row in evalai.leaderboard] == [0.1, 0.1]
     assert "3075" not in json.dumps([evalai.requests, evalai.submissions, evalai.leaderboard])
 
 
@@ -79,11 +79,11 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
     half = predict(10).splitlines(keepends=True)[:201]
     evalai.submit(5, b"".join(half) + b"9999,1\n")
     evalai.submit(5, b"\x00\x01", suffix=".zip")
-    assert [each.status for each in worker.drain()] == ["failed", "failed"]
-    said = evalai.submissions[100]["stderr"]
-    assert said.startswith("2 problems were found:\n- ")
-    assert "200 ids" in said
-    assert "9999" in said
+    assert [outcome.status for outcome in worker.drain()] == ["failed", "failed"]
+    message = evalai.submissions[100]["stderr"]
+    assert message.startswith("2 problems were found:\n- ")
+    assert "200 ids" in message
+    assert "9999" in message
     assert evalai.submissions[100]["stdout"] == ""
     assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)
 
@@ -93,27 +93,29 @@ def test_a_guard_with_fewer_ladders_than_teams_is_refused_at_once(guard, serve, 
         on_ladders(guard, teams=11)
     with pytest.raises(InvalidSetting, match="has 10"):
         on_ladders(lb.Holdout.connect(serve(guard)), teams=11)
-    one = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
+    one_ladder = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
     with pytest.raises(InvalidSetting, match="this guard has 1"):
-        on_ladders(one)
+        on_ladders(one_ladder)
     assert on_ladders(guard, teams=10)
 
 
-def test_a_team_too_many_is_left_for_the_organiser(evalai, make_worker, predict, tmp_path):
+def test_a_submission_without_a_free_ladder_is_left_for_the_organiser(
+    evalai, make_worker, predict, tmp_path
+):
     guard = lb.Holdout.create(tmp_path / "two.db", [0, 1] * 200, questions=9, ladders=2)
     for team in (5, 6, 7):
         evalai.submit(team, predict(40))
     done = make_worker(on_ladders(guard)).drain()
-    assert [each.status for each in done] == ["finished", "finished", "left"]
+    assert [outcome.status for outcome in done] == ["finished", "finished", "left"]
     assert "--ladders 3" in done[-1].message
     assert guard.remaining == 7
 
 
 @pytest.mark.parametrize("served", [False, True])
-def test_nobody_scores_itself(evalai, make_worker, guard_of_scores, scores, serve, served):
-    asked = lb.Holdout.connect(serve(guard_of_scores)) if served else guard_of_scores
+def test_a_guard_of_scores_is_refused(evalai, make_worker, guard_of_scores, scores, serve, served):
+    target = lb.Holdout.connect(serve(guard_of_scores)) if served else guard_of_scores
     evalai.submit(5, scores)
-    (done,) = make_worker(on_ladders(asked)).drain()
+    (done,) = make_worker(on_ladders(target)).drain()
     assert (done.status, evalai.leaderboard, guard_of_scores.remaining) == ("left", [], 20)
     assert "would score themselves" in done.message
 
@@ -125,7 +127,7 @@ def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
     assert (statuses(evalai), guard.remaining) == (["failed"], 20)
 
 
-def test_a_spent_budget_is_told(evalai, make_worker, predict, tmp_path):
+def test_a_spent_budget_is_reported(evalai, make_worker, predict, tmp_path):
     guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=1)
     for wrong in (96, 48):
         evalai.submit(5, predict(wrong))
@@ -134,9 +136,7 @@ def test_a_spent_budget_is_told(evalai, make_worker, predict, tmp_path):
     assert "question" in evalai.submissions[101]["stderr"]
 
 
-def test_what_is_told_at_the_close_only_is_on_no_leaderboard(
-    evalai, make_worker, predict, tmp_path
-):
+def test_a_withheld_value_is_on_no_leaderboard(evalai, make_worker, predict, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "bit.db",
         [0, 1] * 200,
@@ -152,16 +152,14 @@ def test_what_is_told_at_the_close_only_is_on_no_leaderboard(
     assert stdout.endswith("8 questions left.")
 
 
-def test_labels_are_those_of_the_leaderboard(evalai, make_worker, predict):
+def test_labels_are_sent_under_the_leaderboards_names(evalai, make_worker, predict):
     evalai.labels = ("Error",)
     evalai.submit(5, predict(96))
     make_worker(labels={"released": "Error"}).drain()
     assert evalai.leaderboard[0]["accuracies"] == {"Error": 0.24}
 
 
-def test_a_label_that_evalai_does_not_have_is_the_organisers_matter(
-    evalai, make_worker, guard, predict
-):
+def test_a_label_unknown_to_evalai_is_left_for_the_organiser(evalai, make_worker, guard, predict):
     evalai.labels = ("Error",)
     evalai.submit(5, predict(96))
     done = make_worker().drain()
@@ -170,55 +168,55 @@ def test_a_label_that_evalai_does_not_have_is_the_organisers_matter(
     assert statuses(evalai) == ["running"]
     evalai.labels = ("released", "improved", "remaining")  # mended
     evalai.redeliver()
-    assert [each.status for each in make_worker().drain()] == ["finished"]
+    assert [outcome.status for outcome in make_worker().drain()] == ["finished"]
     assert guard.remaining == 19
 
 
 @pytest.mark.parametrize("status", ["finished", "failed", "cancelled", "archived"])
-def test_what_is_over_leaves_the_queue(evalai, worker, guard, predict, status):
+def test_a_final_submission_is_removed_from_the_queue(evalai, worker, guard, predict, status):
     evalai.submit(5, predict(96), status=status)
-    assert [each.status for each in worker.drain()] == ["skipped"]
+    assert [outcome.status for outcome in worker.drain()] == ["skipped"]
     assert (evalai.hidden, evalai.leaderboard, guard.remaining) == ([], [], 20)
 
 
-def test_another_workers_submission_is_left_to_it(evalai, worker, guard, predict):
+def test_another_workers_submission_is_left(evalai, worker, guard, predict):
     evalai.submit(5, predict(96), status="running", job_name=["ladderboard", "other"])
-    assert [(each.status, each.message) for each in worker.drain()] == [
+    assert [(outcome.status, outcome.message) for outcome in worker.drain()] == [
         ("left", "another worker's")
     ]
     assert (len(evalai.hidden), guard.remaining) == (1, 20)
 
 
 @pytest.mark.parametrize("other", [{"phase_pk": 35}, {"challenge_pk": 13}])
-def test_another_phase_is_left_to_others(evalai, worker, guard, predict, other):
+def test_a_message_of_another_phase_is_left(evalai, worker, guard, predict, other):
     evalai.submit(5, predict(96))
     evalai.waiting[0][1].update(other)
-    assert [each.status for each in worker.drain()] == ["left"]
+    assert [outcome.status for outcome in worker.drain()] == ["left"]
     assert (statuses(evalai), len(evalai.hidden), guard.remaining) == (["submitted"], 1, 20)
 
 
-def test_another_phases_messages_keep_out_nobody(evalai, worker, predict):
-    for at in range(4):
-        evalai.submit(5, predict(96 - at))
-    for at in (0, 1, 3):
-        evalai.waiting[at][1]["phase_pk"] = 35
-    assert [each.status for each in worker.drain()] == ["left", "left", "finished", "left"]
+def test_messages_of_another_phase_do_not_block_others(evalai, worker, predict):
+    for index in range(4):
+        evalai.submit(5, predict(96 - index))
+    for index in (0, 1, 3):
+        evalai.waiting[index][1]["phase_pk"] = 35
+    assert [outcome.status for outcome in worker.drain()] == ["left", "left", "finished", "left"]
     assert [body["submission_pk"] for _, body in evalai.hidden] == [100, 101, 103]
 
 
-def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, monkeypatch):
-    """Also where a message that was received is not hidden, and comes again at once."""
+def test_draining_a_queue_of_other_phases_ends(evalai, worker, predict, monkeypatch):
+    """Even if a received message is not hidden and comes again at once."""
     for _ in range(3):
         evalai.submit(5, predict(96))
-    for at in (0, 1):
-        evalai.waiting[at][1]["phase_pk"] = 35
+    for index in (0, 1):
+        evalai.waiting[index][1]["phase_pk"] = 35
     monkeypatch.setattr(evalai, "receive", rotating(evalai))
     monkeypatch.setattr(evalai, "delete", forgetting(evalai))
-    done = [(each.submission, each.status) for each in worker.drain()]
+    done = [(outcome.submission, outcome.status) for outcome in worker.drain()]
     assert done == [(100, "left"), (101, "left"), (102, "finished")]
 
 
-def test_phases_have_guards_of_their_own(evalai, guard, predict, tmp_path):
+def test_each_phase_has_its_own_guard(evalai, guard, predict, tmp_path):
     second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7, ladders=2)
     phases = {
         34: ChallengePhase(SPLIT, on_ladders(guard)),
@@ -232,22 +230,22 @@ def test_phases_have_guards_of_their_own(evalai, guard, predict, tmp_path):
     assert (guard.remaining, second.remaining) == (19, 6)
 
 
-def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, predict):
+def test_an_invalid_message_does_not_block_others(evalai, worker, predict):
     evalai.waiting.append(("odd", {"hello": 1}))
     evalai.submit(5, predict(96))
-    assert [(each.status, each.message[:8]) for each in worker.drain()] == [
+    assert [(outcome.status, outcome.message[:8]) for outcome in worker.drain()] == [
         ("left", "KeyError"), ("finished", "With thi"),
     ]  # fmt: skip
 
 
-def poison(evalai, body, at=0):
-    """Put a message on the queue that nothing can be done about."""
-    evalai.waiting.insert(at, (f"odd-{at}", body))
+def poison(evalai, body, index=0):
+    """Put an invalid message on the queue."""
+    evalai.waiting.insert(index, (f"odd-{index}", body))
 
 
 @pytest.mark.parametrize("hidden", [True, False])
-def test_poisoned_messages_keep_out_nobody(evalai, worker, predict, monkeypatch, hidden):
-    """Also where what was received is not hidden; several of them, and a file that has gone."""
+def test_poisoned_messages_do_not_block_others(evalai, worker, predict, monkeypatch, hidden):
+    """Even if received messages are not hidden; several of them, and a missing file."""
     for wrong in (96, 80, 60):
         evalai.submit(5, predict(wrong))
     evalai.submissions[100]["input_file"] = f"{evalai.url}/media/submission_files/x"
@@ -258,20 +256,20 @@ def test_poisoned_messages_keep_out_nobody(evalai, worker, predict, monkeypatch,
         monkeypatch.setattr(evalai, "receive", rotating(evalai))
         monkeypatch.setattr(evalai, "delete", forgetting(evalai))
     done = worker.drain()
-    assert [each.status for each in done] == ["left"] * 4 + ["finished"] * 2
+    assert [outcome.status for outcome in done] == ["left"] * 4 + ["finished"] * 2
     assert statuses(evalai) == ["running", "finished", "finished"]
     assert (len(evalai.hidden) + len(evalai.waiting)) == 4
 
 
-def test_what_is_not_deleted_has_an_end(evalai, worker, predict, monkeypatch):
+def test_draining_ends_if_messages_are_not_deleted(evalai, worker, predict, monkeypatch):
     evalai.submit(5, predict(96))
     monkeypatch.setattr(evalai, "receive", rotating(evalai))
-    monkeypatch.setattr(evalai, "delete", lambda told: (200, {}))
-    assert [each.status for each in worker.drain()] == ["finished", "skipped"]
+    monkeypatch.setattr(evalai, "delete", lambda payload: (200, {}))
+    assert [outcome.status for outcome in worker.drain()] == ["finished", "skipped"]
 
 
-@pytest.mark.parametrize("at", ["GET queue", "GET submission"])
-def test_deep_json_stops_nobody(evalai, make_worker, guard, predict, at):
+@pytest.mark.parametrize("endpoint", ["GET queue", "GET submission"])
+def test_deeply_nested_json_does_not_block_others(evalai, make_worker, guard, predict, endpoint):
     stop = threading.Event()
 
     def ask(handed, file):
@@ -280,12 +278,12 @@ def test_deep_json_stops_nobody(evalai, make_worker, guard, predict, at):
 
     evalai.submit(5, predict(96))
     evalai.submit(5, predict(80))
-    evalai.faults[at] = "deep"
+    evalai.faults[endpoint] = "deep"
     make_worker(ask).run(every=0.01, stop=stop)
     assert "finished" in statuses(evalai)
 
 
-def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict):
+def test_an_error_while_asking_does_not_block_others(evalai, make_worker, guard, predict):
     def ask(handed, file):
         if handed.team == 5:
             raise MemoryError
@@ -294,20 +292,20 @@ def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict)
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
     evalai.submit(6, predict(96))
-    assert [each.message[:11] for each in worker.drain()] == ["MemoryError", "With this q"]
+    assert [outcome.message[:11] for outcome in worker.drain()] == ["MemoryError", "With this q"]
     assert statuses(evalai) == ["running", "finished"]
 
 
-def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
+def test_an_unreachable_guard_fails_no_submission(evalai, make_worker, guard, predict):
     def away(handed, file):
         raise GuardUnreachable("The guard cannot be reached.")
 
     evalai.submit(5, predict(96))
     evalai.submit(5, predict(80))
-    assert [each.status for each in make_worker(away).drain()] == ["left"]
+    assert [outcome.status for outcome in make_worker(away).drain()] == ["left"]
     assert statuses(evalai) == ["running", "submitted"]  # the second is not tried in vain
     evalai.redeliver()
-    assert [each.status for each in make_worker().drain()] == ["finished", "finished"]
+    assert [outcome.status for outcome in make_worker().drain()] == ["finished", "finished"]
     assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 18)
 
 
@@ -326,7 +324,7 @@ def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
     assert statuses(evalai) == ["finished", "finished", "submitted"]
 
 
-def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
+def test_a_wrong_token_is_reported_and_not_shown(evalai, make_worker):
     wrong = random_secret()
     with pytest.raises(ServerUnreachable, match="refused: 401, 'Invalid token'") as caught:
         make_worker(token=wrong).drain()
@@ -334,7 +332,7 @@ def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("settings", "message"),
     [
         ({"server": "http://eval.example.org"}, "not sent unencrypted"),
         ({"server": "ftp://eval.ai"}, "not sent unencrypted"),
@@ -346,9 +344,9 @@ def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
         ({"max_bytes": 0}, "max_bytes must be"),
     ],
 )
-def test_settings_that_cannot_be_used(make_worker, how, said):
-    with pytest.raises(InvalidSetting, match=said):
-        make_worker(**how)
+def test_invalid_settings_are_refused(make_worker, settings, message):
+    with pytest.raises(InvalidSetting, match=message):
+        make_worker(**settings)
 
 
 def test_a_worker_needs_a_phase():

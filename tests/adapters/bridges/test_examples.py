@@ -12,9 +12,9 @@ from support.adapters.evalai_server import CHALLENGE, PHASE, QUEUE, SPLIT, TOKEN
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def run(*words, **environment):
+def run(*args, **environment):
     done = subprocess.run(
-        [sys.executable, *map(str, words)],
+        [sys.executable, *map(str, args)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -19,44 +19,48 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 DATA = Path(__file__).parents[1] / "data"
 CASES = json.loads((DATA / "inspect_cases.json").read_text())
-SUMS = tuple(f"sum-{at}" for at in range(6))
+SUMS = tuple(f"sum-{index}" for index in range(6))
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """Every run, once, with a log in each format."""
-    made = {}
+    logs_by_name = {}
 
     def get(name, form):
-        if (name, form) not in made:
+        if (name, form) not in logs_by_name:
             folder = tmp_path_factory.mktemp(name)
-            made[name, form] = inspect_runs.run(folder, form=form, **inspect_runs.RUNS[name])
-        return made[name, form]
+            logs_by_name[name, form] = inspect_runs.run(
+                folder, form=form, **inspect_runs.RUNS[name]
+            )
+        return logs_by_name[name, form]
 
     return get
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['log']} {case.get('ask', '')}")
 @pytest.mark.parametrize("form", ["eval", "json", "kept"])
-def test_what_a_log_says(logs, case, form):
+def test_scores_and_refusals_of_real_logs(logs, case, form):
     log = DATA / f"inspect/{case['log']}.json" if form == "kept" else logs(case["log"], form)
     if "refused" in case:
         with pytest.raises(InvalidInput, match=case["refused"]):
             read_log(log, **case.get("ask", {}))
         return
     scores = read_log(log, **case.get("ask", {}))
-    named = ("1", "2", "3") if case["log"] == "numbered" else SUMS[: len(scores)]
+    ids = ("1", "2", "3") if case["log"] == "numbered" else SUMS[: len(scores)]
     assert dict(zip(scores.ids, scores.values.tolist(), strict=True)) == dict(
-        zip(named, case["values"], strict=True)
+        zip(ids, case["values"], strict=True)
     )
     assert (scores.metric, scores.task, scores.model) == (case["metric"], "sums", "mockllm/model")
     assert scores.dataset_size == (3 if case["log"] == "numbered" else 6)
 
 
-def test_more_samples_than_are_read_at_once(tmp_path):
+def test_samples_are_read_in_several_batches(tmp_path):
     from inspect_ai.dataset import Sample
 
-    samples = [Sample(input=f"{at} + 2 =", target=str(at + 2), id=at) for at in range(230)]
+    samples = [
+        Sample(input=f"{index} + 2 =", target=str(index + 2), id=index) for index in range(230)
+    ]
     log = inspect_runs.run(tmp_path, inspect_runs.correct_below(100), samples=samples)
     scores = read_log(log)
     assert scores.ids == tuple(map(str, range(230)))
@@ -72,7 +76,7 @@ def test_the_default_reducer_is_the_mean(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_what_inspects_reducers_make_is_believed(tmp_path, form):
+def test_scores_of_inspects_reducers_are_accepted(tmp_path, form):
     from inspect_ai import Epochs
     from inspect_ai.scorer import at_least
 
@@ -85,7 +89,7 @@ def test_what_inspects_reducers_make_is_believed(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_a_reduced_score_is_that_of_its_epochs(logs, tmp_path, form):
+def test_a_reduced_score_must_fit_its_epochs(logs, tmp_path, form):
     from inspect_ai.log import read_eval_log, write_eval_log
 
     log = read_eval_log(str(logs("epochs", form)))
@@ -96,7 +100,7 @@ def test_a_reduced_score_is_that_of_its_epochs(logs, tmp_path, form):
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_results_that_are_not_listed(logs, tmp_path, form):
+def test_unlisted_results_are_refused(logs, tmp_path, form):
     from inspect_ai.log import read_eval_log, write_eval_log
 
     log = read_eval_log(str(logs("passed", form)))
@@ -106,19 +110,19 @@ def test_results_that_are_not_listed(logs, tmp_path, form):
         read_log(tmp_path / f"log.{form}")
 
 
-def test_a_sample_taken_out_of_a_log_is_named(logs, tmp_path):
-    whole, cut = zipfile.ZipFile(logs("passed", "eval")), tmp_path / "cut.eval"
+def test_a_removed_sample_is_named(logs, tmp_path):
+    complete, cut = zipfile.ZipFile(logs("passed", "eval")), tmp_path / "cut.eval"
     with zipfile.ZipFile(cut, "w") as out:
-        for name in whole.namelist():
+        for name in complete.namelist():
             if "sum-4" not in name:
-                out.writestr(name, whole.read(name))
+                out.writestr(name, complete.read(name))
     with pytest.raises(InvalidPredictions, match=r"Missing .*\('sum-4'\)"):
         read_log(cut)
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
 @pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
-def test_a_log_that_was_cut_off(logs, tmp_path, form, keep):
+def test_a_truncated_log_is_refused(logs, tmp_path, form, keep):
     data = logs("passed", form).read_bytes()
     cut = tmp_path / f"cut.{form}"
     cut.write_bytes(data[: keep if isinstance(keep, int) else int(len(data) * keep)])
@@ -126,7 +130,7 @@ def test_a_log_that_was_cut_off(logs, tmp_path, form, keep):
         read_log(cut)
 
 
-def test_a_log_that_changed_is_read_anew(logs, tmp_path):
+def test_a_changed_log_is_read_again(logs, tmp_path):
     log = tmp_path / "log.json"
     log.write_bytes((DATA / "inspect/passed.json").read_bytes())
     before = read_log(log).mean
@@ -135,7 +139,7 @@ def test_a_log_that_changed_is_read_anew(logs, tmp_path):
     assert (before, read_log(log).mean) == (pytest.approx(2 / 3), 1)
 
 
-def test_samples_that_were_invalidated(logs, tmp_path):
+def test_invalidated_samples_are_refused(logs, tmp_path):
     from inspect_ai.log import ProvenanceData, invalidate_samples, read_eval_log, write_eval_log
 
     log = read_eval_log(str(logs("passed", "eval")))
@@ -148,25 +152,29 @@ def test_samples_that_were_invalidated(logs, tmp_path):
 
 
 def test_a_guard_from_the_first_log_and_questions_from_the_others(logs, tmp_path):
-    def ladderboard(*words):
-        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, words)]
+    def ladderboard(*args):
+        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, args)]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     first = logs("passed", "eval")
     exact = ("--mechanism", "exact", "--questions", 5)
-    made = ladderboard("create", "guard.db", "--inspect", first, *exact)
-    assert made.returncode == 0, made.stderr
-    assert "6 examples; 5 questions" in made.stdout
-    asked = ladderboard("ask", "guard.db", "--inspect", first)
-    assert asked.stdout == "The best is now 0.333333; 4 questions left.\n"
+    created = ladderboard("create", "guard.db", "--inspect", first, *exact)
+    assert created.returncode == 0, created.stderr
+    assert "6 examples; 5 questions" in created.stdout
+    answer = ladderboard("ask", "guard.db", "--inspect", first)
+    assert answer.stdout == "The best is now 0.333333; 4 questions left.\n"
     better = ladderboard(
         "ask", "guard.db", "--inspect", logs("epochs", "json"), "--metric=gives,max"
     )
     assert better.stdout == "The best is now 0; 3 questions left.\n"
-    for name, said in {"limited": "Missing", "one_error": "'sum-3'", "failed": "succeeded"}.items():
+    for name, message in {
+        "limited": "Missing",
+        "one_error": "'sum-3'",
+        "failed": "successful",
+    }.items():
         refused = ladderboard("ask", "guard.db", "--inspect", logs(name, "eval"))
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert said in refused.stderr
+        assert message in refused.stderr
     assert lb.Holdout.open(tmp_path / "guard.db").remaining == 3
 
 

@@ -1,4 +1,4 @@
-"""Logs that real runs wrote, and something that reads Inspect's where Inspect is not installed."""
+"""Logs of real runs, and a reader of Inspect's logs for when Inspect is not installed."""
 
 import json
 import sys
@@ -15,27 +15,29 @@ def data():
     return DATA
 
 
-def _sample(told):
-    scores = {name: SimpleNamespace(**each) for name, each in (told.get("scores") or {}).items()}
+def _sample(document):
+    scores = {
+        name: SimpleNamespace(**score) for name, score in (document.get("scores") or {}).items()
+    }
     return SimpleNamespace(
-        id=told["id"], epoch=told["epoch"], error=told.get("error"), scores=scores
+        id=document["id"], epoch=document["epoch"], error=document.get("error"), scores=scores
     )
 
 
 def _read_eval_log(path, header_only=False):
-    told = json.loads(Path(path).read_text())
-    spec = told["eval"]
+    document = json.loads(Path(path).read_text())
+    spec = document["eval"]
     reductions = [
         SimpleNamespace(
-            scorer=each["scorer"],
-            reducer=each.get("reducer"),
-            samples=[SimpleNamespace(**one) for one in each["samples"]],
+            scorer=reduction["scorer"],
+            reducer=reduction.get("reducer"),
+            samples=[SimpleNamespace(**sample) for sample in reduction["samples"]],
         )
-        for each in told.get("reductions") or ()
+        for reduction in document.get("reductions") or ()
     ]
     return SimpleNamespace(
-        status=told["status"],
-        invalidated=told["invalidated"],
+        status=document["status"],
+        invalidated=document["invalidated"],
         eval=SimpleNamespace(
             task=spec["task"],
             model=spec["model"],
@@ -43,22 +45,24 @@ def _read_eval_log(path, header_only=False):
             config=SimpleNamespace(epochs=spec["config"].get("epochs")),
         ),
         reductions=None if header_only and str(path).endswith(".json") else reductions,
-        samples=None if header_only else [_sample(each) for each in told["samples"]],
+        samples=None if header_only else [_sample(sample) for sample in document["samples"]],
     )
 
 
 def _by_id(path, samples, exclude_fields):
     assert "messages" in exclude_fields
-    there = {(str(each.id), each.epoch): each for each in _read_eval_log(path).samples}
+    samples_by_id = {
+        (str(sample.id), sample.epoch): sample for sample in _read_eval_log(path).samples
+    }
     try:
-        return [there[str(sample), epoch] for sample, epoch in samples]
+        return [samples_by_id[str(sample), epoch] for sample, epoch in samples]
     except KeyError:
         raise IndexError from None
 
 
 @pytest.fixture
 def inspect_ai(monkeypatch):
-    """Stand in for what of ``inspect_ai.log`` we use, for files of its JSON format.
+    """Replace the functions of ``inspect_ai.log`` that we use, for its JSON format.
 
     The library itself reads the same logs in tests/adapters/inspect. A file named ``.eval`` is read
     as those are, sample by sample, though what is in it is JSON.

@@ -1,4 +1,4 @@
-"""The example that needs no library, run on kept files."""
+"""The example that needs no library, run on recorded files."""
 
 import subprocess
 import sys

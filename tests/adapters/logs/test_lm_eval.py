@@ -1,4 +1,4 @@
-"""Samples files of lm-evaluation-harness, as a real run wrote them, and files that are not so."""
+"""Samples files of a real run of lm-evaluation-harness, and files that were changed."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting, NoPerExampleL
 
 @pytest.fixture
 def folder(data, tmp_path):
-    """A copy of what a run wrote."""
+    """A copy of a run's files."""
     return shutil.copytree(data / "lm_eval", tmp_path / "out")
 
 
@@ -32,20 +32,22 @@ def rows(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def change(path, how, name="alone.jsonl"):
-    """Write changed rows to a file that has no results beside it."""
-    told = rows(path)
-    told = how(told) or told
+def change(path, edit, name="alone.jsonl"):
+    """Write changed rows to a file without a results file in its folder."""
+    documents = rows(path)
+    documents = edit(documents) or documents
     changed = path.with_name(name)
-    changed.write_text("".join(f"{json.dumps(each)}\n" for each in told))
+    changed.write_text("".join(f"{json.dumps(document)}\n" for document in documents))
     return changed
 
 
-def test_the_scores_of_documents(sums):
+def test_scores_and_ids_of_documents(sums):
     scores = read_samples(sums)
-    told = rows(sums)
-    assert scores.values.tolist() == [each["acc"] for each in told]
-    assert scores.ids == tuple(f"{each['doc_hash']}-{each['target_hash']}" for each in told)
+    documents = rows(sums)
+    assert scores.values.tolist() == [document["acc"] for document in documents]
+    assert scores.ids == tuple(
+        f"{document['doc_hash']}-{document['target_hash']}" for document in documents
+    )
     assert len(set(scores.ids)) == len(scores) == scores.dataset_size == 12
     results = json.loads(next(sums.parent.glob("results_*")).read_text())
     assert scores.mean == results["results"]["sums"]["acc,none"]
@@ -54,7 +56,7 @@ def test_the_scores_of_documents(sums):
     assert read_samples(sums, metric="acc_norm", filter="none").metric == "acc_norm"
 
 
-def test_a_filter_is_named_where_there_are_several(written):
+def test_a_filter_is_required_if_there_are_several(written):
     with pytest.raises(InvalidSetting, match=r"several filters \('strict', 'loose'\); name one"):
         read_samples(written, metric="exact_match")
     loose = read_samples(written, metric="exact_match", filter="loose")
@@ -65,60 +67,60 @@ def test_a_filter_is_named_where_there_are_several(written):
         read_samples(written, metric="exact_match", filter="none")
 
 
-def test_the_same_documents_whatever_their_order(sums):
-    turned = read_samples(change(sums, lambda told: told[::-1]))
+def test_ids_do_not_depend_on_the_order(sums):
+    turned = read_samples(change(sums, lambda documents: documents[::-1]))
     assert turned.ids[::-1] == read_samples(sums).ids
     assert (turned.task, turned.model, turned.dataset_size) == ("", "", None)
 
 
-def test_a_metric_that_is_not_there(sums):
+def test_an_unknown_metric_is_refused(sums):
     for name in ("exact_match", "doc_id", "doc_hash"):
         with pytest.raises(InvalidSetting, match=rf"no metric '{name}' .*'acc', 'acc_norm'"):
             read_samples(sums, metric=name)
 
 
-def test_metrics_that_are_no_means_of_scores(written):
+def test_metrics_that_are_not_means_are_refused(written):
     with pytest.raises(NoPerExampleLoss, match=r"'bleu' is not a mean .* such as acc"):
         read_samples(written, metric="bleu", filter="loose")
 
-    def renamed(told):
-        for each in told:
-            each["metrics"] = ["f1"]
-            each["f1"] = [0, 1]  # what its f1 keeps of a document: the answer and what was said
+    def renamed(documents):
+        for document in documents:
+            document["metrics"] = ["f1"]
+            document["f1"] = [0, 1]  # what its f1 keeps of a document: the answer and what was said
 
     with pytest.raises(NoPerExampleLoss, match="'f1' is not a mean"):
         read_samples(change(written, renamed), metric="f1", filter="loose")
 
 
-def test_a_rate_of_errors_is_no_score_whatever_its_values(sums):
-    def renamed(told):
-        for each in told:
-            each["metrics"] = ["wer"]
-            each["wer"] = 0.25
+def test_an_error_rate_is_refused_even_with_valid_values(sums):
+    def renamed(documents):
+        for document in documents:
+            document["metrics"] = ["wer"]
+            document["wer"] = 0.25
 
     with pytest.raises(NoPerExampleLoss, match="'wer' is not a mean of a score"):
         read_samples(change(sums, renamed), metric="wer")
 
 
 @pytest.mark.parametrize(
-    ("told", "refused"),
+    ("changes", "refused"),
     [
         ({"aggregation": "median"}, "'acc' is not a mean .*the task takes their 'median'"),
         ({"higher_is_better": False}, "'acc' is better when lower"),
     ],
 )
-def test_the_results_beside_tell_what_a_metric_is(sums, told, refused):
+def test_the_results_file_describes_the_metric(sums, changes, refused):
     (results,) = sums.parent.glob("results_*")
     content = json.loads(results.read_text())
-    content["configs"]["sums"]["metric_list"][0].update(told)
-    content["higher_is_better"]["sums"]["acc"] = told.get("higher_is_better", True)
+    content["configs"]["sums"]["metric_list"][0].update(changes)
+    content["higher_is_better"]["sums"]["acc"] = changes.get("higher_is_better", True)
     results.write_text(json.dumps(content))
     with pytest.raises(InvalidSetting, match=refused):
         read_samples(sums)
     assert len(read_samples(sums, metric="acc_norm")) == 12
 
 
-def test_a_file_that_lost_its_end(sums):
+def test_a_truncated_file_is_refused(sums):
     text = sums.read_text()
     lines = text.splitlines(keepends=True)
     sums.write_text("".join(lines[:-1]))
@@ -132,43 +134,43 @@ def test_a_file_that_lost_its_end(sums):
         read_samples(sums)
 
 
-def test_a_limit_is_told_and_the_guards_ids_decide(sums, tmp_path):
+def test_a_limited_run_is_refused_by_the_guard(sums, tmp_path):
     (results,) = sums.parent.glob("results_*")
     content = json.loads(results.read_text())
     content["n-samples"]["sums"]["effective"] = 5
-    whole = read_samples(sums)
+    complete = read_samples(sums)
     results.write_text(json.dumps(content))
     sums.write_text("".join(sums.read_text().splitlines(keepends=True)[:5]))
     limited = read_samples(sums)
     assert (len(limited), limited.dataset_size) == (5, 12)
     settings = {"loss": "score", "questions": 5, "mechanism": "exact"}
-    guard = lb.Holdout.create(tmp_path / "guard.db", ids=whole.ids, **settings)
+    guard = lb.Holdout.create(tmp_path / "guard.db", ids=complete.ids, **settings)
     with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):
         limited.ask(guard)
-    assert whole.ask(guard).released == 1 - whole.mean
+    assert complete.ask(guard).released == 1 - complete.mean
 
 
 @pytest.mark.parametrize("results", ["", "[]", "[" * 100_000, '{"n-samples": 3, "configs": []}'])
-def test_results_that_say_nothing_are_left_alone(sums, results):
+def test_an_empty_results_file_is_ignored(sums, results):
     (path,) = sums.parent.glob("results_*")
     path.write_text(results)
     assert len(read_samples(sums)) == 12
 
 
-def test_documents_that_are_repeated_or_have_no_score_are_named(sums):
-    log = change(sums, lambda told: [*told, told[3], told[7]])
+def test_repeated_and_unscored_documents_are_named(sums):
+    log = change(sums, lambda documents: [*documents, documents[3], documents[7]])
     with pytest.raises(InvalidPredictions, match=r"in the file: 2 documents \('3', '7'\)"):
         read_samples(log)
 
-    def spoil(told):
-        told[0]["acc"], told[1]["acc"], told[2]["acc"] = float("nan"), 1.5, "1"
-        told[3]["metrics"] = ["acc_norm"]
-        told[4]["acc"] = None
+    def spoil(documents):
+        documents[0]["acc"], documents[1]["acc"], documents[2]["acc"] = float("nan"), 1.5, "1"
+        documents[3]["metrics"] = ["acc_norm"]
+        documents[4]["acc"] = None
 
     with pytest.raises(InvalidPredictions) as refused:
         read_samples(change(sums, spoil))
-    found = [(problem.code, problem.ids) for problem in refused.value.problems]
-    assert found == [("unscored", ("0", "3", "4")), ("not_a_score", ("1", "2"))]
+    problems = [(problem.code, problem.ids) for problem in refused.value.problems]
+    assert problems == [("unscored", ("0", "3", "4")), ("not_a_score", ("1", "2"))]
 
 
 @pytest.mark.parametrize(
@@ -183,14 +185,14 @@ def test_documents_that_are_repeated_or_have_no_score_are_named(sums):
         "\x00\xff",
     ],
 )
-def test_what_is_no_samples_file(tmp_path, line):
+def test_other_files_are_refused(tmp_path, line):
     path = tmp_path / "samples.jsonl"
     path.write_bytes(line.encode("latin-1") + b"\n")
     with pytest.raises(InvalidPredictions, match="Line 1 of"):
         read_samples(path)
 
 
-def test_a_folder_is_not_a_file(folder):
+def test_a_folder_is_refused(folder):
     with pytest.raises(InvalidSetting, match=r"is a folder; give .*It contains 'samples_sums_2"):
         read_samples(folder)
     with pytest.raises(InvalidSetting, match="There is no file"):

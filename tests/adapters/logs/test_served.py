@@ -1,4 +1,4 @@
-"""Scores asked of a guard that somebody else keeps."""
+"""Scores submitted to a served guard."""
 
 from contextlib import ExitStack
 
@@ -12,7 +12,7 @@ from support.server.guard_server import GuardServer
 
 @pytest.fixture
 def serve():
-    """Give a function that serves a guard until the test ends, and returns a connection to it."""
+    """Return a function that serves a guard until the test ends, and returns a connection to it."""
     with ExitStack() as ends:
 
         def start(guard):
@@ -37,14 +37,14 @@ def test_a_log_asked_of_a_served_guard(serve, data, tmp_path):
     assert (other.remaining, labelled.remaining) == (5, 5)
 
 
-def test_a_history_is_not_read_before_every_question(serve, data, tmp_path, monkeypatch):
+def test_the_history_is_read_only_once(serve, data, tmp_path, monkeypatch):
     (log,) = (data / "lm_eval").glob("samples_sums_2*.jsonl")
     scores = read_samples(log)
     settings = {"loss": "score", "questions": 5, "ladders": 4}
     served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, **settings))
-    read, whole = [], type(served).status
-    monkeypatch.setattr(type(served), "status", lambda self: read.append(1) or whole(self))
-    for at in range(3):
-        scores.ask(served, ladder=f"run {at}")
+    calls, status = [], type(served).status
+    monkeypatch.setattr(type(served), "status", lambda self: calls.append(1) or status(self))
+    for index in range(3):
+        scores.ask(served, ladder=f"run {index}")
     scores.ask(served.ladder("other"))
-    assert (len(read), served.remaining) == (1, 1)
+    assert (len(calls), served.remaining) == (1, 1)
