@@ -14,7 +14,7 @@ WRONG = 131  # of 300: a loss of 0.43666..., shown as 0.4367
 NUMBERS = (b"0.43666", b"0.4367", b"0.43667")
 
 
-def spellings(text):
+def encodings_of(text):
     """Return the ways in which a text may be encoded in a reply."""
     return {
         text.encode(),
@@ -57,7 +57,7 @@ def busy_board(make_server):
     return live_server, team, token, other_token
 
 
-def plant(live_server, token):
+def submit_planted_values(live_server, token):
     response = live_server.submit(token, make_predictions(WRONG), query=f"?message={MESSAGE}")
     assert response.status_code == 201
     assert any(number in response.content for number in NUMBERS)
@@ -71,9 +71,9 @@ def fetch_as_each(live_server, ids, tokens):
 
 def test_public_names_and_numbers_are_found(busy_board):
     live_server, team, token, other_token = busy_board
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     content = b"".join(reply for _, reply in fetch_as_each(live_server, ids, [None, other_token]))
-    assert any(spelling in content for spelling in spellings(NAME))
+    assert any(encoding in content for encoding in encodings_of(NAME))
     assert any(number in content for number in NUMBERS)
     assert MESSAGE.encode() not in content  # only the team may read it
     assert MESSAGE.encode() in b"".join(
@@ -84,9 +84,9 @@ def test_public_names_and_numbers_are_found(busy_board):
 def test_a_hidden_board_shows_neither_names_nor_numbers(busy_board):
     live_server, team, token, other_token = busy_board
     live_server.amend(visibility="hidden")
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     for path, reply in fetch_as_each(live_server, ids, [None, other_token]):
-        assert not any(secret in reply for secret in (*spellings(NAME), *NUMBERS)), path
+        assert not any(secret in reply for secret in (*encodings_of(NAME), *NUMBERS)), path
         assert not any(
             identifier in reply for identifier in (team.encode(), ids["submission"].encode())
         ), path
@@ -95,18 +95,18 @@ def test_a_hidden_board_shows_neither_names_nor_numbers(busy_board):
     organiser_content = b"".join(
         reply for _, reply in fetch_as_each(live_server, ids, [live_server.organiser])
     )
-    assert any(spelling in organiser_content for spelling in spellings(NAME))
+    assert any(encoding in organiser_content for encoding in encodings_of(NAME))
 
 
 def test_an_anonymous_board_shows_no_names(busy_board):
     live_server, team, token, other_token = busy_board
     live_server.amend(visibility="anonymous")
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     for path, content in fetch_as_each(live_server, ids, [None, other_token]):
-        assert not any(spelling in content for spelling in spellings(NAME)), path
+        assert not any(encoding in content for encoding in encodings_of(NAME)), path
     for role in (token, live_server.issue_token("evaluator"), live_server.organiser):
         content = b"".join(reply for _, reply in fetch_as_each(live_server, ids, [role]))
-        assert any(spelling in content for spelling in spellings(NAME))
+        assert any(encoding in content for encoding in encodings_of(NAME))
 
 
 def test_a_frozen_board_shows_nothing_newer_than_the_freeze(busy_board):
@@ -116,7 +116,7 @@ def test_a_frozen_board_shows_nothing_newer_than_the_freeze(busy_board):
         fetch_every_route(live_server, None, {"team": team, "submission": "0" * 32})
     )
     live_server.clock.now += 100
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     live_server.join("Latecomer")
     for path, reply in fetch_as_each(live_server, ids, [None, other_token]):
         assert not any(number in reply for number in NUMBERS), path
@@ -139,20 +139,20 @@ def without_csrf(page):
 
 def test_a_disqualified_team_is_not_shown(busy_board):
     live_server, team, token, other_token = busy_board
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     path = f"/boards/first/teams/{team}/disqualification"
     assert live_server.call("PUT", path, live_server.organiser).status_code == 204
     for path_, content in fetch_as_each(live_server, ids, [None, other_token]):
-        assert not any(spelling in content for spelling in spellings(NAME)), path_
+        assert not any(encoding in content for encoding in encodings_of(NAME)), path_
     assert live_server.call("GET", "/boards/first/team", token).json()["disqualified"] is True
     assert live_server.call("DELETE", path, live_server.organiser).status_code == 204
     content = b"".join(reply for _, reply in fetch_as_each(live_server, ids, [None]))
-    assert any(spelling in content for spelling in spellings(NAME))
+    assert any(encoding in content for encoding in encodings_of(NAME))
 
 
 def test_log_and_metrics_contain_no_names_tokens_or_scores(busy_board):
     live_server, team, token, _ = busy_board
-    ids = {"team": team, **plant(live_server, token)}
+    ids = {"team": team, **submit_planted_values(live_server, token)}
     list(fetch_as_each(live_server, ids, [None, token, live_server.organiser]))
     live_server.submit(token, b"nonsense")
     metrics = live_server.call("GET", "/metrics", live_server.organiser).text

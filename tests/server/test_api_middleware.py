@@ -196,15 +196,15 @@ def test_a_submission_counts_though_the_client_disconnected(live_server, monkeyp
         return await original_read(*args)
 
     monkeypatch.setattr(parsers, "read", slow)
-    line = http.client.HTTPConnection("127.0.0.1", live_server.port)
-    line.request(
+    connection = http.client.HTTPConnection("127.0.0.1", live_server.port)
+    connection.request(
         "POST",
         f"/api/v1/boards/{live_server.slug}/submissions",
         body,
         {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"},
     )
     assert started.wait(30)
-    line.close()
+    connection.close()
     disconnected.set()
     for _ in range(500):
         submissions = live_server.call("GET", "/boards/first/submissions", token).json()[
@@ -220,26 +220,26 @@ def test_a_submission_counts_though_the_client_disconnected(live_server, monkeyp
 
 def test_an_incomplete_body_is_not_a_submission(live_server):
     token = live_server.join("Alpha")[1]
-    with socket.create_connection(("127.0.0.1", live_server.port)) as line:
+    with socket.create_connection(("127.0.0.1", live_server.port)) as connection:
         head = f"POST /api/v1/boards/{live_server.slug}/submissions HTTP/1.1\r\nHost: localhost\r\n"
         head += f"Authorization: Bearer {token}\r\nContent-Type: text/csv\r\n"
-        line.sendall(f"{head}Content-Length: 100000\r\n\r\nid,prediction\n".encode())
+        connection.sendall(f"{head}Content-Length: 100000\r\n\r\nid,prediction\n".encode())
     assert live_server.submit(token, make_predictions(1)).json()["number"] == 1
     assert '"status": 500' not in live_server.log.getvalue()
 
 
-def send_endless_header(line):
+def send_endless_header(connection):
     """Send header lines until the server closes the connection."""
     for _ in range(10_000):
-        line.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
+        connection.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
         time.sleep(0.001)
 
 
 def test_an_endless_header_is_cut_off(live_server):
-    with socket.create_connection(("127.0.0.1", live_server.port)) as line:
-        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+    with socket.create_connection(("127.0.0.1", live_server.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         with pytest.raises(OSError, match=r"reset|pipe"):
-            send_endless_header(line)
+            send_endless_header(connection)
     assert live_server.call("GET", "/healthz").status_code == 200
 
 
@@ -284,13 +284,13 @@ def test_a_body_that_arrives_too_slowly_times_out(live_server, monkeypatch):
     host, port = live_server.url.removeprefix("http://").split(":")
     head = "POST /api/v1/boards/first/teams HTTP/1.1\r\nHost: localhost\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"
-    with socket.create_connection((host, int(port)), timeout=20) as line:
-        line.sendall(head.encode())
-        line.settimeout(0.1)
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(head.encode())
+        connection.settimeout(0.1)
         reply = b""
         for _ in range(100):  # ten seconds in all
             with suppress(TimeoutError):
-                reply = line.recv(100)
+                reply = connection.recv(100)
                 break
-            line.sendall(b" ")
+            connection.sendall(b" ")
     assert reply.startswith(b"HTTP/1.1 408 ")

@@ -27,7 +27,7 @@ TEAMS = 3
 ORGANISER = Caller(Role.ORGANISER)
 
 
-def predictions(number, index):
+def predictions_file(number, index):
     """Return a model's file; one of each client is too large for the database."""
     bits = np.random.default_rng([number, index]).integers(2, size=400)
     pad = " " * 3000 if index == 5 else ""
@@ -41,7 +41,7 @@ def work_until(stop, pause):
         for index in itertools.count():
             last_round = stop.is_set()
             slug = ("left", "right")[(index + number) % 2]
-            reply = client.submit(slug, f"team {number % TEAMS}", predictions(number, index))
+            reply = client.submit(slug, f"team {number % TEAMS}", predictions_file(number, index))
             assert reply.status == 201, reply
             reply, _ = client.call("GET", f"/api/v1/boards/{slug}/leaderboard")
             assert reply.status == 200

@@ -38,7 +38,7 @@ times = st.one_of(finite, st.integers(0, 4_000_000_000).map(float))
 words = st.one_of(st.text(max_size=60), st.just("<script>&\"'\x00\ud800 數據"))
 
 
-def places(svg):
+def drawn_points(svg):
     """Yield every drawn coordinate as (x, y), with None for one that does not change."""
     for element in svg.iter():
         if "cx" in element.attrib:
@@ -56,7 +56,7 @@ def places(svg):
                 yield None, coordinates[0]
 
 
-def check(chart):
+def parse_and_check(chart):
     """Parse a chart, check that all shapes are inside its pictures, and return the pictures."""
     figure = ET.fromstring(str(chart))  # noqa: S314 - our own
     pictures = figure.findall("svg")
@@ -70,7 +70,7 @@ def check(chart):
         assert picture[1].tag == "desc"
         assert picture[1].get("id") == picture.get("aria-describedby")
         width, height = (float(number) for number in picture.get("viewBox").split()[2:])
-        for x, y in places(picture):
+        for x, y in drawn_points(picture):
             assert x is None or (math.isfinite(x) and 0 <= x <= width)
             assert y is None or (math.isfinite(y) and 0 <= y <= height)
     assert "style=" not in str(chart)
@@ -94,7 +94,7 @@ marks = st.builds(Mark, times, st.none() | values, words, large=st.booleans())
 )
 def test_any_steps_are_drawn_inside_the_box(steps, marks, until, title):
     chart = step_chart(steps, marks, until=until, **{**WORDS, "title": title}, y_title=title)
-    check(chart)
+    parse_and_check(chart)
 
 
 @settings(max_examples=60, deadline=None)
@@ -109,7 +109,7 @@ def test_any_steps_are_drawn_inside_the_box(steps, marks, until, title):
 def test_any_lines_are_drawn_inside_the_box(lines, log_x, zero, title):
     chart = line_chart(lines, **WORDS, x_title=title, y_title=title, log_x=log_x, zero=zero)
     if any(x > 0 or not log_x for line in lines for x, _ in line.points):
-        check(chart)
+        parse_and_check(chart)
     else:
         assert chart is None
 
@@ -117,13 +117,13 @@ def test_any_lines_are_drawn_inside_the_box(lines, log_x, zero, title):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.builds(Bar, words, st.one_of(values, st.integers(0, 10**6)), words), min_size=1))
 def test_any_bars_are_drawn_inside_the_box(bars):
-    check(bar_chart(bars, **WORDS))
+    parse_and_check(bar_chart(bars, **WORDS))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.builds(Bin, times, times, values, words), min_size=1, max_size=9), words)
 def test_any_bins_are_drawn_inside_the_box(bins, title):
-    check(histogram(bins, **WORDS, y_title=title))
+    parse_and_check(histogram(bins, **WORDS, y_title=title))
 
 
 def test_empty_data_gives_no_chart():
@@ -145,11 +145,11 @@ def test_all_texts_are_escaped():
         histogram([Bin(0, 60, 1, evil)], **texts, y_title=evil),
     ):
         assert "<script" not in chart
-        assert check(chart)[0][0].text == evil
+        assert parse_and_check(chart)[0][0].text == evil
 
 
 def test_a_step_reaches_to_the_next_and_the_last_to_the_end():
-    (wide, _) = check(
+    (wide, _) = parse_and_check(
         step_chart([ChartStep(0, 0.0), ChartStep(50, 1.0)], until=100, **WORDS, y_title="y")
     )
     (line,) = [element.get("d") for element in wide if "chart-line-1" in element.get("class", "")]
@@ -160,7 +160,7 @@ def test_a_step_reaches_to_the_next_and_the_last_to_the_end():
 
 
 def test_one_value_is_a_flat_line():
-    (wide, _) = check(step_chart([ChartStep(7, 0.5)], **WORDS, y_title="y"))
+    (wide, _) = parse_and_check(step_chart([ChartStep(7, 0.5)], **WORDS, y_title="y"))
     (line,) = [element.get("d") for element in wide if "chart-line-1" in element.get("class", "")]
     left, right = map(float, re.fullmatch(r"M(\S+) \S+H(\S+)", line).groups())
     assert right - left > 400
@@ -168,11 +168,11 @@ def test_one_value_is_a_flat_line():
 
 def test_a_band_is_drawn_for_steps_with_bounds():
     steps = [ChartStep(0, 0.5), ChartStep(10, 0.6, 0.5, 0.7), ChartStep(90, 0.6, 0.55, 0.65)]
-    for picture in check(step_chart(steps, **WORDS, y_title="y")):
+    for picture in parse_and_check(step_chart(steps, **WORDS, y_title="y")):
         by_class = {element.get("class"): element for element in picture}
         assert by_class["chart-band"].get("d").count("Z") == 2
         assert "chart-bar-end" in by_class
-    (wide, _) = check(step_chart(steps[:1], **WORDS, y_title="y"))
+    (wide, _) = parse_and_check(step_chart(steps[:1], **WORDS, y_title="y"))
     assert not {"chart-band", "chart-bar-end"} & {element.get("class") for element in wide}
 
 
@@ -180,14 +180,14 @@ def test_a_chart_of_many_marks_stays_small():
     thousand = [Mark(index, index / 1000, f"The {index}th of them") for index in range(1000)]
     steps = [ChartStep(mark.time, mark.value) for mark in thousand[:100]]
     chart = step_chart(steps, thousand, **WORDS, y_title="y")
-    check(chart)
+    parse_and_check(chart)
     assert chart.count("<circle") == 2 * 150
     assert len(chart) < 75_000
 
 
 def test_lines_differ_in_shape_not_only_in_colour():
     lines = [ChartLine(f"{index}", [(index, index), (index + 1, index)]) for index in range(6)]
-    (wide, _) = check(line_chart(lines, **WORDS, x_title="x", y_title="y"))
+    (wide, _) = parse_and_check(line_chart(lines, **WORDS, x_title="x", y_title="y"))
     kinds = [
         element.get("class") for element in wide.iter() if "chart-mark" in element.get("class", "")
     ]

@@ -20,7 +20,7 @@ DIGITS = Path(__file__).parents[2] / "examples/digits"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}
 
 
-def point(hour, value, used, *, vacuous=False, now=False):
+def history_point(hour, value, used, *, vacuous=False, now=False):
     bounds = {"low": round(value - 0.1, 3), "high": round(value + 0.05, 3)}
     return {
         "time": f"2027-01-15T{hour:02}:00:00Z",
@@ -32,7 +32,7 @@ def point(hour, value, used, *, vacuous=False, now=False):
     }
 
 
-def history(*points, **fields):
+def history_data(*points, **fields):
     records = max(len(points) - 1, 0)
     content = {"display": DISPLAY, "beta": 0.05, "points": list(points), "records": records}
     return {**content, "thinned": False, **fields}
@@ -50,8 +50,12 @@ def texts_of(chart):
 
 
 def test_a_history_has_a_text_description():
-    points = point(8, 0.6, 1), point(10, 0.75, 40), point(12, 0.75, 1234, now=True)
-    summary, notes, caption = texts_of(history_chart(history(*points)))
+    points = (
+        history_point(8, 0.6, 1),
+        history_point(10, 0.75, 40),
+        history_point(12, 0.75, 1234, now=True),
+    )
+    summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
         "The best accuracy went from 0.600 on 15 Jan 2027 to 0.750 in 2 records, with 1,234 "
         "questions so far. The best model so far is truly worth between 0.650 and 0.800, with "
@@ -63,12 +67,15 @@ def test_a_history_has_a_text_description():
     ]
     assert "The band is where the best true accuracy so far lies" in caption
     assert "not all are shown" not in caption
-    assert history_chart(history()) is None
+    assert history_chart(history_data()) is None
 
 
 def test_a_history_with_vacuous_bounds_has_no_band():
-    points = point(8, 0.6, 1, vacuous=True), point(9, 0.6, 1, vacuous=True, now=True)
-    chart = history_chart(history(*points, thinned=True))
+    points = (
+        history_point(8, 0.6, 1, vacuous=True),
+        history_point(9, 0.6, 1, vacuous=True, now=True),
+    )
+    chart = history_chart(history_data(*points, thinned=True))
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
     assert "truly worth" not in summary
@@ -81,8 +88,8 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "but for a probability of 1e-09")]
 )
 def test_the_caption_states_the_bands_probability(beta, phrase):
-    points = point(8, 0.6, 1), point(9, 0.6, 1, now=True)
-    assert phrase in texts_of(history_chart(history(*points, beta=beta)))[2]
+    points = history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
+    assert phrase in texts_of(history_chart(history_data(*points, beta=beta)))[2]
 
 
 def own_point(number, value, *, improved, score=None):
@@ -178,11 +185,11 @@ def test_questions_over_time():
 
 
 def test_a_chart_is_cached_for_a_minute():
-    points = [point(8, 0.6, 1), point(9, 0.6, 3, now=True)]
-    chart = history_chart(history(*points))
+    points = [history_point(8, 0.6, 1), history_point(9, 0.6, 3, now=True)]
+    chart = history_chart(history_data(*points))
     later = [{**points[1], "time": f"2027-01-15T{time}Z"} for time in ("08:59:01", "09:00:01")]
-    assert history_chart(history(points[0], later[0])) is chart
-    assert history_chart(history(points[0], later[1])) is not chart
+    assert history_chart(history_data(points[0], later[0])) is chart
+    assert history_chart(history_data(points[0], later[1])) is not chart
 
 
 def test_the_charts_of_a_real_board(tmp_path):

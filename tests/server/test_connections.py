@@ -50,31 +50,31 @@ class MinimalServer:
         self.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.port = self.listening.getsockname()[1]
         self._thread = threading.Thread(target=self.server.run, args=([self.listening],))
-        self._lines = []
+        self._connections = []
 
     @property
     def connections(self):
         return len(self.server.server_state.connections)
 
     def connect(self, *chunks, source="127.0.0.1", buffer=None):
-        line = socket.socket()
-        self._lines.append(line)
+        connection = socket.socket()
+        self._connections.append(connection)
         if buffer is not None:
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        line.settimeout(20)
-        line.bind((source, 0))
-        line.connect(("127.0.0.1", self.port))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        connection.settimeout(20)
+        connection.bind((source, 0))
+        connection.connect(("127.0.0.1", self.port))
         for chunk in chunks:
-            line.sendall(chunk)
-        return line
+            connection.sendall(chunk)
+        return connection
 
     def __enter__(self):
         self._thread.start()
         return self
 
     def __exit__(self, *_):
-        for line in self._lines:
-            line.close()
+        for connection in self._connections:
+            connection.close()
         self.server.should_exit = True
         self._thread.join()
 
@@ -87,19 +87,19 @@ def wait_until(condition, seconds=20):
         time.sleep(0.01)
 
 
-def read_all(line):
+def read_all(connection):
     """Return everything received until the server closes the connection."""
     received = b""
     with contextlib.suppress(ConnectionResetError):
-        while part := line.recv(2**16):
+        while part := connection.recv(2**16):
             received += part
     return received
 
 
 def responds(server, **options):
-    line = server.connect(SMALL, **options)
+    connection = server.connect(SMALL, **options)
     try:
-        return line.recv(1000).endswith(b"ok")
+        return connection.recv(1000).endswith(b"ok")
     except ConnectionResetError:
         return False
 
@@ -114,23 +114,23 @@ def count_blocked(server):
 def test_a_client_that_does_not_read_is_closed(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.2)
     with MinimalServer() as server:
-        line = server.connect(BIG, buffer=4096)
+        connection = server.connect(BIG, buffer=4096)
         wait_until(lambda: count_blocked(server) == 1)
         wait_until(lambda: server.connections == 0)
-        assert len(read_all(line)) < len(BODY)
+        assert len(read_all(connection)) < len(BODY)
 
 
 def test_a_client_that_reads_slowly_is_not_closed(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "stall_seconds", 0.5)
     monkeypatch.setattr(BoardProtocol, "idle_seconds", 0.5)
     with MinimalServer() as server:
-        line, received = server.connect(BIG, buffer=4096), 0
+        connection, received = server.connect(BIG, buffer=4096), 0
         for _ in range(16):
             time.sleep(0.1)
             for _ in range(8):
-                received += len(line.recv(2**13))
+                received += len(connection.recv(2**13))
         while received < len(BODY):
-            received += len(line.recv(2**16))
+            received += len(connection.recv(2**16))
 
 
 def test_clients_that_do_not_read_are_closed_for_new_ones(monkeypatch):
@@ -194,12 +194,12 @@ def test_pipelined_requests_are_limited():
         assert responses == 1 + BoardProtocol.depth
         assert received.count(b"connection: close") == 1
         assert received.rindex(b"connection: close") > received.rindex(b"HTTP/1.1")
-        line = server.connect(BoardProtocol.depth * SMALL)
+        connection = server.connect(BoardProtocol.depth * SMALL)
         received = b""
         while received.count(b"ok") < BoardProtocol.depth:
-            received += line.recv(2**16)
-        line.sendall(SMALL)
-        assert line.recv(1000).endswith(b"ok")
+            received += connection.recv(2**16)
+        connection.sendall(SMALL)
+        assert connection.recv(1000).endswith(b"ok")
 
 
 def test_a_malformed_request_is_refused_after_the_response_before_it():
@@ -229,9 +229,9 @@ def test_a_pipelining_client_that_disconnects_causes_no_error(live_server, monke
     monkeypatch.setattr(live_server.boards, "open", open_late)
     live_server.client.close()
     request = f"GET /api/v1/boards/{live_server.slug} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", live_server.port)) as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        line.sendall(4 * request)
+    with socket.create_connection(("127.0.0.1", live_server.port)) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(4 * request)
         assert second_request.wait(20)
     time.sleep(0.3)
     disconnected.set()
@@ -303,10 +303,10 @@ def hostile_clients(stress_server, count, kind, path):
 def response_seconds(stress_server, path):
     """Return how long another address waits for a response on a new connection."""
     start = time.perf_counter()
-    line = http.client.HTTPConnection("127.0.0.1", stress_server.port, timeout=60)
-    with contextlib.closing(line):
-        line.request("GET", path, headers={"X-Forwarded-For": "203.0.113.9"})
-        reply = line.getresponse()
+    connection = http.client.HTTPConnection("127.0.0.1", stress_server.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={"X-Forwarded-For": "203.0.113.9"})
+        reply = connection.getresponse()
         assert reply.status == 200
         reply.read()
     return time.perf_counter() - start

@@ -51,7 +51,7 @@ def read_unit(name):
     return parser
 
 
-def seconds(text):
+def to_seconds(text):
     return int(re.fullmatch(r"(\d+)s?", str(text))[1])
 
 
@@ -64,7 +64,7 @@ def test_the_service_starts_stops_and_reloads_the_program():
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     # A worker that gets a second stop signal, from systemd, would end at once.
     assert service["KillMode"] == "mixed"
-    assert seconds(service["TimeoutStopSec"]) > GRACE + INHERITED_GRACE
+    assert to_seconds(service["TimeoutStopSec"]) > GRACE + INHERITED_GRACE
     # Without these a parser runs unconfined, and that would go unnoticed.
     assert {"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= set(
         service["SystemCallFilter"].split()
@@ -138,7 +138,7 @@ def test_the_compose_file_declares_all_it_uses():
         secrets |= set(service["secrets"])
         volumes |= {volume.partition(":")[0] for volume in service.get("volumes", ())}
         assert set(service.get("depends_on", ())) <= set(services)
-        assert seconds(service["stop_grace_period"]) > GRACE + INHERITED_GRACE
+        assert to_seconds(service["stop_grace_period"]) > GRACE + INHERITED_GRACE
         assert service["restart"] == "unless-stopped"
         # A secret is given by its file, never by value.
         assert not [name for name in service["environment"] if name.endswith("PASSWORD")]

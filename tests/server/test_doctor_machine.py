@@ -60,7 +60,7 @@ def test_the_extras_match_pyproject():
 
 
 @contextmanager
-def mounted(folder, *options):
+def mount_tmpfs(folder, *options):
     """Mount a small tmpfs; skip the test if that is not permitted."""
     command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -73,13 +73,13 @@ def mounted(folder, *options):
 
 
 def test_small_full_and_read_only_disks(tmp_path, monkeypatch):
-    with mounted(tmp_path, "size=600m", "mode=700"):
+    with mount_tmpfs(tmp_path, "size=600m", "mode=700"):
         assert check_disk("disk", tmp_path).state == "note"
         # A folder that does not exist yet is on the disk of its parent.
         assert check_disk("disk", tmp_path / "not" / "yet").state == "note"
         check = check_disk("disk", tmp_path, 1 << 40)
         assert (check.state, "a copy has no room" in check.message) == ("note", True)
-    with mounted(tmp_path, "size=1m", "mode=700"):
+    with mount_tmpfs(tmp_path, "size=1m", "mode=700"):
         database = tmp_path / "boards.db"
         result = subprocess.run(
             [*PROGRAM, "board", "list", "--database", str(database)],
@@ -92,11 +92,11 @@ def test_small_full_and_read_only_disks(tmp_path, monkeypatch):
             filler.write(b"0" * (2 << 20))
         check = check_disk("disk", tmp_path)
         assert (check.state, "0 bytes are free" in check.message) == ("problem", True)
-    with mounted(tmp_path, "size=1m", "nr_inodes=2"):
+    with mount_tmpfs(tmp_path, "size=1m", "nr_inodes=2"):
         (tmp_path / "one").write_text("")
         check = check_disk("disk", tmp_path)
         assert (check.state, "No more files" in check.message) == ("problem", True)
-    with mounted(tmp_path, "size=9m", "mode=700"):
+    with mount_tmpfs(tmp_path, "size=9m", "mode=700"):
         subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
         monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
         checks = {check.subject: check for check in check_installation(database=str(database))}
@@ -165,7 +165,7 @@ def checks_by_subject(database):
     return checks
 
 
-def listing(folder):
+def modification_times(folder):
     return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
 
@@ -183,10 +183,10 @@ def test_the_doctor_changes_no_file_of_a_running_or_killed_server(tmp_path, monk
             options = {"capture_output": True, "text": True, "env": environment, "cwd": "/"}
             with urllib.request.urlopen(f"{url}/healthz", timeout=60) as response:  # noqa: S310 - ours
                 assert response.status == 200
-            files = listing(tmp_path)
+            files = modification_times(tmp_path)
             assert database.with_name("boards.db-wal").stat().st_size > 0
             result = subprocess.run(doctor, check=False, **options)
-            assert listing(tmp_path) == files
+            assert modification_times(tmp_path) == files
             assert result.returncode == 0, result.stdout
             checks = {check["about"]: check for check in json.loads(result.stdout)["checks"]}
             assert checks["port"]["said"] == f"A Ladderboard answers on port {port}."
@@ -195,13 +195,13 @@ def test_the_doctor_changes_no_file_of_a_running_or_killed_server(tmp_path, monk
             server.send_signal(signal.SIGKILL)
             server.wait()
     assert database.with_name("boards.db-wal").stat().st_size > 0
-    files = listing(tmp_path)
+    files = modification_times(tmp_path)
     checks = checks_by_subject(database)
     assert checks["database"][0].message.endswith("has 1 board, in format 1.")
-    assert listing(tmp_path) == files
+    assert modification_times(tmp_path) == files
     database.with_name("boards.db-shm").unlink()  # a crash of the machine leaves no shared memory
-    files = listing(tmp_path)
+    files = modification_times(tmp_path)
     checks = checks_by_subject(database)
     assert "was not closed" in checks["database"][-1].message
     assert {check.state for group in checks.values() for check in group} <= {"ok", "note"}
-    assert listing(tmp_path) == files
+    assert modification_times(tmp_path) == files

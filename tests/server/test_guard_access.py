@@ -57,9 +57,9 @@ def test_the_bound_host_is_accepted(guard_server):
 
 
 def test_a_request_without_host_is_refused(guard_server):
-    with socket.create_connection(guard_server.listener.socket.getsockname()) as line:
-        line.sendall(b"GET /api/v1/guard HTTP/1.0\r\n\r\n")
-        assert line.recv(100).startswith(b"HTTP/1.1 403")
+    with socket.create_connection(guard_server.listener.socket.getsockname()) as connection:
+        connection.sendall(b"GET /api/v1/guard HTTP/1.0\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 403")
 
 
 def test_a_wrong_token_is_refused(serve_guard, guard):
@@ -77,11 +77,13 @@ def test_a_wrong_token_is_refused(serve_guard, guard):
 
 def test_two_tokens_are_refused(serve_guard, guard):
     guard_server = serve_guard(guard, token=TOKEN)
-    with socket.create_connection(guard_server.listener.socket.getsockname()) as line:
+    with socket.create_connection(guard_server.listener.socket.getsockname()) as connection:
         host = guard_server.url.removeprefix("http://")
         header = f"Authorization: Bearer {TOKEN}\r\n"
-        line.sendall(f"GET /api/v1/guard HTTP/1.1\r\nHost: {host}\r\n{header}{header}\r\n".encode())
-        assert line.recv(100).startswith(b"HTTP/1.1 401")
+        connection.sendall(
+            f"GET /api/v1/guard HTTP/1.1\r\nHost: {host}\r\n{header}{header}\r\n".encode()
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 401")
 
 
 def test_the_right_token_is_accepted(serve_guard, guard, labels, monkeypatch):
@@ -105,10 +107,12 @@ def test_a_unix_socket_accepts_any_host_but_no_web_page(serve_guard, guard, labe
     with lb.Holdout.connect(guard_server.url) as remote:
         assert remote.ask(labels ^ (np.arange(200) < 20)).released == 0.1
     for header, status in (("Origin: http://evil.example", 403), ("X: y", 200)):
-        with contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
-            line.connect(str(tmp_path / "s"))
-            line.sendall(f"GET /healthz HTTP/1.1\r\nHost: whatever\r\n{header}\r\n\r\n".encode())
-            response = http.client.HTTPResponse(line)
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as connection:
+            connection.connect(str(tmp_path / "s"))
+            connection.sendall(
+                f"GET /healthz HTTP/1.1\r\nHost: whatever\r\n{header}\r\n\r\n".encode()
+            )
+            response = http.client.HTTPResponse(connection)
             response.begin()
             assert response.status == status
 

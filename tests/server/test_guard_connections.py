@@ -16,13 +16,13 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n"
 def connect(guard_server):
     """Return a function that opens a connection, closed after the test."""
     address = guard_server.listener.socket.getsockname()
-    with contextlib.ExitStack() as lines:
+    with contextlib.ExitStack() as exit_stack:
 
         def open_connection(*chunks):
-            line = lines.enter_context(socket.create_connection(address, timeout=20))
+            connection = exit_stack.enter_context(socket.create_connection(address, timeout=20))
             for chunk in chunks:
-                line.sendall(chunk)
-            return line
+                connection.sendall(chunk)
+            return connection
 
         yield open_connection
 
@@ -31,10 +31,10 @@ def health_request(guard_server):
     return HEALTH % guard_server.url.removeprefix("http://").encode()
 
 
-def wait_until_closed(line):
+def wait_until_closed(connection):
     """Wait until the server has closed the connection."""
     try:
-        while line.recv(1000):
+        while connection.recv(1000):
             pass
     except ConnectionResetError:
         pass
@@ -53,13 +53,13 @@ def test_a_header_that_never_arrives_times_out(guard_server, connect, monkeypatc
 
 def test_a_header_sent_byte_by_byte_times_out(guard_server, connect, monkeypatch):
     monkeypatch.setattr(GuardProtocol, "header_seconds", 0.2)
-    line = connect(PARTIAL)
-    line.settimeout(0.02)
+    connection = connect(PARTIAL)
+    connection.settimeout(0.02)
     with pytest.raises(ConnectionError):  # noqa: PT012 - whichever comes first
         for _ in range(1000):
-            line.sendall(b"x")
+            connection.sendall(b"x")
             with contextlib.suppress(TimeoutError):
-                if not line.recv(1):
+                if not connection.recv(1):
                     raise ConnectionError
 
 
@@ -67,12 +67,12 @@ def test_a_header_sent_byte_by_byte_times_out(guard_server, connect, monkeypatch
 def test_an_idle_connection_is_closed(guard_server, connect, monkeypatch, next_bytes):
     if not next_bytes:
         monkeypatch.setattr(GuardProtocol, "idle_seconds", 0.3)
-    line = connect(health_request(guard_server))
-    assert line.recv(1000).startswith(b"HTTP/1.1 200")
+    connection = connect(health_request(guard_server))
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200")
     if next_bytes:
         monkeypatch.setattr(GuardProtocol, "header_seconds", 0.3)
-        line.sendall(next_bytes)
-    assert wait_until_closed(line)
+        connection.sendall(next_bytes)
+    assert wait_until_closed(connection)
 
 
 def test_a_request_that_takes_too_long_is_closed(guard_server, connect, monkeypatch):
@@ -100,22 +100,22 @@ def test_a_new_connection_is_refused_while_all_are_busy(guard_server, connect, m
     head = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\n"
     head = head % host + b"Content-Length: 3\r\n\r\n"
     busy = [connect(head) for _ in range(3)]
-    for line in busy:
-        assert line.recv(100).startswith(b"HTTP/1.1 100")
+    for connection in busy:
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
     with lb.Holdout.connect(guard_server.url) as remote, pytest.raises(lb.errors.GuardUnreachable):
         _ = remote.remaining
-    for line in busy:
-        line.sendall(b"abc")
-        assert line.recv(100).startswith(b"HTTP/1.1 422")
+    for connection in busy:
+        connection.sendall(b"abc")
+        assert connection.recv(100).startswith(b"HTTP/1.1 422")
     assert guard_server.call()[0] == 200
 
 
 def test_several_requests_on_one_connection(guard_server, connect):
-    line, received = connect(), b""
+    connection, received = connect(), b""
     for requests in (1, 1, 2):  # two at once
-        line.sendall(requests * health_request(guard_server))
+        connection.sendall(requests * health_request(guard_server))
         responses_before = received.count(b'"ok"')
         while received.count(b'"ok"') < responses_before + requests:
-            part = line.recv(1000)
+            part = connection.recv(1000)
             assert part
             received += part

@@ -220,12 +220,14 @@ def test_stalled_or_too_many_bodies_are_refused(serve_guard, guard, monkeypatch)
     head = f"POST /api/v1/guard/questions HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"
     head += "Expect: 100-continue\r\nContent-Length: 4000\r\n\r\n"
     with contextlib.ExitStack() as exit_stack:
-        lines = [exit_stack.enter_context(socket.create_connection(address)) for _ in range(3)]
-        for line in lines:
-            line.sendall(head.encode())
-            assert line.recv(100).startswith(b"HTTP/1.1 100")
-            line.sendall(b"x" * 3500)
-        statuses = sorted(line.recv(20)[9:12] for line in lines)
+        connections = [
+            exit_stack.enter_context(socket.create_connection(address)) for _ in range(3)
+        ]
+        for connection in connections:
+            connection.sendall(head.encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 100")
+            connection.sendall(b"x" * 3500)
+        statuses = sorted(connection.recv(20)[9:12] for connection in connections)
     assert statuses == [b"408", b"408", b"503"]
     assert guard_server.guard.remaining == 10
 

@@ -14,19 +14,19 @@ import ladderboard as lb
 from ladderboard.files import Limits
 
 
-def csv(array):
+def to_csv(array):
     rows = "".join(f"{index},{value}\n" for index, value in enumerate(array))
     return f"id,prediction\n{rows}".encode()
 
 
 def test_a_body_that_unpacks_to_more_than_the_limit_is_refused(serve_guard, guard, labels):
     guard_server = serve_guard(guard, max_bytes=20_000)
-    unpacked = csv(labels) + b"\n" * 200_000
+    unpacked = to_csv(labels) + b"\n" * 200_000
     packed = gzip.compress(unpacked)
     assert len(packed) < 20_000 < len(unpacked)
     status, _, body = guard_server.ask(packed, Content_Type="text/csv")
     assert (status, body["errors"][0]["code"]) == (422, "too_many_bytes")
-    assert guard_server.ask(gzip.compress(csv(labels)), Content_Type="text/csv")[0] == 201
+    assert guard_server.ask(gzip.compress(to_csv(labels)), Content_Type="text/csv")[0] == 201
     assert guard.ask(unpacked, format="csv").again  # the guard itself is unchanged
 
 
@@ -34,8 +34,8 @@ def test_limits_stay_with_a_pickled_guard(guard, labels):
     small = guard.with_limits(Limits(bytes=100)).ladder("other")
     for limited in (small, pickle.loads(pickle.dumps(small))):
         with pytest.raises(lb.errors.InvalidPredictions, match="larger than 100 bytes"):
-            limited.ask(csv(labels))
-    assert guard.ask(csv(labels)).released == 0
+            limited.ask(to_csv(labels))
+    assert guard.ask(to_csv(labels)).released == 0
 
 
 class ConcurrencyCounter:
@@ -64,21 +64,21 @@ class ConcurrencyCounter:
         monkeypatch.setattr(lb.Holdout, "ask", counted)
 
 
-def packed(array):
-    return gzip.compress(csv(array))
+def to_gzipped_csv(array):
+    return gzip.compress(to_csv(array))
 
 
-def large(array):
-    return csv(array) + b"\n" * 10_000
+def to_padded_csv(array):
+    return to_csv(array) + b"\n" * 10_000
 
 
-def npy(array):
+def to_npy(array):
     out = io.BytesIO()
     np.save(out, array)
     return out.getvalue()
 
 
-@pytest.mark.parametrize("write", [packed, large])
+@pytest.mark.parametrize("write", [to_gzipped_csv, to_padded_csv])
 def test_large_bodies_are_read_one_at_a_time(serve_guard, guard, labels, monkeypatch, write):
     counter = ConcurrencyCounter(monkeypatch, wait=False)
     guard_server = serve_guard(guard, max_bytes=50_000)
@@ -94,6 +94,6 @@ def test_large_bodies_are_read_one_at_a_time(serve_guard, guard, labels, monkeyp
 def test_small_bodies_are_read_concurrently(serve_guard, guard, labels, monkeypatch):
     ConcurrencyCounter(monkeypatch, wait=True)  # each waits for another one beside it
     guard_server = serve_guard(guard, max_bytes=50_000)
-    bodies = [npy(labels ^ (np.arange(200) == index)) for index in range(2)]
+    bodies = [to_npy(labels ^ (np.arange(200) == index)) for index in range(2)]
     with ThreadPoolExecutor(2) as threads:
         assert [reply[0] for reply in threads.map(guard_server.ask, bodies)] == [201, 201]

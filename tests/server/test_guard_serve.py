@@ -37,7 +37,7 @@ def guard_file(tmp_path):
 
 
 @pytest.fixture
-def start(guard_file):
+def start_guard(guard_file):
     running = []
 
     def start_server(*arguments):
@@ -73,9 +73,9 @@ def read_rest(process):
 @pytest.mark.parametrize(
     "stop", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
 )
-def test_the_server_answers_until_stopped_and_removes_its_socket(start, guard_file, stop):
+def test_the_server_answers_until_stopped_and_removes_its_socket(start_guard, guard_file, stop):
     path = guard_file.parent / "s.sock"
-    process, url = start("--socket", str(path), "--socket-mode", "600")
+    process, url = start_guard("--socket", str(path), "--socket-mode", "600")
     assert url == f"unix:{path}"
     assert path.stat().st_mode & 0o777 == 0o600
     with lb.Holdout.connect(url) as remote:
@@ -89,9 +89,9 @@ def test_the_server_answers_until_stopped_and_removes_its_socket(start, guard_fi
     assert "user of its own" in out
 
 
-def test_a_token_is_required_and_never_shown(start, guard_file):
+def test_a_token_is_required_and_never_shown(start_guard, guard_file):
     path = guard_file.parent / "token"
-    process, url = start("--port", "0", "--token-file", str(path))
+    process, url = start_guard("--port", "0", "--token-file", str(path))
     token = path.read_text().strip()
     with lb.Holdout.connect(url, token=token) as remote:
         assert remote.ask(LABELS).released == 0
@@ -108,8 +108,8 @@ def test_a_token_is_required_and_never_shown(start, guard_file):
     assert str(path) in out
 
 
-def test_a_single_ladder_can_be_served(start, guard_file):
-    _, url = start("--port", "0", "--ladder", "study")
+def test_a_single_ladder_can_be_served(start_guard, guard_file):
+    _, url = start_guard("--port", "0", "--ladder", "study")
     with lb.Holdout.connect(url) as remote:
         assert remote.ask(LABELS).ladder == "study"
         assert remote.summary().ladder == "study"
@@ -121,35 +121,35 @@ def test_a_single_ladder_can_be_served(start, guard_file):
         remote.check_ladder()
 
 
-def test_a_started_question_is_answered_before_the_server_ends(start, guard_file):
-    process, started = start("--port", "0", "--json")
+def test_a_started_question_is_answered_before_the_server_ends(start_guard, guard_file):
+    process, started = start_guard("--port", "0", "--json")
     assert (started["questions"], started["remaining"], started.keys()) == (5, 5, {*started, "url"})
     url = started["url"]
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % pair for pair in enumerate(LABELS))
     host, port = url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as line:
+    with socket.create_connection((host, int(port))) as connection:
         head = f"POST /api/v1/guard/questions HTTP/1.1\r\nHost: {host}:{port}\r\n"
         head += f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"
-        line.settimeout(20)
-        line.sendall(head.encode())
-        assert line.recv(100).startswith(b"HTTP/1.1 100")  # it waits for the body
+        connection.settimeout(20)
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")  # it waits for the body
         process.terminate()
         time.sleep(0.3)
-        line.sendall(body)
-        assert line.recv(100).startswith(b"HTTP/1.1 201")
+        connection.sendall(body)
+        assert connection.recv(100).startswith(b"HTTP/1.1 201")
     assert process.wait(timeout=20) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux")
-def test_failed_connections_are_not_logged(start, guard_file):
+def test_failed_connections_are_not_logged(start_guard, guard_file):
     import resource
 
-    process, url = start("--port", "0")
+    process, url = start_guard("--port", "0")
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (40, 40))  # fewer than it accepts
     host, port = url.removeprefix("http://").split(":")
-    with contextlib.ExitStack() as lines:
+    with contextlib.ExitStack() as exit_stack:
         for _ in range(60):
-            lines.enter_context(socket.create_connection((host, int(port))))
+            exit_stack.enter_context(socket.create_connection((host, int(port))))
         with (
             socket.create_connection((host, int(port)), timeout=3) as connection,
             contextlib.suppress(OSError),

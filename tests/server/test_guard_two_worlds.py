@@ -40,7 +40,7 @@ class RiskBlind(Mechanism):
         return Step(Count(best, state.asked + 1), best, None, best < state.best)
 
 
-def npy(array):
+def to_npy(array):
     out = io.BytesIO()
     np.save(out, array)
     return out.getvalue()
@@ -57,15 +57,15 @@ def run_session(serve_guard, path, labels, mechanism, caplog, salt):
     with caplog.at_level(logging.DEBUG):
         replies = [
             guard_server.call(),
-            *(guard_server.ask(npy(model)) for model in MODELS[:2]),
-            guard_server.ask(npy(MODELS[0])),
-            guard_server.ask(npy(MODELS[2]), "?ladder=b"),
+            *(guard_server.ask(to_npy(model)) for model in MODELS[:2]),
+            guard_server.ask(to_npy(MODELS[0])),
+            guard_server.ask(to_npy(MODELS[2]), "?ladder=b"),
             guard_server.ask(b"id,prediction\n1,0\n1,9\n"),
-            guard_server.ask(npy(MODELS[0][:-1])),
-            guard_server.ask(npy(np.array(["x"] * 60))),
-            guard_server.ask(npy(MODELS[0]), "?training=0.5"),
+            guard_server.ask(to_npy(MODELS[0][:-1])),
+            guard_server.ask(to_npy(np.array(["x"] * 60))),
+            guard_server.ask(to_npy(MODELS[0]), "?training=0.5"),
             guard_server.call(path="/api/v1/guard/meter?ladder=b"),
-            *(guard_server.ask(npy(model)) for model in MODELS[3:]),
+            *(guard_server.ask(to_npy(model)) for model in MODELS[3:]),
             guard_server.call(),
             guard_server.call(path="/nowhere"),
         ]

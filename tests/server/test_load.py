@@ -16,7 +16,7 @@ CLIENTS, TEAMS, SUBMISSIONS = 64, 16, 8
 QUESTIONS, WINDOW = 150, 3
 
 
-def predictions(team, index):
+def predictions_file(team, index):
     """Return a prediction file, different for each model and team."""
     bits = np.random.default_rng([team, index]).integers(2, size=400)
     return ("id,prediction\n" + "".join(f"{i},{v}\n" for i, v in enumerate(bits))).encode()
@@ -30,7 +30,7 @@ def work(client, number):
         model = (
             index if index % 4 == 3 else 100 * number + index
         )  # all four clients send every fourth
-        body, key = predictions(team, model), f"{model}"
+        body, key = predictions_file(team, model), f"{model}"
         slug = "budget" if (index + number) % 3 else "window"
         client.submit(slug, f"team {team}", body, rng.choice([None, key]))
         if rng.random() < 0.25:

@@ -138,9 +138,9 @@ def test_every_line_of_the_log_is_json(two_worker_server):
     assert expected.items() <= started.items()
     with socket.create_connection(
         ("127.0.0.1", int(two_worker_server.url.rpartition(":")[2]))
-    ) as line:
-        line.sendall(b"nothing that a server understands\r\n\r\n")
-        assert b"400" in line.recv(1000)
+    ) as connection:
+        connection.sendall(b"nothing that a server understands\r\n\r\n")
+        assert b"400" in connection.recv(1000)
     two_worker_server.config.write_text("[serve]\nthreads = 'many'\n")
     two_worker_server.process.send_signal(signal.SIGHUP)  # the new workers cannot start
     deadline = time.monotonic() + 60

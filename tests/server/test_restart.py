@@ -82,13 +82,14 @@ def test_a_new_version_is_loaded_and_a_broken_one_is_not(address, tmp_path):
     ):
         cli_server.start()
         cli_server.wait_until_ready()
-        line = exit_stack.enter_context(contextlib.closing(connect(cli_server)))
-        version_before = version_of(line)
+        connection = exit_stack.enter_context(contextlib.closing(connect(cli_server)))
+        version_before = version_of(connection)
         init = code / "ladderboard" / "_version.py"
         init.write_text('__version__ = "77.0"\n')
         cli_server.restart_workers()
-        assert version_of(line) == version_before  # the old worker answers on its open connection
-        wait_until(lambda: version_of(line) == "77.0")
+        # The old worker still answers on its open connection.
+        assert version_of(connection) == version_before
+        wait_until(lambda: version_of(connection) == "77.0")
         # A version that does not start changes nothing.
         app = code / "ladderboard" / "server" / "_app.py"
         app.write_text("raise SystemExit(3)\n")
@@ -97,13 +98,13 @@ def test_a_new_version_is_loaded_and_a_broken_one_is_not(address, tmp_path):
         cli_server.signal(signal.SIGHUP)
         wait_until(lambda: cli_server.events("restart")[-1]["state"] == "given up")
         assert cli_server.workers() == workers
-        assert version_of(line) == "77.0"
+        assert version_of(connection) == "77.0"
         assert cli_server.stop() == 0
 
 
-def version_of(line):
-    line.request("GET", "/openapi.json")
-    return json.loads(line.getresponse().read())["info"]["version"]
+def version_of(connection):
+    connection.request("GET", "/openapi.json")
+    return json.loads(connection.getresponse().read())["info"]["version"]
 
 
 def test_a_killed_worker_is_replaced(cli_server):
@@ -141,10 +142,10 @@ def test_failing_workers_are_restarted_with_growing_delays(cli_server, postgres)
     ]
     assert waits[:2] == [2 * first_wait, 4 * first_wait]
     postgres.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-    line = connect(cli_server)
-    with contextlib.closing(line):
-        line.request("GET", "/healthz")
-        assert line.getresponse().status == 200  # the other worker was there all the time
+    connection = connect(cli_server)
+    with contextlib.closing(connection):
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().status == 200  # the other worker was there all the time
     workers_now = wait_until(lambda: len(cli_server.workers()) == 2 and cli_server.workers())
     cli_server.restart_workers()  # begins when both respond
     wait_until(lambda: not workers_now & cli_server.workers())

@@ -30,16 +30,16 @@ class Body:
     format: str | None = None
 
 
-def spec(loss="zero_one", ids=N, kind="number", limits=None, **options):
+def make_spec(loss="zero_one", ids=N, kind="number", limits=None, **options):
     return Spec(Roster.of(ids, kind=kind), lb.loss(loss, **options), limits or Limits())
 
 
-def csv(values, ids=range(N)):
+def to_csv(values, ids=range(N)):
     lines = (f"{id_},{value}\n" for id_, value in zip(ids, values, strict=True))
     return f"id,prediction\n{''.join(lines)}".encode()
 
 
-def parquet(**columns):
+def to_parquet(**columns):
     file = io.BytesIO()
     pl.DataFrame(columns).write_parquet(file)
     return file.getvalue()
@@ -61,24 +61,27 @@ def assert_same(submission, expected):
 THREE = {f"p_{index}": np.linspace(0, 1 / 3, N) for index in range(2)}
 THREE["p_2"] = 1 - THREE["p_0"] - THREE["p_1"]
 BODIES = {
-    "numbers": (spec(), csv(NUMBERS)),
-    "text ids": (spec(ids=IDS), csv(NUMBERS[::-1], IDS[::-1])),
-    "text": (spec(kind="text"), csv(WORDS)),
+    "numbers": (make_spec(), to_csv(NUMBERS)),
+    "text ids": (make_spec(ids=IDS), to_csv(NUMBERS[::-1], IDS[::-1])),
+    "text": (make_spec(kind="text"), to_csv(WORDS)),
     "text in several columns": (
-        spec("top_k", k=2, kind="text"),
-        parquet(id=range(N), first=WORDS, second=WORDS[::-1]),
+        make_spec("top_k", k=2, kind="text"),
+        to_parquet(id=range(N), first=WORDS, second=WORDS[::-1]),
     ),
-    "real numbers": (spec("absolute", range=(0, 3)), csv(NUMBERS / 7)),
-    "whole real numbers": (spec("absolute", range=(0, 3)), parquet(prediction=NUMBERS / 1)),
-    "large whole numbers": (spec(), csv(NUMBERS * 10**15 - 5)),
-    "probabilities": (spec("brier", classes=[0, 1, 2]), parquet(id=range(N), **THREE)),
-    "one probability": (spec("log", classes=[0, 1]), csv(NUMBERS / 2)),
-    "scores": (spec("score"), csv(NUMBERS / 2).replace(b"prediction", b"score")),
-    "lines": (spec(), b"".join(b'{"id": %d, "prediction": 1}\n' % index for index in range(N))),
+    "real numbers": (make_spec("absolute", range=(0, 3)), to_csv(NUMBERS / 7)),
+    "whole real numbers": (make_spec("absolute", range=(0, 3)), to_parquet(prediction=NUMBERS / 1)),
+    "large whole numbers": (make_spec(), to_csv(NUMBERS * 10**15 - 5)),
+    "probabilities": (make_spec("brier", classes=[0, 1, 2]), to_parquet(id=range(N), **THREE)),
+    "one probability": (make_spec("log", classes=[0, 1]), to_csv(NUMBERS / 2)),
+    "scores": (make_spec("score"), to_csv(NUMBERS / 2).replace(b"prediction", b"score")),
+    "lines": (
+        make_spec(),
+        b"".join(b'{"id": %d, "prediction": 1}\n' % index for index in range(N)),
+    ),
 }
 
 
-def run(work, **options):
+def run_with_parsers(work, **options):
     """Run work with a parser pool, and check that its processes and tasks are gone."""
 
     async def inner():
@@ -115,7 +118,7 @@ def test_predictions_are_the_same_as_in_this_process(tmp_path):
             submission = await parsers.read("probabilities", board_spec, Body(path))
         assert_same(submission, await parsers.read("probabilities", board_spec, Body(body)))
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_a_file_is_read_like_bytes_and_may_be_removed_at_once(tmp_path):
@@ -132,19 +135,19 @@ def test_a_file_is_read_like_bytes_and_may_be_removed_at_once(tmp_path):
             await parsers.read("a", board_spec, Body(path))
         assert_same(await task, await parsers.read("a", board_spec, Body(body)))
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_refusals_are_the_same_as_in_this_process():
     bad = {
-        "rows": csv([*NUMBERS[:-1], "x\x1b[2J"]),
-        "ids": csv(NUMBERS, [*range(1, N), "é\x07"]),
+        "rows": to_csv([*NUMBERS[:-1], "x\x1b[2J"]),
+        "ids": to_csv(NUMBERS, [*range(1, N), "é\x07"]),
         "empty": b"",
         "packed": b"\x28\xb5\x2f\xfd1234",
         "no parquet": b"PAR1" + bytes(100) + b"PAR1",
     }
-    board_spec = spec()
-    many, long = spec("hamming", kind="number"), "\U0001f40d" * 200
+    board_spec = make_spec()
+    many, long = make_spec("hamming", kind="number"), "\U0001f40d" * 200
     wide = ",".join(f"{long}{index}" for index in range(300))
     rows = "".join(f"{long}{index}{',x' * 300}\n" for index in range(20))
 
@@ -161,19 +164,19 @@ def test_refusals_are_the_same_as_in_this_process():
             assert remote.value.problems == local.value.problems
         assert {parser.pid for parser in parsers._parsers} == pids  # no parser was replaced
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_a_parser_serves_many_boards_in_turn():
     async def work(parsers, _):
         for turn in range(2):
             for n in (*range(2, 22), 2, 21):
-                board_spec = spec(ids=n)
-                body = csv([turn] * n, range(n))
+                board_spec = make_spec(ids=n)
+                body = to_csv([turn] * n, range(n))
                 submission = await parsers.read(f"board {n}", board_spec, Body(body))
                 assert submission.values.tolist() == [turn] * n
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_two_bodies_are_read_at_once_and_others_wait():
@@ -191,7 +194,7 @@ def test_two_bodies_are_read_at_once_and_others_wait():
         assert len({submission.digest for submission in submissions}) == 1
         assert len(parsers._parsers) + parsers._start_count == 2
 
-    run(work, count=2, waiting=4)
+    run_with_parsers(work, count=2, waiting=4)
 
 
 def test_a_cancelled_read_does_not_harm_its_parser():
@@ -213,7 +216,7 @@ def test_a_cancelled_read_does_not_harm_its_parser():
         )
         assert {parser.pid for parser in parsers._parsers} == pids
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_a_parser_is_replaced_after_its_number_of_uses():
@@ -225,7 +228,7 @@ def test_a_parser_is_replaced_after_its_number_of_uses():
             pids |= {parser.pid for parser in parsers._parsers}
             assert len(parsers._parsers) <= 2
 
-    run(work, uses=3)
+    run_with_parsers(work, uses=3)
 
 
 def test_an_idle_parser_that_died_is_replaced():
@@ -239,7 +242,7 @@ def test_an_idle_parser_that_died_is_replaced():
         await wait_until(lambda: parser not in parsers._parsers)
         await parsers.read("a", board_spec, Body(body))
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_a_parser_has_no_secrets_and_tight_limits(monkeypatch):
@@ -264,13 +267,13 @@ def test_a_parser_has_no_secrets_and_tight_limits(monkeypatch):
         await parsers.start()
         check_process(next(iter(parsers._parsers)).pid)
 
-    run(work)
+    run_with_parsers(work)
 
 
 def test_specs_that_cannot_be_sent_and_failed_starts_are_reported(monkeypatch):
     board_spec, body = BODIES["numbers"]
     with pytest.raises(InvalidSetting, match="must be declared"):
-        spec(kind=None)
+        make_spec(kind=None)
 
     async def send_local_loss(parsers, _):
         bad = Spec(
@@ -280,7 +283,7 @@ def test_specs_that_cannot_be_sent_and_failed_starts_are_reported(monkeypatch):
             await parsers.read("own", bad, Body(body))
         await parsers.read("a", board_spec, Body(body))
 
-    run(send_local_loss)
+    run_with_parsers(send_local_loss)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
 
     async def fail_to_start(parsers, _):
@@ -293,4 +296,4 @@ def test_specs_that_cannot_be_sent_and_failed_starts_are_reported(monkeypatch):
         with pytest.raises(WorkerError, match="closed"):
             await parsers.read("a", board_spec, Body(body))
 
-    run(fail_to_start)
+    run_with_parsers(fail_to_start)

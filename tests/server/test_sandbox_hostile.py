@@ -96,7 +96,7 @@ PLAIN = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())
 
 
 @pytest.fixture
-def hostile(tmp_path, monkeypatch):
+def hostile_spec(tmp_path, monkeypatch):
     """Return a function that makes a specification with a hostile loss."""
     (tmp_path / "hostile_loss.py").write_text(LOSS.replace("{folder}", str(tmp_path)))
     monkeypatch.syspath_prepend(tmp_path)
@@ -123,7 +123,7 @@ async def wait_until(condition):
         await asyncio.sleep(0.001)
 
 
-def run(work, **options):
+def run_with_parsers(work, **options):
     async def inner():
         async with ParserPool(**{"count": 1, "seconds": 30, "memory": 2**28, **options}) as parsers:
             return await work(parsers)
@@ -152,18 +152,19 @@ ACTIONS = ["hog", "crash", "exit"] + [
 ]
 
 
-def test_bodies_that_exhaust_crash_or_forge_replies_get_one_refusal(hostile):
+def test_bodies_that_exhaust_crash_or_forge_replies_get_one_refusal(hostile_spec):
     async def work(parsers):
         for action in ACTIONS:
-            assert await read_refused(parsers, hostile(action)) == ("too_costly", TOO_COSTLY), (
-                action
-            )
+            assert await read_refused(parsers, hostile_spec(action)) == (
+                "too_costly",
+                TOO_COSTLY,
+            ), action
 
-    run(work, count=2)
+    run_with_parsers(work, count=2)
 
 
 @pytest.mark.skipif(not _LANDLOCK, reason="this kernel has no Landlock")
-def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile, tmp_path_factory):
+def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile_spec, tmp_path_factory):
     """Landlock prevents it: a file beside the parser's own program can be opened."""
     secret = tmp_path_factory.mktemp("server") / "boards.db"
     secret.write_bytes(b"labels")
@@ -171,20 +172,20 @@ def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile, tmp_path_fac
     async def work(parsers):
         for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ"):
             with pytest.raises(WorkerError):
-                await parsers.read(object(), hostile(f"open {path}"), BODY)
-        assert (await parsers.read(object(), hostile(f"open {os.__file__}"), BODY)).values.size
+                await parsers.read(object(), hostile_spec(f"open {path}"), BODY)
+        assert (await parsers.read(object(), hostile_spec(f"open {os.__file__}"), BODY)).values.size
 
-    run(work)
+    run_with_parsers(work)
 
 
-def test_an_endless_body_is_stopped_and_others_are_read(hostile, monkeypatch):
+def test_an_endless_body_is_stopped_and_others_are_read(hostile_spec, monkeypatch):
     monkeypatch.setattr("ladderboard.server._sandbox._process._SETTLING", 0)
 
     async def work(parsers):
         await wait_until(lambda: len(parsers._parsers) == 3)
         pids = {parser.pid for parser in parsers._parsers}
         endless = [
-            asyncio.create_task(parsers.read(action, hostile(action), BODY))
+            asyncio.create_task(parsers.read(action, hostile_spec(action), BODY))
             for action in ("loop", "sleep")
         ]
         count = 0
@@ -199,7 +200,7 @@ def test_an_endless_body_is_stopped_and_others_are_read(hostile, monkeypatch):
         assert len(pids & {parser.pid for parser in parsers._parsers}) == 1
 
     # A fast machine reads thousands of bodies meanwhile; the third parser must not be replaced.
-    run(work, count=3, seconds=3, uses=10**9)
+    run_with_parsers(work, count=3, seconds=3, uses=10**9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -213,12 +214,12 @@ def test_a_parser_killed_from_outside_is_not_blamed_on_the_file(kill_parsers, ca
             await parsers.read("plain", PLAIN, BODY)
         await parsers.read("plain", PLAIN, BODY)
 
-    run(work)
+    run_with_parsers(work)
     assert caplog.text.count(number.name) == 3
 
 
 def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
-    hostile, kill_parsers, monkeypatch
+    hostile_spec, kill_parsers, monkeypatch
 ):
     monkeypatch.setattr("ladderboard.server._sandbox._process._DYING", 0.2)
 
@@ -227,29 +228,29 @@ def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
             kill_parsers(1, number)
             assert await read_refused(parsers, PLAIN) == ("too_costly", TOO_COSTLY)
         kill_parsers(0)
-        assert await read_refused(parsers, hostile("hang up")) == ("too_costly", TOO_COSTLY)
+        assert await read_refused(parsers, hostile_spec("hang up")) == ("too_costly", TOO_COSTLY)
 
-    run(work, count=2)
+    run_with_parsers(work, count=2)
 
 
-def test_closing_the_pool_is_not_blamed_on_the_file(hostile):
+def test_closing_the_pool_is_not_blamed_on_the_file(hostile_spec):
     async def work(parsers):
-        task = asyncio.create_task(parsers.read("a", hostile("sleep"), BODY))
+        task = asyncio.create_task(parsers.read("a", hostile_spec("sleep"), BODY))
         await wait_until(lambda: any(parser.used for parser in parsers._parsers))
         await parsers.close()
         with pytest.raises(WorkerError, match="closed"):
             await task
 
-    run(work)
+    run_with_parsers(work)
 
 
-def test_an_error_in_a_parser_is_reported_without_its_text(hostile, caplog, tmp_path):
+def test_an_error_in_a_parser_is_reported_without_its_text(hostile_spec, caplog, tmp_path):
     async def work(parsers):
         for action in ("raise", "write", "open"):  # it can write no file and open only a few
             with pytest.raises(WorkerError, match="broke down"):
-                await parsers.read(action, hostile(action), BODY)
+                await parsers.read(action, hostile_spec(action), BODY)
 
-    run(work, count=2)
+    run_with_parsers(work, count=2)
     assert caplog.text.count("RuntimeError") == 1
     refusals = caplog.text.count("OSError") + caplog.text.count("PermissionError")
     assert refusals == 2  # PermissionError with Landlock, OSError without
@@ -270,7 +271,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused():
         refusal = await read_refused(parsers, spec, Body(file.getvalue(), "parquet"))
         assert refusal == ("too_costly", TOO_COSTLY)
 
-    run(work)
+    run_with_parsers(work)
 
 
 SERVER = """
@@ -320,4 +321,4 @@ def test_a_custom_loss_is_imported_by_name(tmp_path, monkeypatch):
     async def work(parsers):
         return (await parsers.read("own", spec, BODY)).values
 
-    assert run(work).tolist() == [1] * N
+    assert run_with_parsers(work).tolist() == [1] * N

@@ -134,9 +134,9 @@ def test_a_team_is_refused_before_its_body_is_read(score_server):
         f"Authorization: Bearer {token}\r\nContent-Type: text/csv\r\n"
         "Content-Length: 1000000\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", score_server.port), timeout=60) as line:
-        line.sendall(head.encode())  # the body is never sent
-        assert line.recv(100).startswith(b"HTTP/1.1 403 ")
+    with socket.create_connection(("127.0.0.1", score_server.port), timeout=60) as connection:
+        connection.sendall(head.encode())  # the body is never sent
+        assert connection.recv(100).startswith(b"HTTP/1.1 403 ")
 
 
 def test_a_team_cannot_submit_on_the_page_either(score_server):

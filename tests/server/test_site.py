@@ -84,10 +84,10 @@ def test_every_link_works_and_reaches_every_file(full_board, tmp_path):
         "sha256sums.txt", "static/style.css", "static/icon.svg",
     }  # fmt: skip
     modes = {path.stat().st_mode & 0o777 for path in site.folder.rglob("*") if path.is_file()}
-    assert modes == {0o666 & ~umask()}  # any web server may read them
+    assert modes == {0o666 & ~current_umask()}  # any web server may read them
 
 
-def umask():
+def current_umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask

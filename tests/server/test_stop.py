@@ -56,12 +56,12 @@ def half_upload(cli_server):
         f"Authorization: Bearer {cli_server.tokens['first', 'team 0']}\r\n"
         f"Content-Type: text/csv\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", cli_server.port), timeout=120) as line:
-        line.sendall(head.encode() + body[:1000])
+    with socket.create_connection(("127.0.0.1", cli_server.port), timeout=120) as connection:
+        connection.sendall(head.encode() + body[:1000])
         metrics = StressClient(cli_server)
         wait_until(lambda: upload_in_progress(metrics, cli_server))
         metrics.close()
-        yield line, body[1000:]
+        yield connection, body[1000:]
 
 
 def upload_in_progress(client, cli_server):
@@ -82,9 +82,9 @@ def is_refused(cli_server):
     return False
 
 
-def read_reply(line):
+def read_reply(connection):
     """Read to the end; return the status, the headers and the body."""
-    with line.makefile("rb") as file:
+    with connection.makefile("rb") as file:
         head, _, body = file.read().partition(b"\r\n\r\n")
     status_line, *header_lines = head.decode().lower().split("\r\n")
     return (
@@ -104,15 +104,15 @@ def submission_count(cli_server):
 def test_an_upload_in_progress_is_answered(cli_server, signal_name):
     cli_server.start()
     cli_server.wait_until_ready()
-    with half_upload(cli_server) as (line, second_half):
+    with half_upload(cli_server) as (connection, second_half):
         pids = cli_server.process_tree()
         if signal_name == "SIGTERM":
             cli_server.signal(signal.SIGTERM)
         else:
             os.killpg(cli_server.pid, signal.SIGINT)  # as a terminal does
         wait_until(lambda: is_refused(cli_server))
-        line.sendall(second_half)
-        status, headers, body = read_reply(line)
+        connection.sendall(second_half)
+        status, headers, body = read_reply(connection)
     assert (status, headers["connection"]) == (201, "close")
     assert body["remaining"] == 999
     assert cli_server.wait() == 0
@@ -125,21 +125,21 @@ def test_an_upload_in_progress_is_answered(cli_server, signal_name):
 def test_a_second_signal_stops_the_server_at_once(cli_server):
     cli_server.start()
     cli_server.wait_until_ready()
-    with half_upload(cli_server) as (line, _):
+    with half_upload(cli_server) as (connection, _):
         pids = cli_server.process_tree()
         cli_server.signal(signal.SIGTERM)
         wait_until(lambda: is_refused(cli_server))
         cli_server.signal(signal.SIGTERM)
         assert cli_server.wait() == -signal.SIGTERM
         with contextlib.suppress(ConnectionResetError):
-            assert line.recv(1) == b""
+            assert connection.recv(1) == b""
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
     assert submission_count(cli_server) == 0
     # Nothing was left half done.
     cli_server.start()
     cli_server.wait_until_ready()
-    with half_upload(cli_server) as (line, second_half):
-        line.sendall(second_half)
+    with half_upload(cli_server) as (connection, second_half):
+        connection.sendall(second_half)
         wait_until(lambda: submission_count(cli_server) == 1)
     assert cli_server.stop() == 0
 
@@ -148,9 +148,9 @@ def test_a_second_signal_stops_the_server_at_once(cli_server):
 def test_an_upload_that_takes_too_long_gets_503(cli_server):
     cli_server.start()
     cli_server.wait_until_ready()
-    with half_upload(cli_server) as (line, _):
+    with half_upload(cli_server) as (connection, _):
         cli_server.signal(signal.SIGTERM)
-        status, headers, body = read_reply(line)
+        status, headers, body = read_reply(connection)
     assert (status, body["code"], headers["retry-after"]) == (503, "busy", "5")
     assert cli_server.wait() == 0
     assert submission_count(cli_server) == 0
@@ -214,10 +214,10 @@ def test_sighup_loads_the_next_version(cli_server, tmp_path):
         cli_server.signal(signal.SIGHUP)
         cli_server.signal(signal.SIGHUP)  # twice does no harm
         cli_server.read_address()
-        line = connect(cli_server)
-        with contextlib.closing(line):
-            line.request("GET", "/openapi.json")
-            served_version = json.loads(line.getresponse().read())["info"]["version"]
+        connection = connect(cli_server)
+        with contextlib.closing(connection):
+            connection.request("GET", "/openapi.json")
+            served_version = json.loads(connection.getresponse().read())["info"]["version"]
         assert served_version == f"77.{number:0{number + 1}d}"
     replies = crowd.stop()
     assert cli_server.stop() == 0

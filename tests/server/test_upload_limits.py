@@ -17,7 +17,7 @@ def upload(empty_server):
     with contextlib.ExitStack() as stack:
 
         def start_upload(token, body=b"", *, length=10_000_000, **headers):
-            line = stack.enter_context(
+            connection = stack.enter_context(
                 socket.create_connection(("127.0.0.1", empty_server.port), timeout=10)
             )
             fields = {
@@ -29,15 +29,15 @@ def upload(empty_server):
             }
             head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
             path = f"/api/v1/boards/{empty_server.slug}/submissions"
-            line.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
-            return line
+            connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+            return connection
 
         yield start_upload
 
 
-def status_of(line):
+def status_of(connection):
     """Wait for the response and return its status."""
-    return int(line.recv(2000).split()[1])
+    return int(connection.recv(2000).split()[1])
 
 
 def wait_for_uploads(live_server, count):
@@ -95,16 +95,16 @@ def test_each_team_sends_one_body_at_a_time(empty_server, upload):
     assert (
         live_server.submit(beta, make_predictions(20)).status_code == 201
     )  # another team does not wait
-    for line in waiting:
-        line.settimeout(0.01)
+    for connection in waiting:
+        connection.settimeout(0.01)
         with pytest.raises(TimeoutError):
-            line.recv(1)
-        line.settimeout(10)
+            connection.recv(1)
+        connection.settimeout(10)
     slow.sendall(body[100:])
     assert status_of(slow) == 201
-    for index, line in enumerate(waiting):  # their order is up to the network
-        line.sendall(make_predictions(index))
-    assert {status_of(line) for line in waiting} == {201}
+    for index, connection in enumerate(waiting):  # their order is up to the network
+        connection.sendall(make_predictions(index))
+    assert {status_of(connection) for connection in waiting} == {201}
     wait_for_uploads(live_server, 0)
 
 

@@ -205,25 +205,25 @@ def test_a_too_slow_upload_gets_408_and_leaves_nothing(upload_echo):
     ended = threading.Event()
     for first_part in (b"x", LARGE):
         ended.clear()
-        with SlowUpload(upload_echo, len(LARGE) + 1000) as line:
+        with SlowUpload(upload_echo, len(LARGE) + 1000) as upload:
 
-            def drip(line=line, first_part=first_part):
+            def drip(upload=upload, first_part=first_part):
                 with contextlib.suppress(OSError):
-                    line.socket.sendall(first_part)
+                    upload.socket.sendall(first_part)
                     while not ended.wait(0.02):
-                        line.socket.sendall(b"x")
+                        upload.socket.sendall(b"x")
 
             thread = threading.Thread(target=drip)
             thread.start()
-            assert line.socket.recv(100).startswith(b"HTTP/1.1 408 ")
+            assert upload.socket.recv(100).startswith(b"HTTP/1.1 408 ")
             ended.set()
             thread.join()
 
 
 def test_a_disconnected_upload_leaves_nothing(upload_echo):
     disconnects = upload_echo.disconnects
-    with SlowUpload(upload_echo, 2 * len(LARGE)) as line:
-        line.socket.sendall(LARGE)
+    with SlowUpload(upload_echo, 2 * len(LARGE)) as upload:
+        upload.socket.sendall(LARGE)
         wait_until(lambda: upload_echo.spooled)
     wait_until(lambda: upload_echo.disconnects == disconnects + 1)
     assert not upload_echo.spooled
