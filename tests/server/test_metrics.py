@@ -150,7 +150,8 @@ def test_every_line_of_the_log_is_json(two_worker_server):
     two_worker_server.config.write_text("[serve]\nthreads = 4\n")
     assert two_worker_server.get("/healthz").status_code == 200
     messages = " ".join(line.get("said", "") for line in two_worker_server.lines())
-    assert "LADDERBOARD_SERVE_PROT is set and means nothing" in messages
+    assert "LADDERBOARD_SERVE_PROT" in messages
+    assert "LADDERBOARD_SERVE_PORT?" in messages  # the suggestion
     assert "threads" in messages
     assert PASSWORD not in two_worker_server.errors.read_text()
 
