@@ -74,7 +74,7 @@ def test_a_sound_installation_passes_and_stays_unchanged(
     assert problems(findings) == set()
     assert findings["database"][0][:2] == ("ok", f"{database_options[1]} has 1 board, in format 1.")
     assert findings["key file"] == [
-        ("ok", f"{database_options[3]} is there and fits the database.", None)
+        ("ok", f"{database_options[3]} exists and fits the database.", None)
     ]
     assert [
         finding[0] for finding in findings["writing"] + findings["privacy"] + findings["clock"]
@@ -82,7 +82,7 @@ def test_a_sound_installation_passes_and_stays_unchanged(
     result = run_cli("doctor", *database_options)
     assert result.code == 0
     assert result.out.splitlines()[-1].startswith("No problems, ")
-    assert f"ok key file: {database_options[3]} is there" in " ".join(result.out.split())
+    assert f"ok key file: {database_options[3]} exists" in " ".join(result.out.split())
     assert listing(tmp_path) == listing_before
 
 
@@ -90,10 +90,10 @@ def test_doctor_creates_no_files(doctor, tmp_path):
     findings = doctor("--key-file", "key")
     assert problems(findings) == set()
     assert findings["database"][0][0] == "note"
-    assert "board create DIR makes it" in findings["database"][0][2]
+    assert "board create DIR creates it" in findings["database"][0][2]
     assert findings["key file"][0][:2] == (
         "note",
-        "There is no key file key yet; it is made with the database.",
+        "There is no key file key yet; it is created with the database.",
     )
     assert not list(tmp_path.iterdir())
     findings = doctor("--database", "none/boards.db")
@@ -139,8 +139,8 @@ def test_a_key_beside_the_database_and_a_database_without_one(doctor, run_cli, f
 def test_formats_that_are_newer_or_older(doctor, database_options, monkeypatch):
     monkeypatch.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
     state, message, do = doctor(*database_options)["database"][0]
-    assert (state, "format 1, which is an old one" in message) == ("note", True)
-    assert "after copying it" in do
+    assert (state, "format 1, an old one" in message) == ("note", True)
+    assert "copies and migrates it" in do
     monkeypatch.undo()
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
     with closing(sqlite3.connect(database_options[1])) as database:
@@ -222,14 +222,14 @@ def test_conflicting_settings_and_a_readable_token_file(
     doctor, database_options, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("LADDERBOARD_SERVE_WORKERS", "2")
-    assert "one process alone" in doctor(*database_options)["settings"][1][1]
+    assert "allows one process" in doctor(*database_options)["settings"][1][1]
     monkeypatch.setenv("LADDERBOARD_SERVE_WORKERS", "1")
     token = tmp_path / "token"
     token.write_text("hunter2-hunter2")
     token.chmod(0o644)
     monkeypatch.setenv("LADDERBOARD_SERVE_METRICS_TOKEN_FILE", str(token))
     state, message, do = doctor(*database_options)["settings"][1]
-    assert (state, do) == ("note", f"If that is not meant: chmod o-r {token}")
+    assert (state, do) == ("note", f"If that is not intended: chmod o-r {token}")
     assert "hunter2" not in message
 
 
@@ -249,7 +249,7 @@ def test_missing_permissions_are_reported(database_options):
     assert result.stderr == ""
     assert "problem database" in result.stdout
     assert "problem key file" in result.stdout
-    assert "Permission denied. Run this as the user who serves." in result.stdout
+    assert "Permission denied. Run this as the server's user." in result.stdout
 
 
 def test_an_unknown_environment_variable_is_noted(doctor, monkeypatch):
@@ -317,4 +317,4 @@ def test_a_broken_server_is_found(database_options, tmp_path):
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, '.')\n{code}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 1
-    assert "problem  server: It is installed, but cannot be loaded" in result.stdout
+    assert "problem  server: It is installed, but cannot be imported" in result.stdout

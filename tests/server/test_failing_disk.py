@@ -118,7 +118,7 @@ def test_a_read_only_disk_still_serves_reads(serve_from_disk, disk):
     live_server.boards.storage.close()  # an open file would prevent the remount
     disk.read_only()
     response = live_server.submit(token, make_predictions(20))
-    assert_problem(response, 503, "read_only", NOTHING, "can only be read")
+    assert_problem(response, 503, "read_only", NOTHING, "is read-only")
     assert int(response.headers["retry-after"]) > 0
     assert_problem(
         live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 503, "read_only"

@@ -1,4 +1,4 @@
-"""The log, without secrets: one JSON object a line; on a terminal words, of what goes wrong."""
+"""The server's log, without secrets: JSON lines; on a terminal only errors, as text."""
 
 from __future__ import annotations
 
@@ -23,41 +23,49 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 _HERE = Path(__file__).parents[1]
-_JUMP = 2.0  # seconds between two looks that a time service does not make up for bit by bit
+_JUMP = 2.0  # seconds; time services correct smaller differences gradually
 
 
 class ServerLog:
-    """Writes lines. None holds a token, a name, a message, a score, a body or a query string."""
+    """Writes the log. No line holds a token, name, message, score, body or query string."""
 
-    def __init__(self, to: TextIO | None, clock: Callable[[], int]) -> None:
-        self._to, self._clock = to, clock
+    def __init__(self, stream: TextIO | None, clock: Callable[[], int]) -> None:
+        self._stream, self._clock = stream, clock
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
         now = self._clock()
-        to = sys.stderr if self._to is None else self._to
+        stream = sys.stderr if self._stream is None else self._stream
         try:
-            if to.isatty():
-                to.write(_format_for_terminal(datetime.fromtimestamp(now, UTC), event, fields))
+            if stream.isatty():
+                stream.write(_format_for_terminal(datetime.fromtimestamp(now, UTC), event, fields))
                 return
             line = json.dumps({"time": format_time(now), "event": event, **fields})
-            to.write(line + "\n")  # standard error is flushed with every line anyway
-        except (OSError, ValueError):  # a full disk or a closed pipe ends no server
+            stream.write(line + "\n")  # standard error is flushed after every line
+        except (OSError, ValueError):  # a full disk or a closed pipe must not stop the server
             return
 
     def write_error(self, error: BaseException, request: str | None = None) -> None:
-        """Write what went wrong, and in which request if it was in one: its type and where.
+        """Write the type and traceback of an exception, and the id of its request.
 
-        A sentence of our own about a database or a file is for whoever keeps the server. The text
-        of any other exception may hold anything.
+        Our own exceptions are written with their message. The text of any other exception may hold
+        anything, so it is left out.
         """
-        said = {"said": " ".join(str(error).split())} if isinstance(error, LadderboardError) else {}
-        where = {} if request is None else {"request": request}
-        self.write("error", **where, error=type(error).__name__, **said, at=traceback_lines(error))
+        message = (
+            {"said": " ".join(str(error).split())} if isinstance(error, LadderboardError) else {}
+        )
+        request_field = {} if request is None else {"request": request}
+        self.write(
+            "error",
+            **request_field,
+            error=type(error).__name__,
+            **message,
+            at=traceback_lines(error),
+        )
 
 
 def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> str:
-    r"""Return a line for a terminal, empty for what goes well: a new token stays in sight.
+    r"""Return a line for a terminal, empty for normal events: a new token stays in sight.
 
     >>> now = datetime(2026, 11, 16, 14, 5, tzinfo=UTC)
     >>> _format_for_terminal(now, "worker", {"state": "ended"})
@@ -65,27 +73,27 @@ def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> s
     """
     if event in {"start", "stop"} or (event == "request" and fields.get("status", 500) < 500):
         return ""
-    said = ", ".join(f"{name} {value}" for name, value in fields.items())
-    return f"{now:%H:%M:%S} UTC {event}: {said}\n"
+    text = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f"{now:%H:%M:%S} UTC {event}: {text}\n"
 
 
 def traceback_lines(error: BaseException) -> list[str]:
-    """Return where in our own code an exception came by, and those that it came from."""
-    found: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(found) < 40:
-        for each in traceback.extract_tb(seen.__traceback__):
-            path = Path(each.filename)
+    """Return the lines of our code in the traceback of an exception and of its causes."""
+    lines: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(lines) < 40:
+        for frame in traceback.extract_tb(current.__traceback__):
+            path = Path(frame.filename)
             if path.is_relative_to(_HERE):
-                found.append(f"{path.relative_to(_HERE).as_posix()}:{each.lineno} {each.name}")
-        seen = seen.__cause__ or seen.__context__
-        if seen is not None:
-            found.append(f"from {type(seen).__name__}")
-    return found
+                lines.append(f"{path.relative_to(_HERE).as_posix()}:{frame.lineno} {frame.name}")
+        current = current.__cause__ or current.__context__
+        if current is not None:
+            lines.append(f"from {type(current).__name__}")
+    return lines
 
 
 def machine_time() -> int:
-    """Return the time by this machine's clock."""
+    """Return the time of this machine's clock."""
     return int(time.time())
 
 
@@ -93,8 +101,8 @@ def machine_time() -> int:
 def log_everything(log: ServerLog) -> Iterator[None]:
     """Write warnings, other libraries' messages and uncaught exceptions to the log, too.
 
-    Python would print them as plain text. Of what is not our own only the kind and the place are
-    written, because the text may hold anything. A program that has set up logging keeps its way.
+    Python would print them as plain text. Of other libraries' messages only the type and location
+    are written, because the text may hold anything. Existing logging handlers are kept.
     """
     root, handler = logging.getLogger(), _LogHandler(log)
     before = sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning
@@ -103,7 +111,7 @@ def log_everything(log: ServerLog) -> Iterator[None]:
         if not issubclass(kind, KeyboardInterrupt):
             log.write_error(error)
 
-    def failed(args: Any) -> None:  # of a thread, or of a destructor
+    def failed(args: Any) -> None:  # in a thread or a destructor
         if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
             log.write_error(args.exc_value)
 
@@ -113,7 +121,7 @@ def log_everything(log: ServerLog) -> Iterator[None]:
     if not root.handlers:
         root.addHandler(handler)
     sys.excepthook, threading.excepthook, sys.unraisablehook = uncaught, failed, failed
-    warnings.showwarning = warned  # type: ignore[assignment]  # whose last two are optional
+    warnings.showwarning = warned  # type: ignore[assignment]  # its last two parameters are optional
     try:
         yield
     finally:
@@ -122,9 +130,9 @@ def log_everything(log: ServerLog) -> Iterator[None]:
 
 
 @contextmanager
-def worker_log(to: TextIO | None = None) -> Iterator[None]:
-    """Write everything that goes wrong in a worker to the log, also what ends it."""
-    log = ServerLog(to, machine_time)
+def worker_log(stream: TextIO | None = None) -> Iterator[None]:
+    """Write all errors of a worker process to the log, also the one that ends it."""
+    log = ServerLog(stream, machine_time)
     with log_everything(log):
         try:
             yield
@@ -134,7 +142,7 @@ def worker_log(to: TextIO | None = None) -> Iterator[None]:
 
 
 class _LogHandler(logging.Handler):
-    """Writes what goes through ``logging`` as lines of the log."""
+    """Writes records of ``logging`` to the server's log."""
 
     def __init__(self, log: ServerLog) -> None:
         super().__init__(logging.WARNING)
@@ -154,14 +162,14 @@ class _LogHandler(logging.Handler):
 
 
 class ClockWatch:
-    """Notices when the machine's clock is set forward or back.
+    """Detects when the machine's clock is set forward or back.
 
     Parameters
     ----------
     log
-        Gets a line for each time, with by how many seconds.
+        Gets a line for each jump, with the number of seconds.
     on_jump
-        Is called each time.
+        Called at each jump.
     """
 
     def __init__(self, log: ServerLog, on_jump: Callable[[], object]) -> None:
@@ -169,7 +177,7 @@ class ClockWatch:
         self._ahead = self._now()
 
     def check(self) -> None:
-        """Compare the clock with the last look; to be called every second or so."""
+        """Compare the clock with the last call; call this about once a second."""
         ahead = self._now()
         moved, self._ahead = ahead - self._ahead, ahead
         if abs(moved) > _JUMP:
@@ -178,7 +186,7 @@ class ClockWatch:
 
     @staticmethod
     def _now() -> float:
-        """Return by how much the clock is ahead of one that nobody sets."""
-        if hasattr(time, "CLOCK_BOOTTIME"):  # which goes on while the machine sleeps
+        """Return by how much the clock is ahead of the monotonic clock."""
+        if hasattr(time, "CLOCK_BOOTTIME"):  # it goes on while the machine sleeps
             return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.time() - time.monotonic()

@@ -1,8 +1,8 @@
 """Metrics for Prometheus, summed over all processes of one server.
 
-Every process counts in a file of its own, which it maps into memory: a count outlives the process.
-The process that answers a scrape sums the files of the folder. A new process goes on in the file of
-one that ended, so counters never go down, and there are never more files than processes at a time.
+Every process counts in its own memory-mapped file, so that counts outlive the process. The process
+that answers a scrape sums all files of the folder. A new process continues the file of one that has
+ended, so counters never decrease, and there are never more files than concurrent processes.
 
 No label names a board, a team, or an outcome other than the status of a reply.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows, where one process serves
+except ImportError:  # Windows, where only one process serves
     fcntl = None  # type: ignore[assignment]
 
 
@@ -37,23 +37,23 @@ _COUNTERS = {
     CLOCK_JUMPS: "Times that the machine's clock was set forward or back.",
 }
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_ENDS = (*(f"{each:g}" for each in _BOUNDS), "+Inf")
+_LABELS = (*(f"{bound:g}" for bound in _BOUNDS), "+Inf")
 
 
 class Gauge(NamedTuple):
-    """A number that goes up and down: of one process, to be summed."""
+    """A number of one process that goes up and down; summed over processes."""
 
     help: str
     value: Callable[[], float]
 
 
 class Metrics:
-    """Counts what happens in this process, and writes what happened in all of them.
+    """Counts events of this process, and writes the sums over all processes.
 
     Parameters
     ----------
     folder
-        Shared by all processes of one server; None where there is one process.
+        Shared by all processes of one server; None for a single process.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class Metrics:
             self.add(name, 0)
 
     def close(self) -> None:
-        """Leave the counts to the next process."""
+        """Close the file, so that another process can continue it."""
         self._counts.close()
 
     def add(self, name: str, amount: float = 1) -> None:
@@ -81,12 +81,12 @@ class Metrics:
         self._counts.add(name, _SIZE - 1, seconds, size=_SIZE)
 
     def publish(self) -> None:
-        """Let the other processes see this one's gauges as they are now."""
+        """Write the current values of this process's gauges for the other processes."""
         for name, gauge in self.gauges.items():
             self._counts.put(_GAUGE + name, gauge.value())
 
     def write(self, local: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
-        """Return the text that Prometheus reads.
+        """Return the metrics in Prometheus' text format.
 
         ``local`` are gauges that any process can measure: help text, and values by label.
         """
@@ -132,28 +132,28 @@ def _header_lines(name: str, kind: str, help_: str) -> list[str]:
 
 
 def _lines(series: Mapping[str, list[float]], family: str) -> list[str]:
-    found = sorted(each for each in series if each.partition("{")[0] == family)
-    return [f"{each} {series[each][0]:.0f}" for each in found]
+    names = sorted(name for name in series if name.partition("{")[0] == family)
+    return [f"{name} {series[name][0]:.0f}" for name in names]
 
 
 def _histogram(labels: str, values: list[float]) -> list[str]:
     *counts, total = values
-    below, lines = 0.0, []
-    for end, many in zip(_ENDS, counts, strict=True):
-        below += many
-        lines.append(f'{_SECONDS}_bucket{{{labels},le="{end}"}} {below:.0f}')
+    cumulative, lines = 0.0, []
+    for label, count in zip(_LABELS, counts, strict=True):
+        cumulative += count
+        lines.append(f'{_SECONDS}_bucket{{{labels},le="{label}"}} {cumulative:.0f}')
     lines.append(f"{_SECONDS}_sum{{{labels}}} {total:.6f}")
-    lines.append(f"{_SECONDS}_count{{{labels}}} {below:.0f}")
+    lines.append(f"{_SECONDS}_count{{{labels}}} {cumulative:.0f}")
     return lines
 
 
-# The file: a number of bytes in use, then records. A record is the length of a series' name, how
-# many values it has, the name padded to 8 bytes, and the values as 64-bit floats.
+# The file: the number of used bytes, then records. A record is the length of a series' name, its
+# number of values, the name padded to 8 bytes, and the values as 64-bit floats.
 _PREFIX = "metrics-1-"  # with the version of this format: workers of two versions share the folder
-_LENGTH = 2**20  # bytes; all routes with all replies that they give take a quarter
+_LENGTH = 2**20  # bytes; all routes with all statuses take a quarter
 _USED, _RECORD = struct.Struct("<Q"), struct.Struct("<II")
-_GAUGE = "gauge "  # before the name of a series that is worth nothing once its process has ended
-_SIZE = len(_ENDS) + 1
+_GAUGE = "gauge "  # prefix of series that end with their process
+_SIZE = len(_LABELS) + 1
 
 
 class _Counts:
@@ -162,13 +162,13 @@ class _Counts:
     def __init__(self, file: int = -1) -> None:
         self._file = file  # stays open: it holds the lock
         self._map = mmap.mmap(file, _LENGTH)
-        self._values = memoryview(self._map).cast("d")  # a write of one value is whole
-        self._at: dict[str, int] = {}
+        self._values = memoryview(self._map).cast("d")  # writing one value is atomic
+        self._index: dict[str, int] = {}
         self._end = _USED.size
-        for name, count, at in _records(self._map):
-            self._at[name] = at // 8
-            self._end = at + 8 * count
-            if name.startswith(_GAUGE):  # of the process that had this file before
+        for name, count, offset in _records(self._map):
+            self._index[name] = offset // 8
+            self._end = offset + 8 * count
+            if name.startswith(_GAUGE):  # of the previous process
                 self.put(name, 0)
 
     @property
@@ -177,7 +177,7 @@ class _Counts:
         return self._file >= 0
 
     def close(self) -> None:
-        """Let another process go on with them."""
+        """Close the file, so that another process can continue it."""
         self._values.release()
         self._map.close()
         if self.shared:
@@ -185,56 +185,56 @@ class _Counts:
 
     def add(self, name: str, index: int, amount: float, *, size: int = 1) -> None:
         """Add to one value of a series."""
-        at = self._at.get(name) or self._new(name, size)
-        if at:
-            self._values[at + index] += amount
+        start = self._index.get(name) or self._new(name, size)
+        if start:
+            self._values[start + index] += amount
 
     def put(self, name: str, value: float) -> None:
         """Set the one value of a series."""
-        at = self._at.get(name) or self._new(name, 1)
-        if at:
-            self._values[at] = value
+        start = self._index.get(name) or self._new(name, 1)
+        if start:
+            self._values[start] = value
 
     def read(self) -> Iterator[tuple[str, list[float]]]:
         """Yield all series."""
         return _read(self._map[: self._end])
 
     def _new(self, name: str, size: int) -> int:
-        """Begin a series; return where its values are, 0 where there is no room."""
+        """Add a series; return the index of its values, 0 if the file is full."""
         encoded = name.encode()
         begin = self._end + _RECORD.size
-        at = begin + -(-len(encoded) // 8) * 8
-        end = at + 8 * size
+        offset = begin + -(-len(encoded) // 8) * 8
+        end = offset + 8 * size
         if end > _LENGTH:
             return 0
         _RECORD.pack_into(self._map, self._end, len(encoded), size)
         self._map[begin : begin + len(encoded)] = encoded
-        self._at[name] = at // 8
+        self._index[name] = offset // 8
         self._end = end
         _USED.pack_into(self._map, 0, end)  # last: others read up to here
-        return at // 8
+        return offset // 8
 
 
 def _records(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
-    """Yield name, number of values and where they begin, of each record."""
-    at = _USED.size
-    end = _USED.unpack_from(data)[0] if len(data) else 0  # nothing yet where it is just being made
-    while at < end:
-        length, count = _RECORD.unpack_from(data, at)
-        begin = at + _RECORD.size
+    """Yield the name, number of values and offset of each record."""
+    offset = _USED.size
+    end = _USED.unpack_from(data)[0] if len(data) else 0  # empty while it is being created
+    while offset < end:
+        length, count = _RECORD.unpack_from(data, offset)
+        begin = offset + _RECORD.size
         name = data[begin : begin + length].decode()
-        at = begin + -(-length // 8) * 8
-        yield name, count, at
-        at += 8 * count
+        offset = begin + -(-length // 8) * 8
+        yield name, count, offset
+        offset += 8 * count
 
 
 def _read(data: bytes) -> Iterator[tuple[str, list[float]]]:
-    for name, count, at in _records(data):
-        yield name, list(struct.unpack_from(f"={count}d", data, at))
+    for name, count, offset in _records(data):
+        yield name, list(struct.unpack_from(f"={count}d", data, offset))
 
 
 def _shared_counts(folder: Path) -> _Counts:
-    """Return the counts of a process that ended, to go on with; or new ones."""
+    """Return the counts of a process that has ended, or new ones."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"{_PREFIX}*")):
         file = os.open(path, os.O_RDWR)
@@ -246,11 +246,11 @@ def _shared_counts(folder: Path) -> _Counts:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         if _lock(file):
             return _mapped(file)
-        os.close(file)  # another process found it first, and has it now
+        os.close(file)  # another process has locked it first
 
 
 def _mapped(file: int) -> _Counts:
-    """Return the counts in a file. A disk that is full must be noticed now: later it would kill."""
+    """Return the counts in a file. Allocated now: a full disk would kill the process later."""
     try:
         os.posix_fallocate(file, 0, _LENGTH)
     except OSError:
@@ -260,7 +260,7 @@ def _mapped(file: int) -> _Counts:
 
 
 def _lock(file: int, *, shared: bool = False) -> bool:
-    """Lock an open file until it is closed; tell whether no other process holds it."""
+    """Lock an open file until it is closed; return False if another process holds it."""
     with suppress(OSError):
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         return True

@@ -1,4 +1,4 @@
-"""The front: what every request goes through, and every reply."""
+"""The middleware of all requests: host check, body limits, security headers, log."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ladderboard.server._server_config import Settings
 
 OWN_BODY_LIMIT = "ladderboard.large"
-"""In a scope: whoever handles it reads the body under limits of its own."""
+"""In a scope: the handler limits the body itself."""
 BODY_REFUSAL = "ladderboard.refused"
-"""In a scope: why reading the body was given up."""
+"""In a scope: why reading the body was aborted."""
 SECURITY = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; "
@@ -38,24 +38,26 @@ SECURITY = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Headers of every reply."""
+"""Headers of every response."""
 
-_GONE = 499  # in the log: nobody is left to be answered
-_BODY = 2**16  # bytes, of anything but a submission
-_PATIENCE = 15.0  # seconds for all of it
-_LINGER = 3.0  # seconds in which somebody who still sends can hear that it is refused
-_ENDING = (
+_GONE = 499  # in the log: the client has disconnected
+_MAX_BODY = 2**16  # bytes, except for submissions
+_BODY_SECONDS = 15.0  # for the whole body
+_DRAIN_SECONDS = 3.0  # in which a client that is still sending can read the refusal
+_STOPPED = (
     "The server was stopped before this was done. Sending the same again is safe: it is answered "
     "once, and never counted twice."
 )
-_LATER = {"Retry-After": "5", "Connection": "close"}
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/\s]+)(?::[0-9]{1,5})?")  # what is said may be shown
+_RETRY_HEADERS = {"Retry-After": "5", "Connection": "close"}
+_HOST = re.compile(
+    r"(\[[0-9a-f:.]+\]|[^\[\]:/\s]+)(?::[0-9]{1,5})?"
+)  # anything else is not repeated
 _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
 _VARY = (b"vary", b"Authorization, Cookie")
 
 
 class RequestMiddleware:
-    """Lets in who asks for this server, gives replies their headers, and writes the log."""
+    """Checks the host, limits requests and bodies, adds response headers, and writes the log."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class RequestMiddleware:
     ) -> None:
         self._app, self._settings, self._log, self._metrics = app, settings, log, metrics
         self._salt = salt
-        # Who a trusted proxy asks for is in the scope already.
+        # The client behind a trusted proxy is in the scope already.
         self._scheduler = RequestScheduler(AddressLimit(settings.address_connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,19 +79,19 @@ class RequestMiddleware:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        # Random: a counter would tell everybody how many requests all the others made.
-        reply = _Exchange(self._strip_prefix(scope), receive, send, self._salt()[-8:].hex())
+        # Random: a counter would reveal how many requests others made.
+        exchange = _Exchange(self._strip_prefix(scope), receive, send, self._salt()[-8:].hex())
         timer = self._settings.timer
-        begun = timer()
+        start = timer()
         self._metrics.under_way += 1
         try:
-            await self._answer(reply)
+            await self._answer(exchange)
         finally:
             self._metrics.under_way -= 1
-            self._log_request(reply, timer() - begun)
+            self._log_request(exchange, timer() - start)
 
     def _strip_prefix(self, scope: Scope) -> Scope:
-        """Take our prefix off a path, once, where a proxy has left it on: inside there is none."""
+        """Remove our URL prefix from a path, if the proxy has not: routes have no prefix."""
         prefix, path = self._settings.prefix, scope["path"]
         if not prefix or not f"{path}/".startswith(f"{prefix}/"):
             return scope
@@ -97,29 +99,33 @@ class RequestMiddleware:
         inside.pop("raw_path", None)
         return inside
 
-    async def _answer(self, reply: _Exchange) -> None:
+    async def _answer(self, exchange: _Exchange) -> None:
         try:
-            async with self._scheduler.admit(reply.scope.get("client")) as reply.slot:
-                self._check_host(reply.scope)
-                await self._app(reply.scope, reply.receive, reply.send)
+            async with self._scheduler.admit(exchange.scope.get("client")) as exchange.slot:
+                self._check_host(exchange.scope)
+                await self._app(exchange.scope, exchange.receive, exchange.send)
         except ClientDisconnect:
-            reply.status = reply.status or _GONE
-        except asyncio.CancelledError:  # the server ends, and this took longer than it waits
-            if not reply.status:
-                said, _ = problem_from_exception(RequestRefused(503, "busy", _ENDING, _LATER))
-                await said(reply.scope, reply.receive, reply.send)
+            exchange.status = exchange.status or _GONE
+        except (
+            asyncio.CancelledError
+        ):  # the server stops, and this took longer than its grace period
+            if not exchange.status:
+                response, _ = problem_from_exception(
+                    RequestRefused(503, "busy", _STOPPED, _RETRY_HEADERS)
+                )
+                await response(exchange.scope, exchange.receive, exchange.send)
             raise
-        except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
-            said, ours = problem_from_exception(error)
-            if ours:
-                self._log.write_error(error, reply.id)
-            if not reply.status:
-                await said(reply.scope, reply.receive, reply.send)
+        except Exception as error:  # noqa: BLE001 - its text may hold secrets
+            response, server_fault = problem_from_exception(error)
+            if server_fault:
+                self._log.write_error(error, exchange.id)
+            if not exchange.status:
+                await response(exchange.scope, exchange.receive, exchange.send)
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse a name that is not ours: a page of another's may have made it lead here."""
-        given = Headers(scope=scope).getlist("host")
-        if len(given) != 1 or not self._is_known_host(given[0]):
+        """Refuse a host name that is not ours (DNS rebinding)."""
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) != 1 or not self._is_known_host(hosts[0]):
             raise RequestRefused(
                 403,
                 "wrong_host",
@@ -127,29 +133,29 @@ class RequestMiddleware:
             )
 
     def _is_known_host(self, host: str) -> bool:
-        found = _HOST.fullmatch(host.lower())
-        if found is None:
+        match = _HOST.fullmatch(host.lower())
+        if match is None:
             return False
-        name = found[1].strip("[]")
+        name = match[1].strip("[]")
         if name == "localhost" or name in self._settings.hosts:
             return True
         try:
             ipaddress.ip_address(name)
         except ValueError:
             return False
-        return True  # an address belongs to no page that could have changed where it leads
+        return True  # DNS rebinding needs a name
 
-    def _log_request(self, reply: _Exchange, seconds: float) -> None:
-        scope = reply.scope
+    def _log_request(self, exchange: _Exchange, seconds: float) -> None:
+        scope = exchange.scope
         route = getattr(scope.get("route"), "path", None) or "(none)"
-        self._metrics.count_request(reply.method, route, reply.status, seconds)
+        self._metrics.count_request(exchange.method, route, exchange.status, seconds)
         fields: dict[str, Any] = {
-            "request": reply.id,
-            "method": reply.method,
+            "request": exchange.id,
+            "method": exchange.method,
             "route": route,
-            "status": reply.status,
+            "status": exchange.status,
             "ms": round(seconds * 1000, 1),
-            "bytes": reply.size,
+            "bytes": exchange.size,
         }
         if self._settings.log_client:
             fields["client"] = (scope.get("client") or ("",))[0]
@@ -160,46 +166,46 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 
 
 class _Exchange:
-    """One request on its way through: its body under a limit, its reply with our headers."""
+    """One request and its response: limits the body, and adds our headers."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         self.id, self.status, self.size = request_id, 0, 0
         self.method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        self._head = self.method == "HEAD"
-        self.scope = {**scope, "method": "GET"} if self._head else dict(scope)
+        self._is_head = self.method == "HEAD"
+        self.scope = {**scope, "method": "GET"} if self._is_head else dict(scope)
         self.scope["ladderboard.request"] = request_id
         self._receive, self._send = receive, send
-        self._came, self._until = 0, 0.0
+        self._received, self._deadline = 0, 0.0
         self.slot: RequestSlot | None = None
         headers = Headers(scope=scope)
-        sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         # A client that sent "Expect: 100-continue" sends no body after a refusal.
-        self._left = sends and "expect" not in headers
+        self._body_pending = has_body and "expect" not in headers
 
     async def receive(self) -> Message:
-        """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
+        """Receive a part of the body, within our limits unless the handler has its own."""
         if self.slot is not None:
             self.slot.release()
         message = await (
             self._receive() if OWN_BODY_LIMIT in self.scope else self._receive_limited()
         )
-        # Submissions have queues of their own.
+        # Submissions have their own queues.
         if self.slot is not None and not self.status and OWN_BODY_LIMIT not in self.scope:
             await self.slot.acquire()
-        self._left = message.get("more_body", False)
+        self._body_pending = message.get("more_body", False)
         return message
 
     async def _receive_limited(self) -> Message:
         try:
-            if not self._until:
-                self._until = asyncio.get_running_loop().time() + _PATIENCE
-            async with asyncio.timeout_at(self._until):
+            if not self._deadline:
+                self._deadline = asyncio.get_running_loop().time() + _BODY_SECONDS
+            async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
             raise self._abort_body(408, "too_slow", "The rest of the body never came.") from None
-        self._came += len(message.get("body", b""))
-        if self._came > _BODY:
-            raise self._abort_body(413, "too_large", f"This takes at most {_BODY} bytes.")
+        self._received += len(message.get("body", b""))
+        if self._received > _MAX_BODY:
+            raise self._abort_body(413, "too_large", f"This takes at most {_MAX_BODY} bytes.")
         return message
 
     def _abort_body(self, status: int, code: str, detail: str) -> RequestRefused:
@@ -208,7 +214,7 @@ class _Exchange:
         return refused
 
     async def send(self, message: Message) -> None:
-        """Add our headers, and count."""
+        """Add our headers, and count bytes."""
         if message["type"] == "http.response.start":
             if self.slot is not None:
                 self.slot.release()
@@ -221,21 +227,21 @@ class _Exchange:
             ]
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
-            if self._head:
+            if self._is_head:
                 message = {**message, "body": b""}
-            if self._left and not message.get("more_body"):
+            if self._body_pending and not message.get("more_body"):
                 await self._send({**message, "more_body": True})
                 await self._drain_body()
                 message = {"type": "http.response.body"}
         await self._send(message)
 
     async def _drain_body(self) -> None:
-        """Take in more of a body that was refused, for a moment, once all has been said.
+        """Read more of a refused body for a moment after the response.
 
-        A connection that is closed on somebody who still sends is cut off, the reply with it: they
-        would hear nothing, and a proxy would say 502 in our place.
+        Closing a connection while the client still sends resets it, and the response is lost: the
+        client would see an error, and a proxy would answer 502 instead.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER):
-                while self._left:
-                    self._left = (await self._receive()).get("more_body", False)
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while self._body_pending:
+                    self._body_pending = (await self._receive()).get("more_body", False)

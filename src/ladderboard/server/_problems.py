@@ -1,7 +1,7 @@
-"""Problem documents (RFC 9457): what is said when something cannot be done.
+"""Problem documents (RFC 9457): the responses to requests that fail.
 
-None holds a traceback, a path of the owner's, or anything that depends on the labels: where an
-exception's sentence might, a fixed one stands in its place.
+None holds a traceback, a path of the server, or anything that depends on the labels: where an
+exception's message might, a fixed message replaces it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class RequestRefused(Exception):
-    """A request that is refused before anybody has looked at what it asks."""
+    """A request is refused before it is handled."""
 
     def __init__(
         self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
@@ -52,7 +52,7 @@ class RequestRefused(Exception):
 
 
 class ProblemKind(NamedTuple):
-    """How an exception is told: ``detail`` replaces its own sentence."""
+    """The problem of an exception type; ``detail``, if set, replaces the exception's message."""
 
     status: int
     code: str
@@ -60,24 +60,24 @@ class ProblemKind(NamedTuple):
     headers: Mapping[str, str] | None = None
 
 
-_NOTHING = "Nothing was recorded, and no question was used"
-_AGAIN = f"The server's database cannot be used now. {_NOTHING}; try again in a moment."
-_FULL = f"The server's disk is full. {_NOTHING}; try again later, or tell the organiser."
-_READABLE = (
-    f"The server's disk can only be read now. {_NOTHING}; what was answered before can be seen. "
+_UNRECORDED = "Nothing was recorded, and no question was used"
+_STORAGE = f"The server's database cannot be used now. {_UNRECORDED}; try again in a moment."
+_FULL = f"The server's disk is full. {_UNRECORDED}; try again later, or tell the organiser."
+_READ_ONLY = (
+    f"The server's disk is read-only. {_UNRECORDED}; earlier answers can still be read. "
     "Try again later, or tell the organiser."
 )
 _UNCERTAIN = (
     "The server's database did not say whether this was kept. Sending the same again is safe: it "
     "is answered once, and never counted twice."
 )
-_LACKS = "The server lacks what reads such predictions; its log says what."
-_LOST = "The server cannot read predictions now; try again."
-_BROKEN = "The server broke down, and nothing was released. Its log says where."
+_NO_READER = "The server lacks a library for this file format; its log says which."
+_NO_PARSER = "The server cannot read predictions now; try again."
+_BROKEN = "Internal server error; nothing was released. The server's log says where."
 _SOON = {"Retry-After": "5"}
-_LATER = {"Retry-After": "10"}  # nobody knows when there is room again, but asking costs nothing
-_CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
-# The first that fits counts.
+_LATER = {"Retry-After": "10"}  # an estimate: retrying costs nothing
+_CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
+# The first match is used.
 _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
     (IdempotencyKeyReused, ProblemKind(422, "key_reused")),
@@ -91,11 +91,11 @@ _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (Conflict, ProblemKind(409, "taken")),
     (RateLimited, ProblemKind(429, "too_soon")),
     (QuotaExceeded, ProblemKind(507, "no_room")),
-    (WorkerError, ProblemKind(503, "unavailable", _LOST, _SOON)),
-    (MissingDependency, ProblemKind(503, "unavailable", _LACKS, _SOON)),
+    (WorkerError, ProblemKind(503, "unavailable", _NO_PARSER, _SOON)),
+    (MissingDependency, ProblemKind(503, "unavailable", _NO_READER, _SOON)),
     (DiskFull, ProblemKind(507, "disk_full", _FULL, {**_LATER, **_CLOSE})),
-    (ReadOnly, ProblemKind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
-    (LadderboardError, ProblemKind(503, "storage", _AGAIN, _SOON)),
+    (ReadOnly, ProblemKind(503, "read_only", _READ_ONLY, {**_SOON, **_CLOSE})),
+    (LadderboardError, ProblemKind(503, "storage", _STORAGE, _SOON)),
     (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
 PROBLEMS = {
@@ -133,7 +133,7 @@ PROBLEMS = {
 
 
 def problem_type(code: str) -> str:
-    """Return the URI of a kind of problem.
+    """Return the URI of a problem's type.
 
     >>> problem_type("budget_spent")
     'urn:ladderboard:problem:budget_spent'
@@ -151,16 +151,16 @@ def problem(
     kind: str | None = None,
 ) -> Response:
     """Return a problem document; ``kind`` is its URI."""
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "type": problem_type(code) if kind is None else kind,
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "code": code,
-        "errors": [asdict(each) for each in errors],
+        "errors": [asdict(error) for error in errors],
     }
     return Response(
-        json.dumps(said),
+        json.dumps(document),
         status,
         headers=dict(headers or {}),
         media_type="application/problem+json",
@@ -170,12 +170,12 @@ def problem(
 def find_problem_kind(
     kinds: Sequence[tuple[type[Exception], ProblemKind]], error: Exception
 ) -> ProblemKind:
-    """Return how an exception is told: as the first kind that fits."""
-    return next(kind for each, kind in kinds if isinstance(error, each))
+    """Return the first problem kind that matches an exception."""
+    return next(kind for exception_type, kind in kinds if isinstance(error, exception_type))
 
 
 def problem_from_exception(error: Exception) -> tuple[Response, bool]:
-    """Return the document of an exception, and whether the log must say more about it."""
+    """Return the response to an exception, and whether the exception belongs in the log."""
     if isinstance(error, RequestRefused):
         return problem(error.status, error.code, str(error), headers=error.headers), False
     kind = find_problem_kind(_KINDS, error)
@@ -187,5 +187,5 @@ def problem_from_exception(error: Exception) -> tuple[Response, bool]:
     errors = error.problems if isinstance(error, InvalidInput) and detail is None else ()
     if detail is None:
         detail = str(error)
-    said = problem(kind.status, kind.code, detail, errors=errors, headers=headers)
-    return said, kind.status in {500, 503} or isinstance(error, DiskFull)
+    response = problem(kind.status, kind.code, detail, errors=errors, headers=headers)
+    return response, kind.status in {500, 503} or isinstance(error, DiskFull)

@@ -1,7 +1,7 @@
-"""Limits over time on what is free of charge: failed tokens, registrations, files that are wrong.
+"""Rate limits: failed tokens, registrations, invalid files, uploads and requests per address.
 
-They are kept in memory, by each process for itself: they spare the server, and nothing that is
-promised depends on them.
+Each process keeps its own in memory. They protect the server from overload; no guarantee of a board
+depends on them.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-_MOST = 10_000  # of which something is remembered
-_AT_ONCE = 2  # requests of one address that are worked on
-_MANY = 8  # that wait: more than a browser sends at once
-_PAUSE = 8.0  # times the time that a request took
-_REFUSAL = 1.0  # seconds
-_CROWDED = "Too many requests from your address are under way; wait for their answers."
+_MAX_KEYS = 10_000  # that are remembered
+_CONCURRENT_PER_ADDRESS = 2  # requests
+_CROWD = 8  # waiting requests: more than a browser sends at once
+_PAUSE = 8.0  # times the duration of the request
+_REFUSAL_SECONDS = 1.0
+_TOO_MANY_REQUESTS = "Too many requests from your address are under way; wait for their answers."
 
 
 class Rate(NamedTuple):
-    """So many at once, and one more after so many seconds."""
+    """``burst`` events at once, and one more every ``seconds``."""
 
     burst: int
     seconds: float
 
 
 class UploadQueue:
-    """One upload of each team at a time, from its first byte to its answer; others wait their turn.
+    """Lets one upload per team through at a time, from its first byte to its answer.
 
-    So the spool, the parsers and the threads that score hold one submission of a team at most, and
-    a queue in the order of arrival is fair to all teams.
+    So the spool, the parsers and the scoring threads hold at most one submission of a team, and
+    their first-come-first-served queues are fair to all teams.
 
     Parameters
     ----------
     waiting
-        How many uploads of one team may wait.
+        How many uploads of a team may wait.
     seconds
-        How long one may wait.
+        How long an upload may wait.
     """
 
     def __init__(self, waiting: int = 16, seconds: float = 30.0) -> None:
@@ -57,30 +57,30 @@ class UploadQueue:
 
     @asynccontextmanager
     async def slot(self, team: Hashable) -> AsyncIterator[bool]:
-        """Wait for the team's turn; give whether there was anything to wait for."""
-        turns = self._teams.setdefault(team, _TeamQueue())
-        if turns.count > self._waiting:
+        """Wait for the team's turn; yield whether another upload came first."""
+        queue = self._teams.setdefault(team, _TeamQueue())
+        if queue.count > self._waiting:
             raise _too_many_uploads()
-        turns.count += 1
+        queue.count += 1
         try:
-            waited = turns.lock.locked()
+            waited = queue.lock.locked()
             try:
                 async with asyncio.timeout(self._seconds):
-                    await turns.lock.acquire()
+                    await queue.lock.acquire()
             except TimeoutError:
                 raise _too_many_uploads() from None
             try:
                 yield waited
             finally:
-                turns.lock.release()
+                queue.lock.release()
         finally:
-            turns.count -= 1
-            if not turns.count:
+            queue.count -= 1
+            if not queue.count:
                 del self._teams[team]
 
 
 class _TeamQueue:
-    """The uploads of one team: the one whose turn it is, and how many there are with it."""
+    """The uploads of one team: a lock, and how many hold it or wait for it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -88,13 +88,13 @@ class _TeamQueue:
 
 
 def _too_many_uploads() -> RequestRefused:
-    rule = "Other submissions of this team are being read; send one after another. No question "
-    rule += "was used."
-    return RequestRefused(429, "rate", rule, {"Retry-After": "2", "Connection": "close"})
+    message = "Other submissions of this team are in progress; send one after another. No question "
+    message += "was used."
+    return RequestRefused(429, "rate", message, {"Retry-After": "2", "Connection": "close"})
 
 
 class RateLimiter:
-    """A rate for each of many; who was not seen for longest is forgotten first.
+    """A rate limit per key (leaky bucket); the least recently used keys are forgotten.
 
     >>> now = iter([0.0, 0.0, 0.0, 0.0, 1.0, 60.0]).__next__
     >>> bucket = RateLimiter(Rate(1, 60.0), "Wait.", now)
@@ -106,41 +106,41 @@ class RateLimiter:
     """
 
     def __init__(
-        self, rate: Rate, sentence: str, timer: Callable[[], float], most: int = _MOST
+        self, rate: Rate, message: str, timer: Callable[[], float], max_keys: int = _MAX_KEYS
     ) -> None:
-        self._rate, self._sentence, self._timer, self._most = rate, sentence, timer, most
+        self._rate, self._message, self._timer, self._max_keys = rate, message, timer, max_keys
         self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def _level(self, key: Hashable) -> float:
-        """Return how much is used up now."""
+        """Return how full the key's bucket is now."""
         now = self._timer()
-        used, at = self._used.get(key, (0.0, now))
-        return max(used - (now - at) / self._rate.seconds, 0.0)
+        used, since = self._used.get(key, (0.0, now))
+        return max(used - (now - since) / self._rate.seconds, 0.0)
 
     def seconds_to_wait(self, key: Hashable) -> int:
-        """Return for how many seconds one must wait; 0 if not at all."""
+        """Return for how many seconds the key must wait; 0 if it need not."""
         over = self._level(key) + 1 - self._rate.burst
         return max(math.ceil(over * self._rate.seconds), 0) if over > 0 else 0
 
     def check(self, key: Hashable) -> None:
-        """Refuse whoever must wait."""
+        """Refuse a key that must wait."""
         wait = self.seconds_to_wait(key)
         if wait:
-            raise RequestRefused(429, "rate", self._sentence, {"Retry-After": str(wait)})
+            raise RequestRefused(429, "rate", self._message, {"Retry-After": str(wait)})
 
     def record(self, key: Hashable) -> None:
-        """Count one."""
+        """Count an event."""
         level = self._level(key)
         self._used[key] = (level + 1, self._timer())
         self._used.move_to_end(key)
-        while len(self._used) > self._most:
+        while len(self._used) > self._max_keys:
             self._used.popitem(last=False)
 
 
 class AddressLimit:
-    """How many connections, or requests under way, a client address may have.
+    """How many connections, or concurrent requests, a client address may have.
 
-    Trusted proxies, this machine and Unix sockets are not counted: behind them may be anybody.
+    Trusted proxies, this machine and Unix sockets are not counted: many clients share them.
 
     >>> key = AddressLimit(100, "10.0.0.0/24").key_for_peer
     >>> key(("203.0.113.5", 40000)), key(("2001:db8:1:2:3:4:5:6", 40000, 0, 0))
@@ -151,12 +151,12 @@ class AddressLimit:
 
     def __init__(self, limit: int, proxies: str | None = None, *, local: bool = False) -> None:
         self.limit = limit
-        self._local = local  # whether this machine's addresses are counted, too: for tests
-        listed = [] if proxies is None else proxies.split(",")
-        self._proxies = [ipaddress.ip_network(each.strip()) for each in listed]
+        self._local = local  # whether loopback is counted, too: for tests
+        networks = [] if proxies is None else proxies.split(",")
+        self._proxies = [ipaddress.ip_network(network.strip()) for network in networks]
 
     def key_for_peer(self, peer: object) -> str | None:
-        """Return what a peer, as sockets name it, is counted under; None if it is not counted."""
+        """Return the key that a peer address is counted under; None if it is not counted."""
         host = peer[0] if isinstance(peer, tuple) and peer else ""
         try:
             address = ipaddress.ip_address(host)
@@ -171,11 +171,11 @@ class AddressLimit:
 
 
 class RequestScheduler:
-    """Shares the server between client addresses, whatever number of requests each sends.
+    """Shares the server fairly between client addresses, however many requests each sends.
 
-    A few requests of an address are worked on at once, and its others wait. Where many wait, the
-    address also pauses after each for a multiple of the time that it took: most of the server's
-    time is left for others. Waiting for a client to send or to read is not work.
+    A few requests of an address are handled at once; the others wait. If many wait, a slot also
+    pauses after each request for a multiple of its duration, which leaves most of the server's time
+    to other addresses. Waiting for a client to send or read does not hold a slot.
     """
 
     def __init__(self, limit: AddressLimit) -> None:
@@ -184,22 +184,22 @@ class RequestScheduler:
 
     @asynccontextmanager
     async def admit(self, client: object) -> AsyncIterator[RequestSlot | None]:
-        """Count a request while it is under way; None where its address is not counted."""
+        """Hold a slot for a request; yield None if its address is not counted."""
         key = self._limit.key_for_peer(client)
         if key is None:
             yield None
             return
         queue = self._queues.setdefault(key, _AddressQueue())
         if queue.under_way >= self._limit.limit:
-            await asyncio.sleep(_REFUSAL)  # or the refusals would keep the server busy
-            raise RequestRefused(429, "rate", _CROWDED, {"Retry-After": "1"})
+            await asyncio.sleep(_REFUSAL_SECONDS)  # otherwise refusals would keep the server busy
+            raise RequestRefused(429, "rate", _TOO_MANY_REQUESTS, {"Retry-After": "1"})
         queue.under_way += 1
-        turn = RequestSlot(queue)
+        slot = RequestSlot(queue)
         try:
-            await turn.acquire()
-            yield turn
+            await slot.acquire()
+            yield slot
         finally:
-            turn.release()
+            slot.release()
             queue.under_way -= 1
             if not queue.under_way:
                 del self._queues[key]
@@ -209,19 +209,21 @@ class RequestScheduler:
 class _AddressQueue:
     """The requests of one address."""
 
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    places: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_CONCURRENT_PER_ADDRESS)
+    )
     under_way: int = 0
     waiting: int = 0
 
 
 class RequestSlot:
-    """One request's turn to be worked on."""
+    """The slot of one request."""
 
     def __init__(self, queue: _AddressQueue) -> None:
         self._queue, self._since = queue, -1.0
 
     async def acquire(self) -> None:
-        """Wait for a place."""
+        """Wait for a free slot."""
         if self._since < 0:
             self._queue.waiting += 1
             try:
@@ -231,24 +233,24 @@ class RequestSlot:
             self._since = monotonic()
 
     def release(self) -> None:
-        """Let another request of the address have the place."""
+        """Give the slot to another request of the address."""
         if self._since < 0:
             return
         took, self._since = monotonic() - self._since, -1.0
         release = self._queue.places.release
-        if self._queue.waiting > _MANY:
+        if self._queue.waiting > _CROWD:
             asyncio.get_running_loop().call_later(_PAUSE * took, release)
         else:
             release()
 
 
 def client_address(request: Request) -> str:
-    """Return where a request comes from; of IPv6 the part that one customer has."""
+    """Return the client address of a request; of IPv6 the /64 network."""
     return group_address("" if request.client is None else request.client.host)
 
 
 def group_address(host: str) -> str:
-    """Return an address, of IPv6 the part that one customer has.
+    """Return an address; of IPv6 the /64 network, which one customer has.
 
     >>> group_address("::ffff:203.0.113.5")
     '203.0.113.5'

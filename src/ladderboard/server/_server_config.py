@@ -1,4 +1,4 @@
-"""What can be set about a server, and where and how it serves."""
+"""The configuration of a server: where it listens and how it serves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _FAILURES, _REGISTRATIONS, _INVALID = Rate(30, 10.0), Rate(10, 60.0), Rate(30, 20.0)
-_SAME = (
+_COPIED = (
     "spool",
     "trials",
     "threads",
@@ -41,37 +41,37 @@ class Settings:
     Parameters
     ----------
     hosts
-        Names by which the server is known, besides addresses and ``localhost``.
+        Host names of the server, besides IP addresses and ``localhost``.
     url
-        What people type to come here, for the pages; what the request says if None. Its path, as in
-        ``https://example.org/ladder``, is the ``prefix`` of everything that is said of a place.
+        The public URL, for links on the pages; taken from the request if None. Its path, as in
+        ``https://example.org/ladder``, becomes the ``prefix`` of all links.
     secure
-        Whether cookies go over TLS only; where None, if the request came by it.
+        Whether cookies are sent over TLS only; if None, when the request came over TLS.
     spool
         A folder for bodies that are too large for memory.
     trials
-        A folder that all processes of this server share, for attacks that are played on an
-        organiser's wish; one of its own if None.
+        A folder for the results of trials, shared by all processes of this server; a temporary one
+        if None.
     trial_seconds
-        How long such games may take.
+        The time limit of a trial.
     threads
-        How many requests the board room works on at once.
+        How many requests each process handles at once.
     body_seconds
-        How long a submission may take to come in.
+        The time limit of an upload.
     session_seconds
-        How long a page's session lasts.
+        The lifetime of a sign-in on the pages.
     address_connections
-        How many connections a client address may have, and requests under way behind a proxy.
+        How many connections a client address may have; behind a proxy, concurrent requests.
     failures, registrations, invalid
-        Limits on failed tokens and registrations by an address, and on a team's invalid files.
+        Rate limits of failed tokens and registrations per address, and of invalid files per team.
     metrics_token
-        Opens ``/metrics``, besides the organiser's.
+        A token for ``/metrics``, besides the organiser's.
     log_client
-        Whether the log names addresses.
+        Whether the log contains client addresses.
     log
-        Where the log goes; standard error if None.
+        The stream of the log; standard error if None.
     timer
-        What measures durations; for tests.
+        Measures durations; for tests.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -99,7 +99,7 @@ class Settings:
             self,
             url=None if public is None else public.url,
             prefix="" if public is None else public.prefix,
-            hosts=frozenset(each.lower() for each in self.hosts),
+            hosts=frozenset(host.lower() for host in self.hosts),
             threads=_settings.integer("threads", self.threads, at_least=1, at_most=1000),
             trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),
             body_seconds=_settings.number("body_seconds", self.body_seconds, above=0),
@@ -119,16 +119,16 @@ class ServerConfig:
     database
         A path, ``sqlite:///path`` or ``postgresql+psycopg://...``.
     key_file
-        Encrypts everything secret in it.
+        The key that encrypts the secrets in the database.
     host, port
-        Where to listen.
+        The address to listen on.
     workers
-        How many processes serve; above 1 on PostgreSQL only.
+        How many processes serve; more than 1 needs PostgreSQL.
     parsers
-        How many processes read submissions, for each of them.
+        How many processes parse submissions, per worker.
     proxies
-        Addresses or networks of reverse proxies whose ``X-Forwarded-For`` and ``-Proto`` are
-        believed, with commas between them; none if None.
+        Addresses or networks of reverse proxies whose ``X-Forwarded-For`` and ``-Proto`` headers
+        are trusted, separated by commas; none if None.
     settings
         Everything else.
     """
@@ -146,13 +146,15 @@ class ServerConfig:
         workers = _settings.integer("workers", self.workers, at_least=1, at_most=256)
         if workers > 1 and not is_shared(self.database):
             raise InvalidSetting(
-                "workers must be 1 on SQLite, which one process writes; for more, serve from "
+                "workers must be 1 on SQLite, which allows one writing process; for more, use "
                 "PostgreSQL: --database postgresql+psycopg://..."
             )
         if self.proxies is not None:
             _check_proxies(self.proxies)
         if workers > 1 and os.name != "posix":
-            raise InvalidSetting("workers must be 1 here: only on Unix can processes share a port.")
+            raise InvalidSetting(
+                "workers must be 1 on Windows, where processes cannot share a port."
+            )
         _settings.set_frozen(
             self,
             workers=workers,
@@ -160,45 +162,45 @@ class ServerConfig:
         )
 
 
-def _check_proxies(listed: str) -> None:
-    """Refuse what is no list of addresses and networks.
+def _check_proxies(proxies: str) -> None:
+    """Refuse anything but a list of addresses and networks.
 
-    A name would be compared with addresses and never fit, and "*" would believe everybody.
+    A name would never match an address, and "*" would trust everybody.
 
     >>> _check_proxies("127.0.0.1, ::1, 10.0.0.0/24")
     """
-    for each in listed.split(","):
+    for proxy in proxies.split(","):
         try:
-            right = ipaddress.ip_network(each.strip()).prefixlen > 0  # or it were all there are
+            valid = ipaddress.ip_network(proxy.strip()).prefixlen > 0  # 0 would trust everybody
         except ValueError:
-            right = False
-        if not right:
+            valid = False
+        if not valid:
             raise InvalidSetting(
-                "proxy must be addresses like 127.0.0.1 or networks like 10.0.0.0/24, with commas "
-                f"between; got {_settings.safe_repr(each.strip())}."
+                "proxy must be addresses like 127.0.0.1 or networks like 10.0.0.0/24, separated by "
+                f"commas; got {_settings.safe_repr(proxy.strip())}."
             )
 
 
-def make_server_config(found: ResolvedSettings, by_url: Settings) -> ServerConfig:
-    """Return where and how boards are served; ``by_url`` holds what follows from ``url``."""
-    same = {name: found[f"serve.{name}"] for name in _SAME}
-    rates: dict[str, Any] = {name: Rate(*found[f"serve.{name}"]) for name in _RATES}
+def make_server_config(resolved: ResolvedSettings, by_url: Settings) -> ServerConfig:
+    """Return the configuration of a server; ``by_url`` holds the settings that follow from url."""
+    copied = {name: resolved[f"serve.{name}"] for name in _COPIED}
+    rates: dict[str, Any] = {name: Rate(*resolved[f"serve.{name}"]) for name in _RATES}
     settings = replace(
         by_url,
-        hosts=by_url.hosts | frozenset(found["serve.hosts"]),
-        secure=by_url.secure if found["serve.secure"] is None else found["serve.secure"],
-        metrics_token=found.metrics_token(),
-        log_client=found["serve.log_client"],
-        **same,
+        hosts=by_url.hosts | frozenset(resolved["serve.hosts"]),
+        secure=by_url.secure if resolved["serve.secure"] is None else resolved["serve.secure"],
+        metrics_token=resolved.metrics_token(),
+        log_client=resolved["serve.log_client"],
+        **copied,
         **rates,
     )
     return ServerConfig(
-        database=found["database"],
-        key_file=found["key_file"],
-        host=found["serve.host"],
-        port=found["serve.port"],
-        workers=found["serve.workers"],
-        parsers=found["serve.parsers"],
-        proxies=",".join(found["serve.proxy"]) or None,
+        database=resolved["database"],
+        key_file=resolved["key_file"],
+        host=resolved["serve.host"],
+        port=resolved["serve.port"],
+        workers=resolved["serve.workers"],
+        parsers=resolved["serve.parsers"],
+        proxies=",".join(resolved["serve.proxy"]) or None,
         settings=settings,
     )

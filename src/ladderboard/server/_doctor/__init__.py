@@ -1,6 +1,6 @@
-"""A doctor: looks at everything that a server needs, changes nothing, and says what to do.
+"""``ladderboard doctor``: checks everything that a server needs, and changes nothing.
 
-Every check is a function that returns findings. Nothing here needs an extra.
+Every check is a function that returns findings. Needs no extra.
 """
 
 from ladderboard.server._doctor._examine import check_installation

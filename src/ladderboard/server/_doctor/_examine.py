@@ -1,4 +1,4 @@
-"""All checks in their order, and those of the settings."""
+"""All checks in order, and the checks of the settings."""
 
 from __future__ import annotations
 
@@ -32,77 +32,79 @@ if TYPE_CHECKING:
 
     from ladderboard.server._config import ResolvedSettings
 
-_ABOUT = "settings"
+_SUBJECT = "settings"
 
 
 def check_installation(
     config: Path | None = None, *, database: str | None = None, key_file: Path | None = None
 ) -> Iterator[Finding]:
-    """Look at everything, one finding after another.
+    """Check everything that a server needs; yield one finding after another.
 
-    It makes no database and brings none up to date. Not for a process that serves: it looks into
-    the database's file beside whoever has it open.
+    Creates and migrates no database. Not for a process that serves: it opens the database's file
+    a second time.
     """
     yield from check_program()
     yield from check_extras()
     yield from check_server()
-    said, found = check_settings(config, {"database": database, "key_file": key_file})
-    yield from said
-    if found is not None:
-        yield from _check_storage(found)
-        yield from check_port(found["serve.host"], found["serve.port"])
+    findings, settings = check_settings(config, {"database": database, "key_file": key_file})
+    yield from findings
+    if settings is not None:
+        yield from _check_storage(settings)
+        yield from check_port(settings["serve.host"], settings["serve.port"])
     yield from check_descriptors()
 
 
-def _check_storage(found: ResolvedSettings) -> Iterator[Finding]:
-    """Look at database, key file, disks and clock."""
-    address: str = found["database"]
+def _check_storage(settings: ResolvedSettings) -> Iterator[Finding]:
+    """Check the database, key file, disks and clock."""
+    address: str = settings["database"]
     file = sqlite_path(address)
     path = None if file is None else Path(file).absolute()
     try:
-        said, seen, ahead = _check_database(address, path, found)
+        findings, state, ahead = _check_database(address, path, settings)
     except OSError as error:
-        said, seen, ahead = [_cannot_inspect("database", error)], None, None
-    yield from said
+        findings, state, ahead = [_cannot_inspect("database", error)], None, None
+    yield from findings
     try:
-        yield from check_key(found["key_file"], None if seen is None else seen.sealed, path)
+        yield from check_key(settings["key_file"], None if state is None else state.sealed, path)
     except OSError as error:
         yield _cannot_inspect("key file", error)
     try:
-        yield from _check_disks(found, path)
+        yield from _check_disks(settings, path)
     except OSError as error:
         yield _cannot_inspect("disk", error)
-    yield from check_clock(None if seen is None else seen.newest, ahead)
+    yield from check_clock(None if state is None else state.newest, ahead)
 
 
-def _cannot_inspect(about: str, error: OSError) -> Finding:
-    said = f"{error.filename or 'It'} cannot be looked at: {error.strerror}."
-    return problem(about, said, "Run this as the user who serves.")
+def _cannot_inspect(subject: str, error: OSError) -> Finding:
+    message = f"{error.filename or 'It'} cannot be checked: {error.strerror}."
+    return problem(subject, message, "Run this as the server's user.")
 
 
-def _check_database(address: str, path: Path | None, found: ResolvedSettings) -> DatabaseCheck:
+def _check_database(address: str, path: Path | None, settings: ResolvedSettings) -> DatabaseCheck:
     if path is not None:
         return DatabaseCheck(*check_sqlite(path))
     if address.startswith("postgres"):
-        return check_postgres(address, found["serve.workers"] * found["serve.threads"])
+        return check_postgres(address, settings["serve.workers"] * settings["serve.threads"])
     scheme = address.partition("://")[0]
-    said = f"Unsupported database URL: {scheme}://..."
+    message = f"Unsupported database URL: {scheme}://..."
     return DatabaseCheck(
-        [problem("database", said, "Give a file, or postgresql+psycopg://user@host/name")]
+        [problem("database", message, "Give a file, or postgresql+psycopg://user@host/name")]
     )
 
 
-def _check_disks(found: ResolvedSettings, path: Path | None) -> Iterator[Finding]:
+def _check_disks(settings: ResolvedSettings, path: Path | None) -> Iterator[Finding]:
     if path is not None:
         yield check_disk("disk of the database", path.parent, database_size(path))
     for name in ("spool", "trials"):
-        if found[f"serve.{name}"] is not None:
-            yield check_disk(f"disk of the {name}", found[f"serve.{name}"].absolute())
+        if settings[f"serve.{name}"] is not None:
+            yield check_disk(f"disk of the {name}", settings[f"serve.{name}"].absolute())
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:
-        said = "There is no folder for them that can be written."
-        yield problem("temporary files", said, "Make room in /tmp, or set TMPDIR to another one.")
+        message = "No folder for them can be written."
+        yield problem(
+            "temporary files", message, "Free space in /tmp, or set TMPDIR to another folder."
+        )
         return
     yield check_disk("temporary files", folder)
 
@@ -110,50 +112,50 @@ def _check_disks(found: ResolvedSettings, path: Path | None) -> Iterator[Finding
 def check_settings(
     config: Path | None, given: Mapping[str, Any]
 ) -> tuple[list[Finding], ResolvedSettings | None]:
-    """Read the settings; None where they cannot be understood."""
-    said = [note(_ABOUT, each) for each in unknown_variables(os.environ)]
+    """Check the settings and return them; None if they are invalid."""
+    findings = [note(_SUBJECT, message) for message in unknown_variables(os.environ)]
     try:
-        found = find_settings(config, given)
-        found.metrics_token()
+        settings = find_settings(config, given)
+        settings.metrics_token()
     except InvalidSetting as error:
-        do = "Correct that; ladderboard settings tells what there is to set."
-        # Whoever names a database wants it looked at, whatever the rest is.
-        rest = find_settings(None, given, environment={}) if given.get("database") else None
-        return [problem(_ABOUT, str(error), do), *said], rest
-    said = [*_check_workers(found), *_check_token_file(found), *said]
-    if found.file is None:
-        alone = "There is no settings file; the environment and defaults count."
-        return [ok(_ABOUT, alone), *said], found
+        remedy = "Correct it; ladderboard settings lists all settings."
+        # A database named on the command line is checked all the same.
+        partial = find_settings(None, given, environment={}) if given.get("database") else None
+        return [problem(_SUBJECT, str(error), remedy), *findings], partial
+    findings = [*_check_workers(settings), *_check_token_file(settings), *findings]
+    if settings.file is None:
+        message = "No settings file: the environment and the defaults apply."
+        return [ok(_SUBJECT, message), *findings], settings
     return [
-        ok(_ABOUT, f"{found.file} can be read."),
-        *_check_settings_file(found.file),
-        *said,
-    ], found
+        ok(_SUBJECT, f"{settings.file} can be read."),
+        *_check_settings_file(settings.file),
+        *findings,
+    ], settings
 
 
-def _check_workers(found: ResolvedSettings) -> list[Finding]:
-    """Look at what each may be alone, but not with the other."""
-    if found["serve.workers"] == 1 or sqlite_path(found["database"]) is None:
+def _check_workers(settings: ResolvedSettings) -> list[Finding]:
+    """Check that several workers do not share an SQLite file."""
+    if settings["serve.workers"] == 1 or sqlite_path(settings["database"]) is None:
         return []
-    said = f"serve.workers is {found['serve.workers']}, and one process alone serves from SQLite."
-    return [problem(_ABOUT, said, "Set it to 1, or serve from PostgreSQL.")]
+    message = f"serve.workers is {settings['serve.workers']}, but SQLite allows one process."
+    return [problem(_SUBJECT, message, "Set it to 1, or serve from PostgreSQL.")]
 
 
-def _check_token_file(found: ResolvedSettings) -> list[Finding]:
-    token: Path | None = found["serve.metrics_token_file"]
+def _check_token_file(settings: ResolvedSettings) -> list[Finding]:
+    token: Path | None = settings["serve.metrics_token_file"]
     if token is None or other_readers(token) != "anybody":
         return []
-    said = f"Anybody on this machine may read the token in {token}."
-    return [note(_ABOUT, said, f"If that is not meant: chmod o-r {token}")]
+    message = f"Anybody on this machine may read the token in {token}."
+    return [note(_SUBJECT, message, f"If that is not intended: chmod o-r {token}")]
 
 
 def _check_settings_file(file: Path) -> list[Finding]:
-    """Look who else than us may change a file; that anybody may was refused."""
-    said, owner = [], file.stat().st_uid
+    """Check who else may change the settings file; a world-writable one was refused before."""
+    findings, owner = [], file.stat().st_uid
     if hasattr(os, "geteuid") and owner not in {0, os.geteuid()}:
-        who = f"{file} belongs to another user, number {owner}, who may change it."
-        said.append(note(_ABOUT, who, f"If that is not meant: chown root {file}"))
+        message = f"{file} belongs to another user, number {owner}, who may change it."
+        findings.append(note(_SUBJECT, message, f"If that is not intended: chown root {file}"))
     if other_readers(file) and file.stat().st_mode & 0o020:
-        do = f"If that is not meant: chmod g-w {file}"
-        said.append(note(_ABOUT, f"The group of {file} may change it.", do))
-    return said
+        remedy = f"If that is not intended: chmod g-w {file}"
+        findings.append(note(_SUBJECT, f"The group of {file} may change it.", remedy))
+    return findings

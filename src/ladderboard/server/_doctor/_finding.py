@@ -1,4 +1,4 @@
-"""A finding, and who may read and write a file."""
+"""The result of a check, and the permissions of files."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class Finding(NamedTuple):
 
 
 def ok(subject: str, message: str) -> Finding:
-    """Return that something is well."""
+    """Return a finding that needs no action."""
     return Finding(subject, "ok", message)
 
 
 def note(subject: str, message: str, remedy: str | None = None) -> Finding:
-    """Return something to know or to think about."""
+    """Return a finding that may need action."""
     return Finding(subject, "note", message, remedy)
 
 
 def problem(subject: str, message: str, remedy: str) -> Finding:
-    """Return something to mend, with how."""
+    """Return a finding that needs action, with its remedy."""
     return Finding(subject, "problem", message, remedy)
 
 
 def may_write(path: Path) -> bool:
-    """Tell whether we may write to a file or a folder; nobody may where the disk is read-only."""
-    own = os.access in os.supports_effective_ids
-    return os.access(path, os.W_OK, effective_ids=own)
+    """Tell whether this user may write a file or folder; False on a read-only disk."""
+    supported = os.access in os.supports_effective_ids
+    return os.access(path, os.W_OK, effective_ids=supported)
 
 
 def other_readers(path: Path) -> str:
-    """Return who else may read or write a file: ``anybody``, ``its group``, or nobody as ``""``."""
+    """Return who else may read or write a file: ``"anybody"``, ``"its group"`` or ``""``."""
     if os.name != "posix":
         return ""
     mode = stat.S_IMODE(path.stat().st_mode)
