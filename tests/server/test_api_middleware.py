@@ -280,7 +280,7 @@ def test_a_killed_parser_costs_the_team_nothing(make_server, kill_parsers):
 
 def test_a_body_that_arrives_too_slowly_times_out(live_server, monkeypatch):
     """Sending single bytes keeps a connection open no longer than a whole body may take."""
-    monkeypatch.setattr("ladderboard.server._middleware._PATIENCE", 0.5)
+    monkeypatch.setattr("ladderboard.server._middleware._BODY_SECONDS", 0.5)
     host, port = live_server.url.removeprefix("http://").split(":")
     head = "POST /api/v1/boards/first/teams HTTP/1.1\r\nHost: localhost\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"

@@ -78,7 +78,7 @@ def test_small_full_and_read_only_disks(tmp_path, monkeypatch):
         # A folder that does not exist yet is on the disk of its parent.
         assert check_disk("disk", tmp_path / "not" / "yet").state == "note"
         check = check_disk("disk", tmp_path, 1 << 40)
-        assert (check.state, "a copy has no room" in check.message) == ("note", True)
+        assert (check.state, "no space for a copy" in check.message) == ("note", True)
     with mount_tmpfs(tmp_path, "size=1m", "mode=700"):
         database = tmp_path / "boards.db"
         result = subprocess.run(
