@@ -197,8 +197,8 @@ def test_a_copy_beside_the_write_ahead_log_of_another_file_is_refused_unchanged(
     for arguments in (["restore", "guard.db", "--charge", "2"], ["status", "guard.db"]):
         result = run_guard(*arguments)
         assert (result.code, result.out) == (4, "")
-        assert "guard.db-wal beside it is another file's" in result.err
-    with pytest.raises(lb.errors.InvalidState, match="another file's"):
+        assert "guard.db-wal next to it belongs to another file" in result.err
+    with pytest.raises(lb.errors.InvalidState, match="another file"):
         lb.Holdout.restore("guard.db", 2)
     assert (killed / "guard.db").read_bytes() == (killed / "copy.db").read_bytes()
     for end in ("-wal", "-shm"):

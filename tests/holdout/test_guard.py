@@ -177,7 +177,7 @@ def test_a_copy_needs_to_be_restored(path, tmp_path):
     guard.ask(wrong(50))
     guard.backup(tmp_path / "copy.db")
     guard.ask(wrong(30))
-    with pytest.raises(StaleCopy, match=r"move .*copy.db.mark along.*guard restore .* --charge N"):
+    with pytest.raises(StaleCopy, match=r"move .*copy.db.mark too.*guard restore .* --charge N"):
         lb.Holdout.open(tmp_path / "copy.db")
     copy = lb.Holdout.restore(tmp_path / "copy.db", charge=4)
     assert copy.remaining == 15
@@ -197,7 +197,7 @@ def test_swapped_labels_are_found_by_a_check(path, tmp_path):
     other = create(tmp_path / "other.db", 1 - LABELS)
     with guard._book.storage.write_transaction(guard._book.name) as book:
         book.set_value("sample", b"\0" + other._book.read_encrypted("sample"))
-    with pytest.raises(BrokenLedger, match="labels are not those"):
+    with pytest.raises(BrokenLedger, match="labels differ"):
         guard.check()
 
 

@@ -244,7 +244,7 @@ def test_ladders_start_with_their_first_question(connect, tmp_path):
     other = remote.ladder("second study, 50%")
     assert other.released == 1
     assert len(guard.status().ladders) == 1
-    assert repr(other) == f"RemoteHoldout({other._line.url!r}, ladder='second study, 50%')"
+    assert repr(other) == f"RemoteHoldout({other._transport.url!r}, ladder='second study, 50%')"
     reply = other.ask(MODEL)
     assert (reply.ladder, reply.released, reply.question) == ("second study, 50%", 0.24, 1)
     assert (remote.released, other.released) == (0.0, 0.24)
@@ -295,10 +295,10 @@ def test_it_is_pickled_without_its_connections(remote, monkeypatch):
 
 def test_after_a_fork_it_has_connections_of_its_own(remote):
     remote.ask(MODEL)
-    (parents,) = remote._line._idle
-    remote._line._process -= 1  # as the child of a fork finds it
+    (parents,) = remote._transport._idle
+    remote._transport._process -= 1  # as the child of a fork finds it
     assert remote.remaining == 49
-    assert remote._line._idle[0] is not parents
+    assert remote._transport._idle[0] is not parents
 
 
 def test_threads_share_it(remote):
@@ -321,7 +321,7 @@ def test_a_connection_that_the_guard_closed_is_opened_again(connect, tmp_path):
 def test_who_asks_needs_numpy_only(remote):
     code = f"""
 import sys, numpy as np, ladderboard as lb
-guard = lb.Holdout.connect({remote._line.url!r})
+guard = lb.Holdout.connect({remote._transport.url!r})
 print(guard.ask(np.array({MODEL.tolist()})))
 guard.ask({{"id": range({N}), "prediction": {MODEL.tolist()}}})
 guard.close()

@@ -97,7 +97,7 @@ def test_it_may_be_encrypted_and_comes_from_a_file(path, tmp_path, key):
 
 
 def test_labels_that_nobody_would_look_at_are_refused(path, tmp_path):
-    with pytest.raises(InvalidLabels, match=r"looks at no labels.* give ids= and leave labels= "):
+    with pytest.raises(InvalidLabels, match=r"uses no labels.* give ids= and leave labels= "):
         create(path, labels=[0] * N)
     with pytest.raises(InvalidLabels, match=r"uses no labels.*remove 'label'"):
         create(path, ids=None, labels={"id": IDS, "label": [0] * N})

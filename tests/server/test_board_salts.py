@@ -64,7 +64,7 @@ class SecretSpy:
             return commit(side)
 
         def spy_on_scorer(scorer, submission):
-            self.rows = scorer._scored(submission.values)
+            self.rows = scorer._scored_rows(submission.values)
             return score(scorer, submission)
 
         monkeypatch.setattr(Book, "_kept", spy_on_book)

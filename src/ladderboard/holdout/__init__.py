@@ -1,9 +1,8 @@
-"""The guard.
+"""The guard: labels, loss, mechanism and ledger in one file, with a budget of questions.
 
-Labels, loss, mechanism and ledger in one file: ask as often as the budget allows. A
-:class:`Holdout` is the guard, its :class:`Scorer` turns predictions into a risk that nobody sees,
-the ledger decides what is said about it, and a :class:`Reply` says it. A :class:`Judge` asks about
-the models of a search, and knows which of them won.
+A :class:`Holdout` is the guard. Its :class:`Scorer` turns predictions into a secret risk, the
+mechanism releases an answer that is recorded in the ledger, and a :class:`Reply` returns it. A
+:class:`Judge` asks about the candidates of a search, and selects the winner.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -87,7 +86,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "RemoteHoldout":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Loads HTTP, which a guard that is a file can do without.
+    # Imports HTTP, which a guard in a file does not need.
     from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415
 
     return RemoteHoldout

@@ -1,4 +1,4 @@
-"""Exports: the public side of a ledger, and the bundle that opens a closed guard."""
+"""Exports: the public entries of a ledger, and the bundle with the secrets of a closed guard."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _SALT = "salt of the holdout"
 
 
 def export_entries(path: Path | str, out: Path | str) -> ChainHead:
-    """Write every entry of a guard's file to a new one, and return the head.
+    """Write every entry of a guard's file to a new file, and return the head of the chain.
 
-    An entry is a line: the very bytes that were hashed, and a line feed. The chain is checked on
-    the way. Neither a key nor anything of the secret side is read.
+    Each line is an entry: the exact bytes that were hashed, and a line feed. The chain is verified
+    while it is written. Neither a key nor secret data is read.
     """
     with closing(SqliteStorage(path)) as storage:
-        return _export(storage, HighWaterMark(path), Path(out))
+        return _write_entries(storage, HighWaterMark(path), Path(out))
 
 
-def _export(storage: SqliteStorage, water: HighWaterMark, out: Path) -> ChainHead:
+def _write_entries(storage: SqliteStorage, high_water: HighWaterMark, out: Path) -> ChainHead:
     names = storage.books()
     if len(names) != 1:
         raise InvalidState(f"{storage.path} holds {len(names)} books; a guard's file holds one.")
-    level = water.read()
+    position = high_water.read()
     with storage.read_transaction(names[0]) as book:
-        at = book.chain_state()
-        water.check(level, names[0], at, book)
+        chain_state = book.chain_state()
+        high_water.check(position, names[0], chain_state, book)
         try:
             file = out.open("xb")
         except FileExistsError:
-            raise InvalidSetting(f"{out} is there already; choose another name.") from None
+            raise InvalidSetting(f"{out} exists already; choose another name.") from None
         except OSError as error:
             raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
         try:
@@ -56,19 +56,21 @@ def _export(storage: SqliteStorage, water: HighWaterMark, out: Path) -> ChainHea
                 for entry, _ in iter_checked_entries(book.entries(), names[0]):
                     file.write(entry.form + b"\n")
         except BaseException as error:
-            out.unlink(missing_ok=True)  # half a ledger would look like a whole one
+            out.unlink(missing_ok=True)  # a partial ledger would look complete
             if isinstance(error, OSError):
                 raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
             raise
-    return ChainHead(at.entries, at.head)
+    return ChainHead(chain_state.entries, chain_state.head)
 
 
 def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead:
-    """Write everything that a closed guard kept secret into a new file, and return the head."""
+    """Write the secrets of a closed guard into a new bundle; return the head of the chain."""
     path = absolute_path(to)
     with book.storage.read_transaction(book.name) as view:
         if not view.chain_state().closed:
-            raise InvalidState("The guard is not closed; opened risks would spend its holdout.")
+            raise InvalidState(
+                "The guard is not closed. Close it first: published risks spend its holdout."
+            )
         with write_bundle(path) as bundle:
             head = write_bundle_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)
             for entry, secret in iter_decrypted_entries(book, view):
@@ -86,16 +88,16 @@ def write_bundle_opening(
     epochs: int,
     submissions: bool = False,
 ) -> ChainHead:
-    """Write how a bundle begins: what it is of, the noise key, and the labels of so many epochs."""
-    at = view.chain_state()
+    """Write the first records of a bundle: its origin, the noise key, and the labels of epochs."""
+    chain_state = view.chain_state()
     bundle.write_record(
         "bundle",
         {
             "format": 1,
             "of": of,
             "book": book.name,
-            "entries": at.entries,
-            "head": at.head,
+            "entries": chain_state.entries,
+            "head": chain_state.head,
             "labels": epochs > 0,
             "submissions": submissions,
         },
@@ -104,25 +106,27 @@ def write_bundle_opening(
         "key", {"key": book.read_encrypted("key"), "salt": book.read_encrypted("salt of the key")}
     )
     for epoch in range(epochs):
-        end = f" {epoch}" if epoch else ""
-        table = decode_sample(book.read_encrypted(SAMPLE + end))
-        fixed = {
+        suffix = f" {epoch}" if epoch else ""
+        table = decode_sample(book.read_encrypted(SAMPLE + suffix))
+        record = {
             "epoch": epoch,
-            "salt": book.read_encrypted(_SALT + end),
+            "salt": book.read_encrypted(_SALT + suffix),
             "sample": describe_sample(table),
         }
-        bundle.write_record("holdout", fixed)
-    return ChainHead(at.entries, at.head)
+        bundle.write_record("holdout", record)
+    return ChainHead(chain_state.entries, chain_state.head)
 
 
 def iter_decrypted_entries(book: Book, view: ReadView) -> Iterator[tuple[Entry, SecretSide | None]]:
-    """Return every entry with its secret side, opened; the chain is checked on the way."""
+    """Yield every entry with its decrypted secret side; verify the chain on the way."""
     for number, (entry, fields) in enumerate(iter_checked_entries(view.entries(), book.name)):
         packed = view.secret_side(number)
         if packed is None and fields["kind"] == "question":
             raise BrokenLedger(f"The secret side of entry {number} of the ledger is missing.")
-        place = f"secret {number}"
+        location = f"secret {number}"
         yield (
             entry,
-            None if packed is None else SecretSide.unpack(book.encryption.decrypt(place, packed)),
+            None
+            if packed is None
+            else SecretSide.unpack(book.encryption.decrypt(location, packed)),
         )

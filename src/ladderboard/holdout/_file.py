@@ -1,4 +1,4 @@
-"""A guard's file: opening it, its key file, and putting a copy back in its place."""
+"""A guard's file: creating and opening it, its key file, and restoring it from a copy."""
 
 from __future__ import annotations
 
@@ -41,41 +41,40 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
-_BESIDE = ("-wal", "-shm", "-journal")
-_FLAGGED = "SELECT count(*) FROM kept WHERE name = 'copy' AND length(value) > 0"
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
+_IS_COPY_QUERY = "SELECT count(*) FROM kept WHERE name = 'copy' AND length(value) > 0"
 SAMPLE = "sample"
-"""The name under which the labelled sample is kept."""
-_HINT = (
-    "Who moved the file must move {0}.mark along. If this is an old copy to go on with, say how "
-    "many questions may have been answered since it was made: ladderboard guard restore {0} "
-    "--charge N"
+"""The name under which the labelled sample is stored."""
+_STALE_HINT = (
+    "If you moved the file, move {0}.mark too. To continue with an old copy, state how many "
+    "questions may have been answered since it was made: ladderboard guard restore {0} --charge N"
 )
 
 
 def make_key_file(path: Path | str) -> bytes:
-    """Return the key in a file, which is made if it is not there."""
+    """Return the key in a file; create the file if it does not exist."""
     path = Path(path)
     key = secrets.token_bytes(KEY_BYTES)
     try:
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return read_key_file(path)
     except OSError as error:
         raise storage_error(error, f"The key file {path} cannot be made") from None
     try:
-        with os.fdopen(file, "w", encoding="ascii") as opened:
-            opened.write(key.hex() + "\n")
-            opened.flush()
-            os.fsync(opened.fileno())
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(key.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         with suppress(OSError):
-            path.unlink()  # half a key opens nothing, and would be refused next time
+            path.unlink()  # an incomplete key would be refused next time
         raise storage_error(error, f"The key file {path} cannot be made") from None
     return key
 
 
 def read_key_file(path: Path | str) -> bytes:
-    """Return the key in a file, or refuse. What the file holds is never shown."""
+    """Return the key in a file, or refuse it. The contents are never shown."""
     try:
         with Path(path).open("rb") as file:
             key = bytes.fromhex(file.read(4 * KEY_BYTES).decode("ascii").strip())
@@ -89,33 +88,35 @@ def read_key_file(path: Path | str) -> bytes:
 
 
 def refuse_foreign_wal(path: Path) -> None:
-    """Refuse a copy beside which another file's log lies: SQLite would write that log into it.
+    """Refuse a copy next to the write-ahead log of another file: SQLite would apply that log to it.
 
-    A copy that was never opened has no log. Where there is one, the file is looked at without it.
+    A copy that was never opened has no log. If there is one, the file is read without it.
     """
-    left = [f"{path}{end}" for end in ("-wal", "-journal") if _size(f"{path}{end}")]
-    if not left:
+    log_files = [
+        f"{path}{suffix}" for suffix in ("-wal", "-journal") if _file_size(f"{path}{suffix}")
+    ]
+    if not log_files:
         return
     uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
-            flagged = database.execute(_FLAGGED).fetchone()[0]
+            is_copy = database.execute(_IS_COPY_QUERY).fetchone()[0]
     except sqlite3.Error:
-        return  # no copy of ours by itself; opening it will say what is wrong
-    if flagged:
+        return  # not a copy of a guard; opening it will report what is wrong
+    if is_copy:
         raise InvalidState(
-            f"{path} is a copy, and {' and '.join(left)} beside it is another file's, or of a "
-            f"restore that was cut short; SQLite would mix them. Move it and {path}-shm away "
-            "first, and restore again. Nothing was changed."
+            f"{path} is a copy, and {' and '.join(log_files)} next to it belongs to "
+            "another file, or to an interrupted restore; SQLite would mix them. Move it and "
+            f"{path}-shm away, then restore again. Nothing was changed."
         )
 
 
 @contextmanager
 def replace_with_copy(path: Path, copy: Path) -> Iterator[None]:
-    """Put a copy in the place of a file, which is kept as ``FILE.replaced-N``.
+    """Replace a file by a copy; the old file is kept as ``FILE.replaced-N``.
 
-    Files are moved, never opened but by SQLite; whoever still has the old one open is refused its
-    next question. If the block fails, all is as it was.
+    Files are moved, and opened only by SQLite; a process that has the old file open is refused its
+    next question. If the ``with`` block fails, the old file is restored.
     """
     if copy == path:
         raise InvalidSetting("The copy is the file itself; leave --from out.")
@@ -123,36 +124,36 @@ def replace_with_copy(path: Path, copy: Path) -> Iterator[None]:
     draft = path.with_name(f"{path.name}.restoring-{secrets.token_hex(4)}")
     with closing(SqliteStorage(copy)) as storage:
         storage.backup(draft)
-    old = _unused(path)
-    put = False
+    old = _unused_name(path)
+    replaced = False
     try:
         _move(path, old)
         draft.rename(path)
-        put = True
+        replaced = True
         yield
     except BaseException:
         draft.unlink(missing_ok=True)
-        if put:
-            for end in ("", *_BESIDE):
-                Path(f"{path}{end}").unlink(missing_ok=True)
+        if replaced:
+            for suffix in ("", *_SQLITE_SUFFIXES):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)
         _move(old, path)
         raise
 
 
-def _move(path: Path, to: Path) -> None:
-    for end in ("", *_BESIDE):
-        if os.path.lexists(f"{path}{end}"):
-            Path(f"{path}{end}").rename(f"{to}{end}")
+def _move(path: Path, target: Path) -> None:
+    for suffix in ("", *_SQLITE_SUFFIXES):
+        if os.path.lexists(f"{path}{suffix}"):
+            Path(f"{path}{suffix}").rename(f"{target}{suffix}")
 
 
-def _unused(path: Path) -> Path:
+def _unused_name(path: Path) -> Path:
     count = 1
     while os.path.lexists(f"{path}.replaced-{count}"):
         count += 1
     return path.with_name(f"{path.name}.replaced-{count}")
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return Path(path).stat().st_size
     except OSError:
@@ -161,18 +162,18 @@ def _size(path: str) -> int:
 
 @dataclass(frozen=True)
 class GuardFile:
-    """Where a guard's file is, and everything else that opens it, here or in another process.
+    """The path of a guard's file, and everything else needed to open it in any process.
 
     Parameters
     ----------
     path, key_file
-        The file, and the key file if its secret side is encrypted.
+        The file, and the key file if the secret data is encrypted.
     loss, mechanism
-        The owner's own, where the file cannot name them.
+        Custom ones, which the file cannot name.
     environment
         Clock and salts, for tests.
     limits
-        How large predictions may be; as for all files if None.
+        The maximum size of predictions; the default limits if None.
     """
 
     path: Path
@@ -183,16 +184,16 @@ class GuardFile:
     limits: Limits | None = None
 
     @classmethod
-    def at(cls, path: Path | str, key_file: Path | str | None, **more: Any) -> GuardFile:
-        """Return it with paths that mean the same wherever a process stands."""
+    def resolve(cls, path: Path | str, key_file: Path | str | None, **options: Any) -> GuardFile:
+        """Return a guard file with absolute paths."""
         key_path = None if key_file is None else Path(key_file).absolute()
-        return cls(Path(path).absolute(), key_path, **more)
+        return cls(Path(path).absolute(), key_path, **options)
 
-    def elsewhere(self) -> GuardFile:
+    def for_other_process(self) -> GuardFile:
         """Return it for another process, which has its own clock and salts."""
         return replace(self, environment=None)
 
-    def make(
+    def create(
         self,
         table: HoldoutTable,
         scorer: Scorer,
@@ -200,9 +201,9 @@ class GuardFile:
         rules: dict[str, Any],
         key: bytes | None,
     ) -> Book:
-        """Make the file, whole or not at all."""
-        if self.path.exists():  # said before a key file is made for nothing
-            raise InvalidState(f"{self.path} is there already; open it, or choose another name.")
+        """Create the file completely, or not at all."""
+        if self.path.exists():  # before a key file is created
+            raise InvalidState(f"{self.path} exists already; open it, or choose another name.")
         opening = Opening(
             n=scorer.grouping.n,
             loss=scorer.loss.describe(),
@@ -212,8 +213,8 @@ class GuardFile:
         )
         environment = LedgerEnvironment() if self.environment is None else self.environment
         name = environment.salt()[:16].hex()
-        seal = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
-        storage, water = SqliteStorage(self.path, create=True), HighWaterMark(self.path)
+        encryption = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
+        storage, high_water = SqliteStorage(self.path, create=True), HighWaterMark(self.path)
         try:
             return Book.create(
                 storage,
@@ -222,71 +223,74 @@ class GuardFile:
                 mechanism=mechanism,
                 key=key,
                 keep={SAMPLE: encode_sample(table)},
-                encryption=seal,
-                high_water=water,
+                encryption=encryption,
+                high_water=high_water,
                 environment=environment,
             )
-        except BaseException:  # half a guard is none
+        except BaseException:  # leave no incomplete file
             storage.close()
-            for each in (self.path, f"{self.path}-wal", f"{self.path}-shm", water.path):
-                Path(each).unlink(missing_ok=True)
+            for path in (self.path, f"{self.path}-wal", f"{self.path}-shm", high_water.path):
+                Path(path).unlink(missing_ok=True)
             raise
 
-    def open(self, given: Callable[..., HoldoutTable] | None = None) -> tuple[Book, Scorer]:
-        """Open the file; a holdout that is given must be the one in it."""
+    def open(self, read_labels: Callable[..., HoldoutTable] | None = None) -> tuple[Book, Scorer]:
+        """Open the file; labels returned by ``read_labels`` must be the stored ones."""
         try:
-            return self._open(given)
-        except StaleCopy as old:
-            raise StaleCopy(f"{old} {_HINT.format(self.path)}", missing=old.missing) from None
+            return self._open(read_labels)
+        except StaleCopy as error:
+            raise StaleCopy(
+                f"{error} {_STALE_HINT.format(self.path)}", missing=error.missing
+            ) from None
 
     def _open(
-        self, given: Callable[..., HoldoutTable] | None = None, *, stale: bool = False
+        self, read_labels: Callable[..., HoldoutTable] | None = None, *, stale: bool = False
     ) -> tuple[Book, Scorer]:
         storage = SqliteStorage(self.path)
-        name = self._only_book(storage)
-        seal = None if self.key_file is None else Cipher(read_key_file(self.key_file), name)
+        name = self._read_book_name(storage)
+        encryption = None if self.key_file is None else Cipher(read_key_file(self.key_file), name)
         book = Book(
             storage,
             name,
             mechanism=self.mechanism,
-            encryption=seal,
+            encryption=encryption,
             high_water=HighWaterMark(self.path),
             environment=self.environment,
             stale=stale,
         )
         if book.max_ladders is None:
-            # An older version took any number, and calibrated for one: no more are started.
+            # Files of older versions allowed any number of ladders but were calibrated for one:
+            # start no further ones.
             book.max_ladders = max(1, len(book.ladders_in_use()))
         table = decode_sample(book.read_encrypted(SAMPLE))
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
             loss = loss.with_inferred_classes(table.labels)
         if loss.describe() != book.opening["loss"]:
-            raise InvalidSetting("This was started with another loss.")
-        if given is not None:
-            check_same_sample(table, given(labelled=loss.uses_labels))
+            raise InvalidSetting("This guard was created with another loss.")
+        if read_labels is not None:
+            check_same_sample(table, read_labels(labelled=loss.uses_labels))
         scorer = Scorer(table, loss)
         return book, scorer if self.limits is None else scorer.with_limits(self.limits)
 
-    def _only_book(self, storage: SqliteStorage) -> str:
+    def _read_book_name(self, storage: SqliteStorage) -> str:
         books = storage.books()
         if not books:
-            raise InvalidState(f"{self.path} was never finished; delete it, and create it again.")
+            raise InvalidState(f"{self.path} is incomplete; delete it, and create it again.")
         if len(books) > 1:
             raise InvalidState(f"{self.path} holds {len(books)} books; a guard's file holds one.")
         return books[0]
 
     def restore(self, charge: int, copy: Path | None = None) -> tuple[Book, Scorer]:
-        """Go on with an old copy, here already or put here now.
+        """Continue with an old copy: the file itself, or ``copy``, which replaces it first.
 
-        What cannot be opened, or is damaged, is not charged either.
+        If the copy cannot be opened or is damaged, nothing is charged.
         """
         if copy is not None:
             with replace_with_copy(self.path, copy):
                 return self.restore(charge)
         refuse_foreign_wal(self.path)
         book, _ = self._open(stale=True)
-        self._refuse_damaged()
+        self._check_integrity()
         adopt_copy(
             book.storage,
             book.name,
@@ -294,20 +298,20 @@ class GuardFile:
             high_water=HighWaterMark(self.path),
             environment=self.environment,
         )
-        self._empty_log()
+        self._truncate_wal()
         return self.open()
 
-    def _refuse_damaged(self) -> None:
-        """Look at every page: what is only found by the next question would be charged by then."""
+    def _check_integrity(self) -> None:
+        """Check every page now, before questions are charged."""
         try:
             with closing(connect_sqlite(self.path)) as database:
-                found = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
+                result = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
         except sqlite3.Error as error:
             raise translate_sqlite_error(error, self.path) from None
-        if found != "ok":
+        if result != "ok":
             raise InvalidState(f"{self.path} is damaged; nothing was charged. Take another copy.")
 
-    def _empty_log(self) -> None:
-        """Let the file itself, without its log, say that it is no copy any more."""
+    def _truncate_wal(self) -> None:
+        """Write the log into the file, so that the file alone shows that it was restored."""
         with suppress(sqlite3.Error), closing(connect_sqlite(self.path)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,4 +1,4 @@
-"""The guard: a holdout that may be asked as often as its budget allows."""
+"""The guard: a holdout that answers as many questions as its budget allows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Holdout:
     """Labels behind a budget, in one file.
 
     Made by :meth:`create`, :meth:`open` or :meth:`connect`. Safe with threads and with several
-    processes, each of which may open the file; it can be pickled, and is then opened again.
+    processes that open the file; it can be pickled, and unpickling opens the file again.
 
     Examples
     --------
@@ -85,45 +85,45 @@ class Holdout:
         key: bytes | None = None,
         environment: LedgerEnvironment | None = None,
     ) -> Holdout:
-        """Make a file that holds the labels and will answer so many questions about them.
+        """Create a file that holds the labels and answers a number of questions about them.
 
         Parameters
         ----------
         path
-            A new file. What is there already is refused.
+            A new file; an existing one is refused.
         labels
-            One for each example; or a table, a frame or a file with a column ``label`` and, as
-            wanted, ``id``, ``group`` and ``weight``. With ``loss="score"`` there are none.
+            One per example; or a table, a frame or a file with a column ``label`` and optional
+            columns ``id``, ``group`` and ``weight``. Not used with ``loss="score"``.
         questions
             The budget, over all ladders.
         ladders
-            How many ladders there may be: for each study, run or team that shall not have to beat
+            The maximum number of ladders: one per study, run or team that should not have to beat
             the best of another. The first question on a ladder is answered nearly exactly, so more
-            of them need coarser settings, and promise less. The first so many names that are asked
-            on are taken.
+            ladders need coarser settings and weaken the certificate. Ladders are started by their
+            first question, until this number is reached.
         loss
             A loss, its name, or a function of (labels, predictions) that can be imported.
         ids
-            Of the examples; predictions may then come in any order.
+            Of the examples; with ids, predictions may come in any order.
         classes
-            The classes of the loss, where it takes them. They are public. With ``zero_one`` they
-            are taken from the labels if not given, unless some have fewer than five labels;
-            ``"any"`` accepts every prediction, which an attacker can use.
+            The classes of the loss, if it has classes. They are public. With ``zero_one`` they are
+            inferred from the labels if not given, unless a class has fewer than five labels;
+            ``"any"`` accepts every prediction, which helps an attacker.
         group
-            Which examples belong together: losses are averaged within a group, n counts groups.
+            The group of each example: losses are averaged within a group, and n counts groups.
         weight
-            Of the examples; never computed from labels.
+            Of the examples; do not compute weights from labels.
         kind
-            Of the labels, ``"number"`` or ``"text"``; found out if not given.
+            Of the labels, ``"number"`` or ``"text"``; detected if not given.
         mechanism
-            What answers; ``ShakyLadder.calibrated`` for the holdout's size, the budget and the
-            number of ladders if not given.
+            The mechanism that answers; by default ``ShakyLadder.calibrated`` for the size of the
+            holdout, the budget and the number of ladders.
         beta
-            With which probability certificates may be false.
+            The probability with which certificates may be false.
         key_file
-            Encrypts the labels and everything else that is secret. It is made if it is not there.
+            Encrypts the labels and all other secrets. It is created if it does not exist.
         key
-            Thirty-two bytes for the noise, from the operating system if not given.
+            Thirty-two bytes for the noise; random if not given.
         environment
             Clock and salts, for tests.
         """
@@ -131,30 +131,34 @@ class Holdout:
 
         questions, beta = read_count("questions", questions), read_beta(beta)
         ladders = _settings.integer("ladders", ladders, at_least=1, at_most=questions)
-        found = loss_of(loss, **({} if classes is None else {"classes": classes}))
+        resolved_loss = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
-        table = make_sample(labels, **parts, labelled=found.uses_labels)
-        found = found.with_inferred_classes(table.labels)
-        scorer = Scorer(table, found)
+        table = make_sample(labels, **parts, labelled=resolved_loss.uses_labels)
+        resolved_loss = resolved_loss.with_inferred_classes(table.labels)
+        scorer = Scorer(table, resolved_loss)
         grouping = scorer.grouping
-        worth = int(grouping.effective_n)
-        answers = _mechanism(mechanism, worth, questions, ladders)
-        if answers.needs == "losses" and grouping.weight is not None:
-            raise InvalidSetting(f"{answers.name} compares losses one by one; it takes no weights.")
+        effective_n = int(grouping.effective_n)
+        chosen_mechanism = _choose_mechanism(mechanism, effective_n, questions, ladders)
+        if chosen_mechanism.needs == "losses" and grouping.weight is not None:
+            raise InvalidSetting(
+                f"{chosen_mechanism.name} compares losses one by one and does not support weights."
+            )
         if key is not None:
-            Tape(key=key)  # refuses what is no key before there is a file
+            Tape(key=key)  # refuse an invalid key before the file is created
         rules = {
             "questions": questions,
             "ladders": ladders,
             "beta": beta,
             "rows": len(table),
             "kind": table.kind,
-            "worth": worth,
+            "worth": effective_n,
             "weighted": grouping.weight is not None,
             "zero_one": scorer.zero_one,
         }
-        file = GuardFile.at(path, key_file, loss=found, mechanism=answers, environment=environment)
-        return cls(file.make(table, scorer, answers, rules, key), scorer, file)
+        file = GuardFile.resolve(
+            path, key_file, loss=resolved_loss, mechanism=chosen_mechanism, environment=environment
+        )
+        return cls(file.create(table, scorer, chosen_mechanism, rules, key), scorer, file)
 
     @classmethod
     def open(
@@ -173,18 +177,20 @@ class Holdout:
     ) -> Holdout:
         """Open a file that ``create`` made.
 
-        Labels need not be given; if they are, with what belongs to them, they must be the same.
-        ``loss`` and ``mechanism`` are needed only where they are your own.
+        Labels are optional; if given, they, their ids, groups and weights must be the stored ones.
+        ``loss`` and ``mechanism`` are needed only if they are custom ones.
         """
-        given = None
+        read_labels = None
         if labels is not None or ids is not None:
-            given = partial(make_sample, labels, ids=ids, group=group, weight=weight, kind=kind)
-        file = _file(path, key_file, loss, mechanism, environment)
-        return cls(*file.open(given), file)
+            read_labels = partial(
+                make_sample, labels, ids=ids, group=group, weight=weight, kind=kind
+            )
+        guard_file = _guard_file(path, key_file, loss, mechanism, environment)
+        return cls(*guard_file.open(read_labels), guard_file)
 
     @staticmethod
     def connect(url: str, *, token: str | None = None) -> RemoteHoldout:
-        """Return a guard that ``ladderboard guard serve`` keeps, at its URL or Unix socket."""
+        """Return a guard served by ``ladderboard guard serve``, at its URL or Unix socket."""
         from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415 - loads HTTP
 
         return RemoteHoldout(url, token=token)
@@ -201,16 +207,17 @@ class Holdout:
         mechanism: Mechanism | None = None,
         environment: LedgerEnvironment | None = None,
     ) -> Holdout:
-        """Go on with an old copy that was put back, and open it.
+        """Open an old copy of a guard's file, and continue with it.
 
-        With ``copy`` it is put back now; the file that was there is kept as ``FILE.replaced-N``.
+        ``copy`` replaces the file at ``path`` first; the old file is kept as ``FILE.replaced-N``.
 
-        ``charge`` is how many questions may have been answered since the copy was made; they are
-        taken off the budget, and the chain says so. The rest is as for :meth:`open`.
+        ``charge`` is the number of questions that may have been answered since the copy was made;
+        they are subtracted from the budget, and recorded in the chain. Other arguments are as for
+        :meth:`open`.
         """
-        file = _file(path, key_file, loss, mechanism, environment)
+        guard_file = _guard_file(path, key_file, loss, mechanism, environment)
         source = None if copy is None else Path(copy).absolute()
-        return cls(*file.restore(charge, source), file)
+        return cls(*guard_file.restore(charge, source), guard_file)
 
     def ask(
         self,
@@ -222,20 +229,20 @@ class Holdout:
     ) -> Reply:
         """Ask about a model by its predictions: a file, an array, a list or a frame.
 
-        A refusal costs nothing and changes nothing. The very same predictions again get the
-        earlier answer and cost nothing. Past the budget there is ``BudgetSpent``.
+        A refusal costs nothing and changes nothing. Repeated predictions get the earlier answer
+        for free. When the budget is spent, this raises ``BudgetSpent``.
 
         Parameters
         ----------
         predictions
-            With ids in any order, or one for each example in the holdout's.
+            With ids in any order, or one per example in the holdout's order.
         training
-            The model's mean loss on its training data, where the mechanism looks at it.
+            The model's mean loss on its training data, if the mechanism uses it.
         format
-            Of a file; found out if not given.
+            Of a file; detected if not given.
         ladder
-            The name of another ladder than this one. If it is new, and as many as were declared
-            are in use, there is ``TooManyLadders``.
+            The name of another ladder than this one. If it is new and all declared ladders are in
+            use, this raises ``TooManyLadders``.
         """
         if ladder:
             check_ladder_name(ladder)
@@ -244,18 +251,18 @@ class Holdout:
             training = _settings.number("training", training, at_least=0, at_most=1)
         name = ladder or self._name
         submission = self._scorer.read(predictions, training=training, format=format)
-        # Before anything is scored: what is refused or known takes no longer for one label than
-        # for another.
+        # Before anything is scored, so that the time of a refusal or a repeated answer does not
+        # depend on labels.
         outcome = book.find_previous_answer(submission.digest, name)
         if outcome is None:
             _check_training(book.mechanism, training)
             scored = self._scorer.score(submission)
-            wants = book.mechanism.needs == "losses"
+            needs_losses = book.mechanism.needs == "losses"
             outcome = book.ask(
                 ScoredQuestion(
                     submission=submission.digest,
                     risk=scored.risk,
-                    losses=self._scorer.group_losses(scored) if wants else None,
+                    losses=self._scorer.group_losses(scored) if needs_losses else None,
                     training=training,
                     broken=scored.broken,
                     ladder=name,
@@ -265,8 +272,8 @@ class Holdout:
         meter = Meter(book.mechanism, book.opening["rules"], outcome.chain_state)
 
         def certify() -> Certificate:
-            if outcome.repeated:  # the best may be better by now
-                return self._standing(name)
+            if outcome.repeated:  # the best may have improved since then
+                return self._current_certificate(name)
             return meter.certificate(release.value)
 
         return Reply(
@@ -285,109 +292,109 @@ class Holdout:
         """Return another ladder on the same holdout and budget; its first question starts it.
 
         For a second study, or another run of early stopping, that should not have to beat the best
-        of the first. How many there may be was declared by ``create``; the certificate counts all
-        of them together.
+        of the first. The maximum number was declared in ``create``; the certificate covers all of
+        them together.
         """
         check_ladder_name(name)
         return type(self)(self._book, self._scorer, self._file, name)
 
     @property
     def ladders(self) -> int:
-        """How many ladders there may be."""
+        """The maximum number of ladders."""
         return int(self._book.max_ladders or 1)
 
     def check_ladder(self, name: str = "") -> None:
-        """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
+        """Raise ``TooManyLadders`` if a question on a ladder (default: this one) would raise it."""
         self._book.check_ladder(name or self._name)
 
     def with_limits(self, limits: Limits) -> Holdout:
-        """Return the same guard, for predictions that are no larger than these limits."""
+        """Return the same guard with other size limits for predictions."""
         file = replace(self._file, limits=limits)
         return type(self)(self._book, self._scorer.with_limits(limits), file, self._name)
 
     @property
     def loss(self) -> Loss:
-        """The loss, with its classes: what predictions may be."""
+        """The loss, with its classes."""
         return self._scorer.loss
 
     @property
     def takes(self) -> Takes:
-        """What it is asked with: predictions, or scores where the loss is ``"score"``."""
+        """Whether questions are predictions, or scores (with the loss ``"score"``)."""
         return takes_of(self._book.opening)
 
     @property
     def meter(self) -> Meter:
-        """How many questions are allowed, were used and are left."""
+        """The numbers of questions allowed, used and left."""
         return Meter(self._book.mechanism, self._book.opening["rules"], self._book.chain_state())
 
     @property
     def remaining(self) -> int:
-        """How many questions are left, over all ladders."""
+        """The number of questions left, over all ladders."""
         return self.meter.remaining
 
     @property
     def released(self) -> float | None:
-        """The estimate that stands on this ladder; 1 before the first question."""
+        """The current estimate on this ladder; 1 before the first question."""
         return self._book.ladder_value(self._name)
 
     @property
     def certificate(self) -> Certificate:
-        """What can be promised now about the best model asked on this ladder."""
-        return self._standing(self._name)
+        """The certificate for the best model asked on this ladder so far."""
+        return self._current_certificate(self._name)
 
-    def _standing(self, ladder: str) -> Certificate:
-        at, value = self._book.chain_state_and_value(ladder)
+    def _current_certificate(self, ladder: str) -> Certificate:
+        chain_state, value = self._book.chain_state_and_value(ladder)
         rules = self._book.opening["rules"]
-        return Meter(self._book.mechanism, rules, at).certificate(value)
+        return Meter(self._book.mechanism, rules, chain_state).certificate(value)
 
     @property
     def head(self) -> str:
-        """The hash of the ledger's last entry; keep it, and nobody can rewrite what came before."""
+        """The hash of the ledger's last entry; keep it to detect rewritten entries."""
         return self._book.head().hash.hex()
 
     def status(self) -> Status:
-        """Return everything that is public, with the history."""
+        """Return everything public, with the history."""
         return Status.of(self._book)
 
     def check(self) -> int:
-        """Recompute every release from the key and the secret side; return how many hold.
+        """Recompute every release from the key and the secret side; return how many were verified.
 
-        Raises ``BrokenLedger`` that names what differs: the labels, the key, or an entry. Of a
-        mechanism that looks at the losses of examples, which are not kept, hashes and states are
-        checked, and the return is 0.
+        Raises ``BrokenLedger`` with what differs: the labels, the key, or an entry. For a mechanism
+        that uses the losses of examples, which are not stored, only hashes and states are checked,
+        and the result is 0.
         """
         book = self._book
         sample = decode_sample(book.read_encrypted(SAMPLE))
         salt = book.read_encrypted("salt of the holdout")
         committed = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
         if committed.hash.hex() != book.opening["holdout"]:
-            raise BrokenLedger("The labels are not those that were committed to.")
+            raise BrokenLedger("The labels differ from the ones that were committed to.")
         return book.check()
 
     def constant_risk(self) -> float | None:
-        """Return the risk of the best constant prediction, for the owner only: it tells of labels.
+        """Return the risk of the best constant prediction, for the owner only: it reveals labels.
 
-        It costs no question, as nobody else hears it. None where the loss knows no constant.
+        It costs no question. None if the loss has no constant predictions.
         """
         return self._scorer.constant_risk()
 
     def backup(self, to: Path | str) -> None:
-        """Copy the file while it is in use. Whoever goes on with the copy must ``restore`` it."""
+        """Copy the file while it is in use. To continue with the copy, ``restore`` it."""
         SqliteStorage(self._file.path).backup(to)
 
     def close(self) -> None:
-        """Let go of the file in all threads, when they are done; the next use opens it again."""
+        """Close the file in all threads after their current use; the next use opens it again."""
         self._book.storage.close()
 
     def close_for_good(self) -> float | None:
-        """End all questions; return this ladder's last estimate, also where it was kept back."""
+        """End all questions; return this ladder's last estimate, also if it was withheld before."""
         values = dict(zip(self._book.ladder_names(), self._book.close(), strict=True))
         return values.get(self._name, self.released)
 
     def reveal(self, out: Path | str, *, labels: bool = False) -> ChainHead:
-        """Write what a guard kept secret into a bundle, for anybody to check; return the head.
+        """Write the secrets of the guard into a bundle for verification; return the head.
 
-        Only after ``close_for_good``. Without ``labels`` these stay as hidden as before.
+        Only after ``close_for_good``. The labels are included only with ``labels=True``.
         """
         return write_guard_bundle(self._book, out, labels=labels)
 
@@ -396,35 +403,37 @@ class Holdout:
         return f"Holdout({str(self._file.path)!r}{named}, remaining={self.remaining})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (type(self), self._file.elsewhere(), self._name)
+        return _reopen, (type(self), self._file.for_other_process(), self._name)
 
 
-def _file(
+def _guard_file(
     path: Path | str,
     key_file: Path | str | None,
     loss: Any,
     mechanism: Any,
     environment: LedgerEnvironment | None,
 ) -> GuardFile:
-    found = None if loss is None else loss_of(loss)
-    return GuardFile.at(path, key_file, loss=found, mechanism=mechanism, environment=environment)
+    resolved_loss = None if loss is None else loss_of(loss)
+    return GuardFile.resolve(
+        path, key_file, loss=resolved_loss, mechanism=mechanism, environment=environment
+    )
 
 
 def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
     return cls(*file.open(), file, ladder)
 
 
-def _mechanism(given: Any, n: int, questions: int, ladders: int) -> Mechanism:
+def _choose_mechanism(given: Any, n: int, questions: int, ladders: int) -> Mechanism:
     if given is None:
         return ShakyLadder.calibrated(n, questions, teams=ladders)
     return mechanism_of(given)
 
 
 def _check_training(mechanism: Mechanism, training: float | None) -> None:
-    """Refuse a training loss that is missing or not wanted, as the mechanism itself would."""
+    """Refuse a missing or superfluous training loss, as the mechanism itself would."""
     if mechanism.needs_training and training is None:
         raise InvalidRisk(
             f"{mechanism.name} needs training=, the mean loss on the training data, in [0, 1]."
         )
     if training is not None and not mechanism.needs_training:
-        raise InvalidSetting(f"{mechanism.name} does not look at training=; leave it out.")
+        raise InvalidSetting(f"{mechanism.name} does not use training=; leave it out.")

@@ -1,4 +1,4 @@
-"""The judge: asks a guard about the models of a search, and says which of them won."""
+"""The judge: asks a guard about the candidates of a search, and selects the winner."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _MODES = ("min", "max")
 
 
 class Guard(Protocol):
-    """Whatever can be asked about a model by its predictions: a guard, or a board's."""
+    """The interface of a guard or a board that answers questions about predictions."""
 
     def ask(self, predictions: Any, /) -> Reply:
-        """Answer."""
+        """Return the answer about a model's predictions."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard said about one model of a search.
+    """A guard's answer about one candidate of a search.
 
     Parameters
     ----------
     name
-        The searcher's own name for the model: a number, its parameters, a file.
+        The search's name for the model: a number, its parameters, a file.
     score
-        The searcher's own score of it; None if it was asked about without one.
+        The search's own score of the model; None if there is none.
     reply
-        What was said.
+        The guard's answer.
     """
 
     name: Any
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def improved(self) -> bool:
-        """Whether the guard saw that it is better than all before."""
+        """Whether the guard measured an improvement over all earlier models."""
         return self.reply.improved
 
     @property
@@ -55,10 +55,10 @@ class Verdict:
 
     @property
     def order(self) -> int:
-        """When it was asked among all on its ladder.
+        """The position among all questions on its ladder.
 
-        It is the question's number; on a board the submission's, as a board counts questions anew
-        when labels are corrected.
+        This is the question's number; on a board it is the submission's number, because a board
+        restarts the count of questions when labels are corrected.
         """
         return int(getattr(self.reply, "number", self.reply.question))
 
@@ -76,13 +76,13 @@ class Verdict:
 
 
 def last_improved(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """Return the winner: of the questions that improved, the last to be asked.
+    """Return the winner: the last question that improved.
 
-    Never the one with the least released value: what is released is the best so far, so that every
-    model asked after the best one, however bad, has the same value. Verdicts may come in any order
-    and from several workers, as long as they asked on one ladder.
+    Do not select the smallest released value: the released value is the best so far, so every
+    model asked after the best one has the same value, however bad it is. Verdicts may come in any
+    order and from several workers, if all asked on one ladder.
     """
-    return max((each for each in verdicts if each.improved), key=_order, default=None)
+    return max((verdict for verdict in verdicts if verdict.improved), key=_order, default=None)
 
 
 def _order(verdict: Verdict) -> int:
@@ -90,21 +90,20 @@ def _order(verdict: Verdict) -> int:
 
 
 class Judge:
-    """Asks about the models that a search believes in, and knows the winner.
+    """Asks a guard about the promising models of a search, and selects the winner.
 
-    The search goes by a score of its own, on validation data that it may look at as often as it
-    likes. When that score sets a record the judge asks the guard. Nothing that a guard releases is
-    of use as a search's objective. Safe with threads.
+    The search optimises its own score, on validation data that it may use as often as it likes.
+    When that score sets a record, the judge asks the guard. Do not use released values as the
+    objective of a search. Safe with threads.
 
     Parameters
     ----------
     guard
-        What is asked: a :class:`Holdout`, one that is served elsewhere, or a board through the
-        client.
+        A :class:`Holdout`, a served guard, or a board through the client.
     mode
-        Whether the search's own score is better when it is less (``"min"``) or more (``"max"``).
+        Whether smaller (``"min"``) or larger (``"max"``) scores of the search are better.
     min_delta
-        By how much more than this a score must beat the record to be asked about.
+        A score must beat the record by more than this to be asked about.
 
     Examples
     --------
@@ -116,7 +115,7 @@ class Judge:
     >>> judge = lb.Judge(guard)
     >>> for name, score, every in [("a", 0.25, 4), ("b", 0.30, 3), ("c", 0.21, 5)]:
     ...     _ = judge.consider(score, labels ^ (np.arange(1000) % every == 0), name=name)
-    >>> [each.name for each in judge.verdicts], judge.winner.name
+    >>> [verdict.name for verdict in judge.verdicts], judge.winner.name
     (['a', 'c'], 'c')
     >>> folder.cleanup()
     """
@@ -126,7 +125,7 @@ class Judge:
     ) -> None:
         if mode not in _MODES:
             raise InvalidSetting(f'mode must be "min" or "max"; got {_settings.safe_repr(mode)}.')
-        if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
+        if hasattr(guard, "check_ladder"):  # refuse now, not after a model was trained
             guard.check_ladder()
         self.guard = guard
         self.mode = mode
@@ -141,15 +140,15 @@ class Judge:
     def consider(self, score: float, predictions: Any, *, name: Any = None) -> Verdict | None:
         """Ask about a model if its own score sets a record; return None if nothing was asked.
 
-        ``predictions`` may be a function that makes them, which is called only for a record. A
-        score that is no finite number sets none. Once the budget is spent nothing is asked, and
-        ``spent`` says so; where a board takes the next question only later, nothing is asked until
-        then. What is refused is raised. Whatever was not answered sets no record.
+        ``predictions`` may be a function that returns them; it is called only for a record. A score
+        that is not finite sets no record. When the budget is spent, nothing is asked and ``spent``
+        is True; while a board's rate limit applies, nothing is asked. Refusals are raised. A
+        question without an answer sets no record.
         """
         score = float(score)
         with self._lock:
             self._stale += 1
-            held = self._best
+            previous_best = self._best
             if self._spent or not self._is_record(score):
                 return None
             self._best = score
@@ -158,7 +157,7 @@ class Judge:
         except BaseException as error:
             with self._lock:
                 if self._best == score:
-                    self._best = held
+                    self._best = previous_best
             if isinstance(error, BudgetSpent | RateLimited):
                 return None
             raise
@@ -169,28 +168,28 @@ class Judge:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What was said, in the order of the questions."""
+        """The answers, in the order of the questions."""
         with self._lock:
             return tuple(sorted(self._verdicts, key=_order))
 
     @property
     def winner(self) -> Verdict | None:
-        """The model to take: the last question that improved. None if none did."""
+        """The model to select: the last question that improved; None if none did."""
         return last_improved(self.verdicts)
 
     @property
     def best(self) -> float | None:
-        """The record of the search's own score, among models that were asked about."""
+        """The best of the search's own scores, among the models asked about."""
         return self._best
 
     @property
     def stale(self) -> int:
-        """How many models were considered since the guard last saw an improvement."""
+        """The number of models considered since the guard last measured an improvement."""
         return self._stale
 
     @property
     def spent(self) -> bool:
-        """Whether the budget was found to be spent."""
+        """Whether the budget is spent."""
         return self._spent
 
     def _is_record(self, score: float) -> bool:
@@ -210,18 +209,18 @@ class Judge:
         verdict = Verdict(name, score, reply)
         with self._lock:
             self._verdicts.append(verdict)
-            # An answer given before is news to a search that was started anew, once.
+            # A repeated answer counts as new once, for a search that was restarted.
             if reply.improved and verdict.order > self._last:
                 self._stale, self._last = 0, verdict.order
-            # On a board the next question may be for later; what was asked before is always free.
-            later = getattr(reply, "next_submission_at", None) is not None
-            if reply.remaining == 0 and not reply.again and not later:
+            # On a board the next question may be allowed later; repeated questions are always free.
+            has_later_submission = getattr(reply, "next_submission_at", None) is not None
+            if reply.remaining == 0 and not reply.again and not has_later_submission:
                 self._spent = True
         return verdict
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the lock behind: a copy elsewhere has verdicts of its own from then on."""
-        return {name: each for name, each in self.__dict__.items() if name != "_lock"}
+        """Pickle everything but the lock; the copy then collects its own verdicts."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())

@@ -1,4 +1,4 @@
-"""A guard that is kept by another process, usually under another user."""
+"""A guard served by another process, usually of another user."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _HASH = re.compile("[0-9a-f]{64}")
 class RemoteHoldout:
     """A guard behind ``ladderboard guard serve``; made by ``Holdout.connect``.
 
-    It is asked as a :class:`Holdout` is, and raises what that would raise; ``GuardUnreachable``
-    where nobody answers. Files and labels stay with the one who serves. Safe with threads and
-    after a fork; it can be pickled.
+    It has the interface of a :class:`Holdout` and raises the same errors, and
+    ``GuardUnreachable`` if there is no answer. File and labels stay with the serving process. Safe
+    with threads and after a fork; it can be pickled.
 
     Parameters
     ----------
     url
         ``http://127.0.0.1:8765`` or ``unix:/path/of.sock``.
     token
-        Where the guard wants one; from the environment's LADDERBOARD_TOKEN if not given.
+        If the guard requires one; by default the environment variable LADDERBOARD_TOKEN.
     timeout
         Seconds to wait for an answer.
     line, ladder
-        Or a line that is there already, and the name of a ladder.
+        An existing transport instead of a URL, and the name of a ladder.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RemoteHoldout:
         ladder: str = "",
     ) -> None:
         self._transport = GuardTransport(url, token, timeout) if transport is None else transport
-        self._name = ladder
+        self._ladder = ladder
         self._takes: Takes | None = None
 
     def ask(
@@ -76,28 +76,28 @@ class RemoteHoldout:
     ) -> Reply:
         """Ask about a model by its predictions, as ``Holdout.ask`` does.
 
-        Should the connection break, the question is sent once more. It is not asked twice: the
-        reply may then say that the same predictions were asked before.
+        If the connection breaks, the question is sent once more. It is counted once: the reply may
+        then say that the same predictions were asked before.
         """
         if training is not None:
             training = _settings.number("training", training, at_least=0, at_most=1)
         if ladder:
             check_ladder_name(ladder)
-        data, kind = encode_predictions(predictions, format)
-        name = ladder or self._name
+        data, media_type = encode_predictions(predictions, format)
+        name = ladder or self._ladder
         query = _query(ladder=name, training=None if training is None else repr(training))
-        said = self._transport.post(f"{_ROOT}/questions{query}", data, kind)
-        with _Understood(self._transport.url):
-            bound = Certificate.read(said["bound"])
+        answer = self._transport.post(f"{_ROOT}/questions{query}", data, media_type)
+        with _GuardAnswer(self._transport.url):
+            bound = Certificate.read(answer["bound"])
             return Reply(
-                released=_maybe(said["released"]),
-                improved=bool(said["improved"]),
-                question=int(said["question"]),
-                remaining=int(said["remaining"]),
-                reason=_sentence(said["reason"]),
-                score=_maybe(said["score"]),
-                ladder=str(said["ladder"]),
-                again=bool(said["again"]),
+                released=_optional_float(answer["released"]),
+                improved=bool(answer["improved"]),
+                question=int(answer["question"]),
+                remaining=int(answer["remaining"]),
+                reason=_check_sentence(answer["reason"]),
+                score=_optional_float(answer["score"]),
+                ladder=str(answer["ladder"]),
+                again=bool(answer["again"]),
                 certify=lambda: bound,
             )
 
@@ -105,81 +105,81 @@ class RemoteHoldout:
         """Return another ladder on the same holdout and budget; its first question starts it."""
         check_ladder_name(name)
         other = type(self)(transport=self._transport, ladder=name)
-        other._takes = self._takes  # noqa: SLF001 - of its own kind
+        other._takes = self._takes  # noqa: SLF001 - same class
         return other
 
     @property
     def ladders(self) -> int:
-        """How many ladders there may be."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return int(said["ladders"])
+        """The maximum number of ladders."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return int(answer["ladders"])
 
     def check_ladder(self, name: str = "") -> None:
-        """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
+        """Raise ``TooManyLadders`` if a question on a ladder (default: this one) would raise it."""
         if name:
             check_ladder_name(name)
-        self._transport.get(f"{_ROOT}/ladder{_query(ladder=name or self._name)}")
+        self._transport.get(f"{_ROOT}/ladder{_query(ladder=name or self._ladder)}")
 
     @property
     def takes(self) -> Takes:
-        """What it is asked with, predictions or scores; it never changes, and is asked for once."""
+        """Whether questions are predictions or scores; it never changes and is fetched once."""
         if self._takes is None:
             opening = self.status().opening
-            with _Understood(self._transport.url):
+            with _GuardAnswer(self._transport.url):
                 self._takes = takes_of(opening)
         return self._takes
 
     @property
     def remaining(self) -> int:
-        """How many questions are left, over all ladders."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return int(said["remaining"])
+        """The number of questions left, over all ladders."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return int(answer["remaining"])
 
     @property
     def released(self) -> float | None:
-        """The estimate that stands on this ladder; 1 before the first question."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return _maybe(said["released"])
+        """The current estimate on this ladder; 1 before the first question."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return _optional_float(answer["released"])
 
     @property
     def certificate(self) -> Certificate:
-        """What can be promised now about the best model asked on this ladder."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return Certificate.read(said["bound"])
+        """The certificate for the best model asked on this ladder so far."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return Certificate.read(answer["bound"])
 
     @property
     def head(self) -> str:
-        """The hash of the ledger's last entry; keep it, and nobody can rewrite what came before."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return _hash(said["head"])
+        """The hash of the ledger's last entry; keep it to detect rewritten entries."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return _check_hash(answer["head"])
 
     def summary(self) -> GuardSummary:
-        """Return the little that changes with every question, without the history."""
-        said = self._meter()
-        with _Understood(self._transport.url):
-            return GuardSummary.read(said)
+        """Return the values that change with every question, without the history."""
+        answer = self._get_meter()
+        with _GuardAnswer(self._transport.url):
+            return GuardSummary.read(answer)
 
     @property
     def meter(self) -> Meter:
-        """How many questions are allowed, were used and are left."""
+        """The numbers of questions allowed, used and left."""
         return self.status().meter
 
     def status(self) -> RemoteStatus:
-        """Return everything that is public, with the history."""
-        said = self._transport.get(_ROOT)
-        with _Understood(self._transport.url):
-            return RemoteStatus.read(said)
+        """Return everything public, with the history."""
+        answer = self._transport.get(_ROOT)
+        with _GuardAnswer(self._transport.url):
+            return RemoteStatus.read(answer)
 
-    def _meter(self) -> dict[str, Any]:
-        return self._transport.get(f"{_ROOT}/meter{_query(ladder=self._name)}")
+    def _get_meter(self) -> dict[str, Any]:
+        return self._transport.get(f"{_ROOT}/meter{_query(ladder=self._ladder)}")
 
     def close(self) -> None:
-        """Close idle connections; asking opens them again."""
+        """Close idle connections; the next request opens new ones."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -194,23 +194,23 @@ class RemoteHoldout:
         self.close()
 
     def __repr__(self) -> str:
-        named = f", ladder={self._name!r}" if self._name else ""
-        return f"RemoteHoldout({self._transport.url!r}{named})"
+        ladder = f", ladder={self._ladder!r}" if self._ladder else ""
+        return f"RemoteHoldout({self._transport.url!r}{ladder})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         transport = self._transport
         return _reconnect, (
             type(self),
             transport.url,
-            transport.given,
+            transport.given_token,
             transport.timeout,
-            self._name,
+            self._ladder,
         )
 
 
 @dataclass(frozen=True)
 class GuardSummary:
-    """Where a guard stands: the budget over all ladders, and the value of one of them."""
+    """The state of a guard: the budget over all ladders, and the value of one of them."""
 
     ladder: str
     released: float | None
@@ -222,86 +222,86 @@ class GuardSummary:
     closed: bool
 
     @classmethod
-    def read(cls, said: dict[str, Any]) -> GuardSummary:
-        """Return what a guard said in short."""
+    def read(cls, answer: dict[str, Any]) -> GuardSummary:
+        """Return the summary in a guard's answer."""
         return cls(
-            ladder=str(said["ladder"]),
-            released=_maybe(said["released"]),
-            bound=Certificate.read(said["bound"]),
-            questions=int(said["questions"]),
-            asked=int(said["asked"]),
-            charged=int(said["charged"]),
-            remaining=int(said["remaining"]),
-            closed=bool(said["closed"]),
+            ladder=str(answer["ladder"]),
+            released=_optional_float(answer["released"]),
+            bound=Certificate.read(answer["bound"]),
+            questions=int(answer["questions"]),
+            asked=int(answer["asked"]),
+            charged=int(answer["charged"]),
+            remaining=int(answer["remaining"]),
+            closed=bool(answer["closed"]),
         )
 
 
 @dataclass(frozen=True)
 class RemoteStatus(Status):
-    """A status that came over the line: the certificate is the one that the guard wrote."""
+    """The status of a served guard, with the certificate that the guard computed."""
 
     bound: Certificate
 
     @property
     def certificate(self) -> Certificate:
-        """What can be promised about the best model asked on any ladder."""
+        """The certificate for the best model asked on any ladder."""
         return self.bound
 
     @classmethod
-    def read(cls, said: dict[str, Any]) -> RemoteStatus:
-        """Return the status that a guard described."""
-        opening = dict(said["opening"])
-        at = ChainState(
-            entries=int(said["entries"]),
-            head=bytes.fromhex(said["head"]),
-            time=int(said["time"]),
-            asked=int(said["asked"]),
-            changes=int(said["changes"]),
-            ladders=len(said["ladders"]),
-            lost=int(said["lost"]),
-            charged=int(said["charged"]),
-            closed=bool(said["closed"]),
+    def read(cls, answer: dict[str, Any]) -> RemoteStatus:
+        """Return the status in a guard's answer."""
+        opening = dict(answer["opening"])
+        chain_state = ChainState(
+            entries=int(answer["entries"]),
+            head=bytes.fromhex(answer["head"]),
+            time=int(answer["time"]),
+            asked=int(answer["asked"]),
+            changes=int(answer["changes"]),
+            ladders=len(answer["ladders"]),
+            lost=int(answer["lost"]),
+            charged=int(answer["charged"]),
+            closed=bool(answer["closed"]),
         )
         return cls(
             opening=opening,
-            meter=Meter(_mechanism(opening["mechanism"]), dict(opening["rules"]), at),
-            ladders=tuple(LadderStatus(**each) for each in said["ladders"]),
-            history=tuple(QuestionRecord(**each) for each in said["history"]),
-            commitment=_hash(said["commitment"]),
-            head=_hash(said["head"]),
-            bound=Certificate.read(said["bound"]),
+            meter=Meter(_read_mechanism(opening["mechanism"]), dict(opening["rules"]), chain_state),
+            ladders=tuple(LadderStatus(**ladder) for ladder in answer["ladders"]),
+            history=tuple(QuestionRecord(**record) for record in answer["history"]),
+            commitment=_check_hash(answer["commitment"]),
+            head=_check_hash(answer["head"]),
+            bound=Certificate.read(answer["bound"]),
         )
 
 
 @dataclass(frozen=True)
-class _Foreign(Mechanism):
-    """A mechanism that only the guard has; here it can be named, and nothing else."""
+class _RemoteMechanism(Mechanism):
+    """A custom mechanism of the guard, which can be described here but not run."""
 
     name: ClassVar[str] = "foreign"
     described: dict[str, Any]
 
     def describe(self) -> dict[str, Any]:
-        """Return what the guard's own said."""
+        """Return the description of the guard's mechanism."""
         return self.described
 
     def begin(self, setup: Any, draws: Any) -> Any:
-        """It cannot be started here."""
+        """Not available here."""
         raise NotImplementedError
 
     def advance(self, setup: Any, state: Any, observation: Any, draws: Any) -> Any:
-        """Nor asked."""
+        """Not available here."""
         raise NotImplementedError
 
 
-def _mechanism(described: dict[str, Any]) -> Mechanism:
+def _read_mechanism(described: dict[str, Any]) -> Mechanism:
     try:
         return mechanism_of(described)
     except InvalidInput:
-        return _Foreign(described)
+        return _RemoteMechanism(described)
 
 
-class _Understood:
-    """Turns an answer that is not a guard's into a sentence."""
+class _GuardAnswer:
+    """Raises ``GuardUnreachable`` if an answer does not have the form of a guard's."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -316,30 +316,30 @@ class _Understood:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, KeyError | TypeError | ValueError):
-            raise GuardUnreachable(f"What answers at {self._url} is not a guard of ours.") from None
+            raise GuardUnreachable(f"The server at {self._url} is not a guard.") from None
 
 
-def _hash(value: Any) -> str:
-    """Return a hash; anything else is no guard's, and may be meant for a terminal."""
+def _check_hash(value: Any) -> str:
+    """Return a hash; refuse other text, which may contain terminal escapes."""
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise ValueError
     return value
 
 
-def _sentence(value: Any) -> str:
-    """Return a sentence, which a guard writes without control characters."""
+def _check_sentence(value: Any) -> str:
+    """Return a sentence; refuse control characters, which a guard never writes."""
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError
     return value
 
 
-def _maybe(value: Any) -> float | None:
+def _optional_float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _query(**given: str | None) -> str:
-    kept = {name: each for name, each in given.items() if each}
-    return f"?{urlencode(kept)}" if kept else ""
+def _query(**parameters: str | None) -> str:
+    present = {name: value for name, value in parameters.items() if value}
+    return f"?{urlencode(present)}" if present else ""
 
 
 def _reconnect(

@@ -1,6 +1,6 @@
-"""Replies: what a guard says after a question, in numbers and in a sentence.
+"""Replies: the answer to a question, in numbers and as a sentence.
 
-The sentences are true under noise, and tell no more than the release does.
+The sentences hold under noise, and reveal no more than the release does.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ UNDECLARED_CLASSES = (
     "A prediction that is not a class is accepted, and surely wrong. An attacker who uses that "
     "keeps about 1.5 times as much as one who knows half of the labels (the abstaining attack)."
 )
-"""What it costs that classes are not declared."""
+"""A warning about what undeclared classes allow."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a guard says after a question; prints as one sentence.
+    """The answer to a question; prints as one sentence.
 
     Parameters
     ----------
     released
-        The estimate after the question, the best so far; None where it is told at the close only.
+        The estimate after the question, the best so far; None if it is published at the close only.
     improved
-        Whether it went down.
+        Whether the estimate went down.
     question
         The question's number on its ladder, from 1.
     remaining
         How many questions are left, over all ladders.
     reason
-        Why the answer is what it is, in words.
+        The answer as a sentence.
     score
-        What is said about this very model; None if nothing is.
+        The released score of this model; None if there is none.
     ladder
         The ladder's name; empty for the first.
     again
-        Whether the same predictions had been asked before, so that nothing was spent.
+        Whether the same predictions were asked before, so that this question is free.
 
     ``bound`` is the certificate for the best model asked so far on this ladder.
     """
@@ -65,21 +65,21 @@ class Reply:
 
     @cached_property
     def bound(self) -> Certificate:
-        """Where the best true risk so far lies, with which confidence, on which assumptions."""
+        """An interval for the best true risk so far, with its confidence and assumptions."""
         if self.certify is None:
             raise InvalidState("This reply came without a certificate.")
         return self.certify()
 
     @cached_property
     def loss(self) -> float | None:
-        """The loss of what was released: of a guard the same; a board releases its metric."""
+        """The loss of the released value: the same for a guard, while a board releases a metric."""
         return self.released
 
     def __str__(self) -> str:
         return self.reason
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
+        """Return all fields as JSON-able values."""
         bound = self.bound
         return {
             "released": self.released,
@@ -97,18 +97,18 @@ class Reply:
         """Show the sentence and the interval in a notebook."""
         from ladderboard._formatting import round_outwards  # noqa: PLC0415 - a question need not wait
 
-        said = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
-        said.append(f"{escape(str(self))}</p>")
+        parts = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
+        parts.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
-            said.append(
+            parts.append(
                 f"<p>The true risk of the best model so far lies in "
                 f"[{', '.join(round_outwards(self.bound.low, self.bound.high, 3))}] "
                 f"with probability at least {1 - self.bound.beta:.0%}.</p>"
             )
-        return "".join(said)
+        return "".join(parts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Take the certificate along instead of what makes it."""
+        """Pickle the certificate instead of the function that computes it."""
         return {**self.__dict__, "bound": self.bound, "certify": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -116,24 +116,24 @@ class Reply:
 
 
 class ValueFormat(Protocol):
-    """How values and gains are written."""
+    """Formats values and gains for messages."""
 
     def text(self, loss: float | None) -> str:
-        """Write a loss."""
+        """Format a loss."""
 
     def gain_text(self, gain: float | None, best: float | None) -> str | None:
-        """Write a gain in loss over the best so far; None where there is none to speak of."""
+        """Format a gain in loss over the best so far; None if there is none."""
 
 
 class LossFormat:
-    """Writes losses as they are."""
+    """Formats losses without conversion."""
 
     def text(self, loss: float | None) -> str:
-        """Write a loss."""
+        """Format a loss."""
         return "-" if loss is None else f"{loss:.6g}"
 
     def gain_text(self, gain: float | None, best: float | None) -> str | None:
-        """Write a gain."""
+        """Format a gain."""
         return None if gain is None else f"{gain:.2g}"
 
 
@@ -145,26 +145,26 @@ def format_reply(
     remaining: int | None = None,
     value_format: ValueFormat | None = None,
 ) -> str:
-    """Return a reply's one sentence; in the past tense if it repeats an earlier answer.
+    """Return the sentence of a reply; in the past tense if it repeats an earlier answer.
 
-    ``remaining`` is how many questions are left where there is a tighter limit than the meter's;
+    ``remaining`` is the number of questions left if a tighter limit than the meter's applies;
     ``value_format`` formats values and gains in the unit shown to people, losses if it is None.
     """
     value_format = LossFormat() if value_format is None else value_format
     if again:
         before = _describe_release(release, value_format, ("became", "stayed", "was"))
-        said = [
+        parts = [
             f"The same predictions were asked before, as question {release.question}",
-            f"then {_lower('; '.join(before))}",
+            f"then {_lower_first('; '.join(before))}",
             "no question is spent now",
         ]
     else:
-        said = _describe_release(release, value_format, ("is now", "stays", "is"))
+        parts = _describe_release(release, value_format, ("is now", "stays", "is"))
         gain = value_format.gain_text(smallest_visible_gain(meter.mechanism), release.value)
         if not release.improved and gain is not None:
-            said.append(f"gains below about {gain} may go unseen")
-    rest = meter.remaining if remaining is None else remaining
-    return f"{'; '.join([*said, format_remaining(rest)])}."
+            parts.append(f"gains below about {gain} may go unseen")
+    left = meter.remaining if remaining is None else remaining
+    return f"{'; '.join([*parts, format_remaining(left)])}."
 
 
 def _describe_release(
@@ -178,13 +178,13 @@ def _describe_release(
     best = f"The best {moved if release.improved else stayed} {value_format.text(release.value)}"
     if release.score is None or release.score == release.value:
         return [best]
-    return [f"This model {be} said to be at {value_format.text(release.score)}", _lower(best)]
+    return [f"This model {be} said to be at {value_format.text(release.score)}", _lower_first(best)]
 
 
-def _lower(said: str) -> str:
-    return f"{said[0].lower()}{said[1:]}"
+def _lower_first(text: str) -> str:
+    return f"{text[0].lower()}{text[1:]}"
 
 
 def format_remaining(remaining: int) -> str:
-    """Return how many questions are left, in words."""
+    """Return the number of questions left, as text."""
     return f"{remaining or 'no'} question{'' if remaining == 1 else 's'} left"

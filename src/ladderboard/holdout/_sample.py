@@ -1,4 +1,4 @@
-"""The hidden labelled sample as a guard keeps it, and how another one differs from it."""
+"""The hidden labelled sample: how it is made, stored, described and compared with another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels, InvalidState
 from ladderboard.files import HoldoutTable, Limits, read_holdout
 from ladderboard.ledger import decode, digest, encode, pad, read_array, unpad, write_array
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_LISTED = 10
-_LABEL, _ROOM = 8, 4096  # bytes: any number, and which word it is; the words themselves
+_MAX_LISTED = 10
+_LABEL_BYTES = 8  # of a number, or of the index of a word
+_WORDS_BYTES = 4096
 
 
 def make_sample(
@@ -30,156 +32,161 @@ def make_sample(
     format: str | None = None,  # noqa: A002 - the word people use
     labelled: bool = True,
 ) -> HoldoutTable:
-    """Return the owner's table from labels in memory, or from a file that holds everything.
+    """Return the owner's table from labels in memory, or from a file with all columns.
 
-    Without ``labelled``, as for a loss that looks at none, labels are ids alone or such a file.
+    With ``labelled=False``, for a loss that uses no labels, give only ids, or a file without
+    labels.
     """
     if isinstance(labels, HoldoutTable):
         return labels if labelled else labels.unlabelled()
-    columns = {"id": ids, "group": group, "weight": weight}
-    given = {name: each for name, each in columns.items() if each is not None}
+    optional = {"id": ids, "group": group, "weight": weight}
+    columns = {name: values for name, values in optional.items() if values is not None}
     if isinstance(labels, str | bytes | PathLike) or hasattr(labels, "read") or _is_table(labels):
-        if given:
+        if columns:
             raise InvalidLabels(
-                f"These labels come with their own columns; put {' and '.join(given)} there, too."
+                f"These labels are a table; add {' and '.join(columns)} as columns of the table."
             )
         limits = Limits(bytes=2**40)
         return read_holdout(labels, kind=kind, format=format, limits=limits, labelled=labelled)
     if not labelled:
-        return _unlabelled(labels, given)
+        return _make_unlabelled_sample(labels, columns)
     if labels is None:
         raise InvalidLabels("This loss compares predictions with labels; give labels= too.")
     array = labels if hasattr(labels, "__array__") else np.array(labels, dtype=object)
     shape = np.shape(array)
     if len(shape) == 2:
         array = np.asarray(array)
-        given |= {f"label_{at + 1}": array[:, at] for at in range(shape[1])}
+        columns |= {f"label_{position + 1}": array[:, position] for position in range(shape[1])}
     else:
-        given["label"] = array
-    return read_holdout(given, kind=kind)
+        columns["label"] = array
+    return read_holdout(columns, kind=kind)
 
 
-def _unlabelled(labels: Any, given: dict[str, Any]) -> HoldoutTable:
-    if labels is not None or "id" not in given:
+def _make_unlabelled_sample(labels: Any, columns: dict[str, Any]) -> HoldoutTable:
+    if labels is not None or "id" not in columns:
         raise InvalidLabels(
-            "This loss looks at no labels, for evaluators give the scores; give ids= and leave "
+            "This loss uses no labels, because evaluators submit the scores; give ids= and leave "
             "labels= out."
         )
-    return read_holdout(given, labelled=False)
+    return read_holdout(columns, labelled=False)
 
 
 def _is_table(labels: Any) -> bool:
-    """Tell a table with names for its columns from a vector or a matrix."""
+    """Return whether labels are a table with named columns, not a vector or a matrix."""
     return isinstance(labels, dict) or hasattr(labels, "columns")
 
 
 def describe_sample(table: HoldoutTable) -> dict[str, Any]:
-    """Return everything that decides risks, with a canonical form."""
+    """Return everything that risks depend on, as JSON-able values in a canonical form."""
     split = {"split": table.split, "group": table.group}
     return {
         "kind": table.kind,
-        "ids": None if table.ids is None else write_array(_ids(table.ids)),
+        "ids": None if table.ids is None else write_array(_ids_to_array(table.ids)),
         "labels": write_array(table.labels),
         "weight": None if table.weight is None else write_array(table.weight),
-        **{name: None if each is None else write_array(each) for name, each in split.items()},
+        **{name: None if values is None else write_array(values) for name, values in split.items()},
     }
 
 
-def sample_digest(written: Mapping[str, Any]) -> bytes:
-    """Return the digest that a guard commits to."""
-    return digest("sample", written)
+def sample_digest(description: Mapping[str, Any]) -> bytes:
+    """Return the digest of a description, to which a guard commits."""
+    return digest("sample", description)
 
 
-def decode_sample(form: bytes) -> HoldoutTable:
-    """Return the table that ``encode_sample`` wrote."""
+def decode_sample(data: bytes) -> HoldoutTable:
+    """Return the table that ``encode_sample`` encoded."""
     try:
-        written = decode(form)
-        return _table(written, _read_labels(decode(unpad(written["labels"]))))
+        description = decode(data)
+        return _build_table(description, _decode_labels(decode(unpad(description["labels"]))))
     except (KeyError, TypeError, ValueError):
-        raise InvalidState("The labels that were kept cannot be read; they were damaged.") from None
+        raise InvalidState("The stored labels are damaged and cannot be read.") from None
 
 
-def sample_from_description(written: Mapping[str, Any]) -> HoldoutTable:
+def sample_from_description(description: Mapping[str, Any]) -> HoldoutTable:
     """Return the table that ``describe_sample`` described."""
-    return _table(written, read_array(written["labels"]))
+    return _build_table(description, read_array(description["labels"]))
 
 
-def _table(written: Mapping[str, Any], labels: NDArray[Any]) -> HoldoutTable:
-    read: dict[str, Any] = {
-        name: None if written[name] is None else read_array(written[name])
+def _build_table(description: Mapping[str, Any], labels: NDArray[Any]) -> HoldoutTable:
+    columns: dict[str, Any] = {
+        name: None if description[name] is None else read_array(description[name])
         for name in ("ids", "weight", "split", "group")
     }
-    ids, weight = read["ids"], read["weight"]
-    if ids is not None:  # as they were read at first
-        read["ids"] = ids.tolist() if ids.dtype.kind == "T" else ids.astype(np.int64)
+    ids, weight = columns["ids"], columns["weight"]
+    if ids is not None:  # restore the types of the original table
+        columns["ids"] = ids.tolist() if ids.dtype.kind == "T" else ids.astype(np.int64)
     if weight is not None:
-        read["weight"] = weight.astype(np.float64)
-    return HoldoutTable(kind=written["kind"], labels=labels, **read)
+        columns["weight"] = weight.astype(np.float64)
+    return HoldoutTable(kind=description["kind"], labels=labels, **columns)
 
 
 def encode_sample(table: HoldoutTable) -> bytes:
-    """Return what is kept. Its size does not tell how often which label comes, nor how large.
+    """Return the bytes to store. Their size reveals neither frequencies nor lengths of labels.
 
-    Text is kept as the words there are and which of them each label is, and padded.
+    Text is stored as a list of distinct words and the index of each label's word, and padded.
     """
     labels: Any = {"values": write_array(table.labels)}
     if table.labels.dtype.kind == "T":
-        words, which = np.unique(table.labels.ravel(), return_inverse=True)
-        which = which.reshape(table.labels.shape)
-        labels = {"values": write_array(words), "which": write_array(which)}
-    padded = pad(encode(labels), _LABEL * table.labels.size + _ROOM)
+        words, indices = np.unique(table.labels.ravel(), return_inverse=True)
+        indices = indices.reshape(table.labels.shape)
+        labels = {"values": write_array(words), "which": write_array(indices)}
+    padded = pad(encode(labels), _LABEL_BYTES * table.labels.size + _WORDS_BYTES)
     return encode({**describe_sample(table), "labels": padded})
 
 
-def _read_labels(kept: Mapping[str, Any]) -> NDArray[Any]:
-    values = read_array(kept["values"])
-    return values[read_array(kept["which"])] if "which" in kept else values
+def _decode_labels(stored: Mapping[str, Any]) -> NDArray[Any]:
+    values = read_array(stored["values"])
+    return values[read_array(stored["which"])] if "which" in stored else values
 
 
-def _ids(ids: Any) -> NDArray[Any]:
+def _ids_to_array(ids: Any) -> NDArray[Any]:
     if isinstance(ids, np.ndarray):
         return ids.astype(np.int64)
     listed = ids if isinstance(ids, list) else ids.to_list()
     return np.array(listed, dtype=object)
 
 
-def check_same_sample(kept: HoldoutTable, given: HoldoutTable) -> None:
-    """Refuse another holdout: differing ids are named, of the rest it is only said that it differs.
+def check_same_sample(stored: HoldoutTable, given: HoldoutTable) -> None:
+    """Refuse another holdout. Differing ids are listed; for other columns only the name is given.
 
-    The order of rows does not matter where there are ids.
+    With ids, the order of rows does not matter.
     """
-    if (kept.ids is None) != (given.ids is None):
-        have, lack = ("The guard's", "this one") if given.ids is None else ("This", "the guard's")
-        raise InvalidLabels(f"This is another holdout: {have} has ids and {lack} has none.")
-    if kept.ids is None:
-        if len(kept) != len(given):
+    if (stored.ids is None) != (given.ids is None):
+        with_ids, without_ids = (
+            ("The guard's", "this one") if given.ids is None else ("This", "the guard's")
+        )
+        raise InvalidLabels(
+            f"This is another holdout: {with_ids} has ids and {without_ids} has none."
+        )
+    if stored.ids is None:
+        if len(stored) != len(given):
             raise InvalidLabels(
-                f"This is another holdout: it has {len(given)} rows, the guard's has {len(kept)}."
+                f"This is another holdout: it has {len(given)} rows, the guard's has {len(stored)}."
             )
-        order = np.arange(len(kept))
+        order = np.arange(len(stored))
     else:
-        order = _aligned(_ids(kept.ids).tolist(), _ids(given.ids).tolist())
+        order = _match_ids(_ids_to_array(stored.ids).tolist(), _ids_to_array(given.ids).tolist())
     for name in ("labels", "group", "weight", "split"):
-        before, after = getattr(kept, name), getattr(given, name)
-        if before is None and after is None:
+        stored_values, given_values = getattr(stored, name), getattr(given, name)
+        if stored_values is None and given_values is None:
             continue
-        same = before is not None and after is not None and kept.kind == given.kind
-        if not same or write_array(before) != write_array(after[order]):
+        same = stored_values is not None and given_values is not None and stored.kind == given.kind
+        if not same or write_array(stored_values) != write_array(given_values[order]):
             raise InvalidLabels(f"This is another holdout: its {name} differ from the guard's.")
 
 
-def _aligned(kept: list[Any], given: list[Any]) -> NDArray[np.int64]:
-    """Return where each kept id stands among the given ones, or refuse and name what differs."""
-    places = {each: at for at, each in enumerate(given)}
-    missing = [each for each in kept if each not in places]
-    known = set(kept)
-    unknown = [each for each in given if each not in known]
+def _match_ids(stored: list[Any], given: list[Any]) -> NDArray[np.int64]:
+    """Return the position of each stored id among the given ones; refuse and list differences."""
+    position_by_id = {id_: position for position, id_ in enumerate(given)}
+    missing = [id_ for id_ in stored if id_ not in position_by_id]
+    known = set(stored)
+    unknown = [id_ for id_ in given if id_ not in known]
     if missing or unknown:
-        said = [
-            f"{len(some)} id{'s' * (len(some) > 1)} {what} ({', '.join(map(repr, some[:_LISTED]))}"
-            f"{', ...' if len(some) > _LISTED else ''})"
-            for some, what in ((missing, "missing"), (unknown, "unknown"))
-            if some
+        problems = [
+            f"{format_count(len(ids), 'id')} {problem} "
+            f"({', '.join(map(repr, ids[:_MAX_LISTED]))}{', ...' * (len(ids) > _MAX_LISTED)})"
+            for ids, problem in ((missing, "missing"), (unknown, "unknown"))
+            if ids
         ]
-        raise InvalidLabels(f"This is another holdout: {' and '.join(said)}.")
-    return np.array([places[each] for each in kept], dtype=np.int64)
+        raise InvalidLabels(f"This is another holdout: {' and '.join(problems)}.")
+    return np.array([position_by_id[id_] for id_ in stored], dtype=np.int64)

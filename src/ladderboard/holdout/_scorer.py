@@ -1,4 +1,4 @@
-"""The scorer: from predictions to a risk. It knows the labels, and says nothing to anybody."""
+"""The scorer turns predictions into a risk. It holds the labels and reveals nothing."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Grouping
 
 ALIGNED_FORMAT = "aligned"
-"""The format of predictions that were read before: what ``Submission.pack`` returns."""
+"""The name of the format that ``AlignedPredictions.pack`` returns."""
 
 _DEFAULT = Limits()
 _BINARY = (ZeroOne, TopK)
-_HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
+_STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
 @dataclass(frozen=True, repr=False)
 class AlignedPredictions:
-    """Predictions in the holdout's order, and the digest of them."""
+    """Predictions in the holdout's order, and their digest."""
 
     digest: bytes
     values: NDArray[Any]
 
     @classmethod
     def of(cls, values: NDArray[Any], *, training: float | None = None) -> AlignedPredictions:
-        """Return the submission of predictions that were read, whoever read them."""
-        written = {"predictions": write_array(values), "training": training}
-        return cls(digest("predictions", written), values)
+        """Return predictions that are in the holdout's order already, with their digest."""
+        content = {"predictions": write_array(values), "training": training}
+        return cls(digest("predictions", content), values)
 
     def pack(self) -> bytes:
         """Return the aligned predictions as bytes that can be read back without parsing a file."""
@@ -48,27 +48,27 @@ class AlignedPredictions:
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:
-        """Return what ``pack`` wrote.
+        """Return the predictions that ``pack`` encoded.
 
         >>> AlignedPredictions.unpack(AlignedPredictions.of(np.array([1.0, 0.0])).pack()).values
         array([1., 0.])
         """
         try:
-            written = decode(packed)
-            values = read_array(written["predictions"])
-            if written["kind"] in _HELD:
-                values = values.astype(_HELD[written["kind"]])
+            content = decode(packed)
+            values = read_array(content["predictions"])
+            if content["kind"] in _STORED_DTYPES:
+                values = values.astype(_STORED_DTYPES[content["kind"]])
             return cls.of(values, training=training)
         except (KeyError, TypeError, ValueError):
-            raise InvalidState("Predictions that were kept are damaged.") from None
+            raise InvalidState("The stored predictions are damaged.") from None
 
 
 @dataclass(frozen=True, repr=False)
 class ScoringResult:
-    """What is known of a submission. Secret.
+    """The result of scoring predictions. Secret.
 
-    ``losses`` holds the loss of each example, ``broken`` says that the loss broke down and that
-    the worst was taken.
+    ``losses`` holds the loss of each example; ``broken`` says that the loss function failed, so
+    that the worst risk is used.
     """
 
     risk: float
@@ -81,23 +81,23 @@ def is_zero_one(loss: Loss, grouping: Grouping) -> bool:
 
     It depends on the loss and on public columns only, never on labels.
     """
-    alike = grouping.weight is None and grouping.n == grouping.examples
-    return type(loss) in _BINARY and alike
+    unweighted = grouping.weight is None and grouping.n == grouping.examples
+    return type(loss) in _BINARY and unweighted
 
 
 class Scorer:
-    """Labels, a loss and how losses become a risk.
+    """Scores predictions with the labels, a loss, and the grouping of examples.
 
     Parameters
     ----------
     table
         The hidden labelled sample.
     loss
-        What a prediction costs.
+        The loss function.
     limits
-        How large a file may be.
+        The maximum size of a file.
     rows
-        Which rows are scored, all if None. Predictions are read for all of them.
+        A mask of the rows to score; all if None. Predictions must cover all rows.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Scorer:
         self.grouping = scored.grouping
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
-        self._own = type(loss) not in LOSSES.values()
+        self._is_custom_loss = type(loss) not in LOSSES.values()
         self._binary = type(loss) in _BINARY
 
     @property
@@ -126,7 +126,7 @@ class Scorer:
     def with_limits(self, limits: Limits) -> Scorer:
         """Return the same scorer with other limits."""
         other = copy(self)
-        other._limits = limits  # noqa: SLF001 - our own kind
+        other._limits = limits  # noqa: SLF001 - same class
         return other
 
     def read(
@@ -136,38 +136,40 @@ class Scorer:
         training: float | None = None,
         format: str | None = None,  # noqa: A002 - the word people use
     ) -> AlignedPredictions:
-        """Read predictions. It looks at no label, so nothing that it does can depend on one."""
+        """Read predictions without using labels, so that no refusal can depend on them."""
         read = read_predictions(
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
         return AlignedPredictions.of(read, training=training)
 
     def score(self, submission: AlignedPredictions) -> ScoringResult:
-        """Score predictions: only those of questions that will be asked, for it takes its time.
+        """Score predictions. Call it only for questions that will be asked, because it is slow.
 
-        A loss of the owner's own that breaks down may do so because of a label. So that nobody
-        learns from it, it counts as the worst risk there is.
+        A custom loss that fails may fail because of a label. To reveal nothing, a failure counts
+        as the worst risk.
         """
         try:
             with np.errstate(all="ignore"):
-                each = self.loss.score(self._labels, self._scored(submission.values))
-            return ScoringResult(self.grouping.risk(each, binary=self._binary), each, broken=False)
+                losses = self.loss.score(self._labels, self._scored_rows(submission.values))
+            return ScoringResult(
+                self.grouping.risk(losses, binary=self._binary), losses, broken=False
+            )
         except (Exception, SystemExit):
-            if self._own:
+            if self._is_custom_loss:
                 return ScoringResult(1.0, np.ones(self.grouping.examples), broken=True)
-            raise  # as where memory is short: nothing was asked, and nothing is spent
+            raise  # such as a lack of memory: nothing was asked, and nothing is spent
 
     def constant_risk(self) -> float | None:
-        """Return the risk of the best constant prediction. Secret: for the owner's eyes only."""
+        """Return the risk of the best constant prediction. Secret: for the owner only."""
         risks = [
-            self.grouping.risk(self.loss.score(self._labels, each))
-            for each in self.loss.constant_predictions(self._labels)
+            self.grouping.risk(self.loss.score(self._labels, constant_prediction))
+            for constant_prediction in self.loss.constant_predictions(self._labels)
         ]
         return min(risks, default=None)
 
-    def _scored(self, aligned: NDArray[Any]) -> NDArray[Any]:
+    def _scored_rows(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 
     def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
-        """Return the losses that a mechanism may look at: one for each group."""
+        """Return one loss per group, for mechanisms that use losses."""
         return self.grouping.losses(scored.losses)

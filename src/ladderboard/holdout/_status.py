@@ -1,4 +1,4 @@
-"""What is public about a guard at some time, and what can be promised then."""
+"""The public state of a guard: its budget, its certificate and its history."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from ladderboard.ledger import Book, ChainState
     from ladderboard.mechanisms import Mechanism
 
-_NEARLY = 1.645  # of 20 draws of a Gaussian, 19 are below so many deviations
+_Z_95 = 1.645  # the 95% quantile of the standard normal distribution
 _MAX_NAME_LENGTH = 100
 
 
 @dataclass(frozen=True)
 class Meter:
-    """How many questions were used, and everything else that a certificate needs.
+    """Counts used and remaining questions, and computes the certificate.
 
     Parameters
     ----------
     mechanism
-        What answers.
+        The mechanism that answers.
     rules
-        Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted``, ``zero_one`` and
-        ``ladders``, where their number was declared; guards made before there were these two lack
-        them. And ``declared``, the budget at first, where it is another by now, and ``corrected``
-        where labels were corrected.
+        From the first entry: ``questions``, ``beta``, ``worth``, ``weighted``, ``zero_one`` and
+        ``ladders``, the declared maximum; guards of older versions lack the last two. Also
+        ``declared``, the original budget if it was changed, and ``corrected`` if labels were
+        corrected.
     chain_state
-        Where the book stands.
+        The state of the ledger's chain.
     """
 
     mechanism: Mechanism
@@ -42,34 +42,34 @@ class Meter:
 
     @property
     def budget(self) -> int:
-        """How many questions are allowed."""
+        """The number of questions allowed."""
         return int(self.rules["questions"])
 
     @property
     def used(self) -> int:
-        """How many were used: asked, or charged for answers that were lost."""
+        """The number of questions used: asked, or charged for lost answers."""
         return self.chain_state.asked + self.chain_state.charged
 
     @property
     def remaining(self) -> int:
-        """How many questions are left; none after the end."""
+        """The number of questions left; 0 after the close."""
         return 0 if self.chain_state.closed else max(self.budget - self.used, 0)
 
     def certificate(self, released: float | None) -> Certificate:
-        """Return what can be promised about the best model so far, from what is public.
+        """Return the certificate for the best model so far, from public values only.
 
-        ``released`` is the value that stands on the ladder in question. For weighted examples
-        there is the Hoeffding form only.
+        ``released`` is the current value on the ladder. For weighted examples only the Hoeffding
+        form is available.
 
-        It never fails: the question is recorded by then, and its reply must not be lost. A
-        certificate that cannot be computed promises nothing and says why.
+        This never fails, because the question is recorded by now and its reply must not be lost: a
+        certificate that cannot be computed promises nothing and states the reason.
         """
         from ladderboard.bounds import vacuous_certificate  # noqa: PLC0415 - few questions want it
 
         try:
             return self._certificate(released)
         except Exception as error:  # noqa: BLE001 - whatever it is, the reply comes first
-            # Everything that goes in is public, so the message is too.
+            # All arguments are public, so the message is too.
             return vacuous_certificate(
                 f"No certificate could be computed: {error}", self.rules["beta"]
             )
@@ -84,7 +84,7 @@ class Meter:
         chain_state, declared = self.chain_state, self.rules.get("ladders")
         if self.rules["weighted"] or released is None or released >= 1:
             released = None
-        found = certificate(
+        result = certificate(
             self.rules["worth"],
             self.rules.get("declared", self.budget),
             # Each lost answer may have been a change, on a ladder of its own.
@@ -98,21 +98,21 @@ class Meter:
             amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
-        if self.rules.get("corrected") and found.theorem != NO_THEOREM:
-            return replace(found, assumptions=(*found.assumptions, CORRECTED))
-        return found
+        if self.rules.get("corrected") and result.theorem != NO_THEOREM:
+            return replace(result, assumptions=(*result.assumptions, CORRECTED))
+        return result
 
 
 def smallest_visible_gain(mechanism: Mechanism) -> float | None:
-    """Return the gain over the shown best that is seen 19 times out of 20; None if any may be.
+    """Return the gain over the released best detected 19 times out of 20; None for any gain.
 
-    A Ladder sees a gain of more than its step. A Shaky Ladder must besides get over its noise, and
-    over half a cell of its grid with the noise on what is told.
+    A Ladder detects gains above its step. With a Shaky Ladder the gain must also exceed its
+    comparison noise, and half a grid cell plus the noise of the release.
     """
     if isinstance(mechanism, ShakyLadder):
-        compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.threshold_noise**2) ** 0.5
-        told = (mechanism.grid or 0) / 2 + _NEARLY * mechanism.release_noise
-        return max(mechanism.step + compared, told) or None
+        comparison_gain = _Z_95 * (mechanism.compare_noise**2 + mechanism.threshold_noise**2) ** 0.5
+        release_gain = (mechanism.grid or 0) / 2 + _Z_95 * mechanism.release_noise
+        return max(mechanism.step + comparison_gain, release_gain) or None
     if isinstance(mechanism, Ladder):
         return max(mechanism.step, (mechanism.grid or mechanism.step) / 2) or None
     if isinstance(mechanism, OneBit):
@@ -121,8 +121,8 @@ def smallest_visible_gain(mechanism: Mechanism) -> float | None:
 
 
 def smallest_distinguishable_gain(mechanism: Mechanism) -> float:
-    """Return the gain below which models may look the same: of step, grid and noise; 0 for none."""
-    step, grid = (getattr(mechanism, each, None) or 0.0 for each in ("step", "grid"))
+    """Return the gain below which models may look the same, from step, grid and noise."""
+    step, grid = (getattr(mechanism, name, None) or 0.0 for name in ("step", "grid"))
     return float(max(step, grid, smallest_visible_gain(mechanism) or 0.0))
 
 
@@ -130,12 +130,12 @@ Takes = Literal["predictions", "scores"]
 
 
 def takes_of(opening: dict[str, Any]) -> Takes:
-    """Return what a guard is asked with, as its opening says for good."""
+    """Return whether a guard is asked with predictions or scores, from its opening entry."""
     return "scores" if opening["loss"]["loss"] == Shortfall.name else "predictions"
 
 
 class QuestionRecord(NamedTuple):
-    """One question of the history: its ladder's name, its number, and what was said when."""
+    """One question of the history: its ladder, its number, the answer and the time."""
 
     ladder: str
     question: int
@@ -145,7 +145,7 @@ class QuestionRecord(NamedTuple):
 
 
 class LadderStatus(NamedTuple):
-    """One ladder: what stands, after how many questions and changes."""
+    """One ladder: its current value, and the numbers of questions and changes."""
 
     name: str
     released: float | None
@@ -155,7 +155,7 @@ class LadderStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class Status:
-    """Everything that is public about a guard."""
+    """All public information about a guard."""
 
     opening: dict[str, Any]
     meter: Meter
@@ -166,42 +166,42 @@ class Status:
 
     @classmethod
     def of(cls, book: Book) -> Status:
-        """Read the chain of a book, and check it on the way."""
+        """Return the status of a book; its chain is verified on the way."""
         chain_state, values, entries = book.snapshot()
         names = list(values)
-        told = [
+        records = [
             QuestionRecord(
                 names[fields["ladder"]],
-                *(fields[each] for each in ("question", "value", "improved", "time")),
+                *(fields[name] for name in ("question", "value", "improved", "time")),
             )
             for fields in entries
             if fields["kind"] == "question"
         ]
-        own: dict[str, list[bool]] = {name: [] for name in names}
-        for each in told:
-            own[each.ladder].append(each.improved)
+        improvements: dict[str, list[bool]] = {name: [] for name in names}
+        for record in records:
+            improvements[record.ladder].append(record.improved)
         ladders = [
-            LadderStatus(name, value, len(own[name]), sum(own[name]))
+            LadderStatus(name, value, len(improvements[name]), sum(improvements[name]))
             for name, value in values.items()
         ]
         opening = book.opening
         meter = Meter(book.mechanism, opening["rules"], chain_state)
-        told_by = opening["commitment"], chain_state.head.hex()
-        return cls(opening, meter, tuple(ladders), tuple(told), *told_by)
+        hashes = opening["commitment"], chain_state.head.hex()
+        return cls(opening, meter, tuple(ladders), tuple(records), *hashes)
 
     @property
     def released(self) -> float | None:
-        """The least value that stands; None where none is told."""
-        told = [each.released for each in self.ladders if each.released is not None]
-        return min(told, default=None)
+        """The smallest current value of all ladders; None if none is published."""
+        released = [ladder.released for ladder in self.ladders if ladder.released is not None]
+        return min(released, default=None)
 
     @property
     def certificate(self) -> Certificate:
-        """What can be promised about the best model asked on any ladder."""
+        """The certificate for the best model asked on any ladder."""
         return self.meter.certificate(self.released)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
+        """Return all fields as JSON-able values."""
         opening, chain_state = self.opening, self.meter.chain_state
         return {
             "n": opening["n"],
@@ -215,15 +215,15 @@ class Status:
             "released": self.released,
             "bound": self.certificate.describe(),
             "declared_ladders": opening["rules"].get("ladders"),
-            "ladders": [each._asdict() for each in self.ladders],
-            "history": [each._asdict() for each in self.history],
+            "ladders": [ladder._asdict() for ladder in self.ladders],
+            "history": [record._asdict() for record in self.history],
             "commitment": self.commitment,
             "head": self.head,
         }
 
 
 def check_ladder_name(name: Any) -> None:
-    """Refuse what is no name for a ladder."""
+    """Refuse an invalid name of a ladder."""
     if (
         not isinstance(name, str)
         or not name

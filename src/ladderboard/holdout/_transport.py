@@ -33,9 +33,9 @@ from ladderboard.errors import (
 from ladderboard.files import refuse
 
 _URL, _TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
-_BOARDS = re.compile("lb_[a-z]+_")  # how the token of a board begins
+_BOARD_TOKEN = re.compile("lb_[a-z]+_")  # the prefix of a board's token
 _PORTS = {"http": 80, "https": 443}
-_SAID: dict[str, type[LadderboardError]] = {
+_ERRORS_BY_CODE: dict[str, type[LadderboardError]] = {
     "no_token": NotAllowed,
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
@@ -46,11 +46,11 @@ _SAID: dict[str, type[LadderboardError]] = {
     "disk_full": DiskFull,
     "read_only": ReadOnly,
 }
-_LARGEST_ANSWER = 2**30
+_MAX_ANSWER_BYTES = 2**30
 
 
 class _Address(NamedTuple):
-    """Where a guard is: ``where`` is a host with its port, or the path of a socket."""
+    """The address of a guard; ``where`` is a host name, or the path of a Unix socket."""
 
     scheme: str
     where: str
@@ -58,18 +58,18 @@ class _Address(NamedTuple):
 
 
 class GuardTransport:
-    """Keeps connections open, one for each thread that needs it at a time, and asks again once.
+    """Sends requests to a served guard over pooled connections, one per concurrent thread.
 
-    A connection that breaks before an answer came is tried anew: the same predictions never cost
-    twice, so this is safe.
+    If a connection breaks before the answer, the request is sent once more. This is safe, because
+    the same predictions never count twice.
 
     Parameters
     ----------
     url
         ``http://127.0.0.1:8765``, ``https://...`` or ``unix:/path/of.sock``.
     token
-        What the guard wants to hear; from the environment's LADDERBOARD_TOKEN if not given, unless
-        LADDERBOARD_URL names another place or the token is a board's.
+        The guard's token; by default the environment variable LADDERBOARD_TOKEN, unless
+        LADDERBOARD_URL is another address or the token is a board's.
     timeout
         Seconds to wait for an answer.
     """
@@ -77,12 +77,12 @@ class GuardTransport:
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         self.url = url
         self.timeout = _settings.number("timeout", timeout, above=0)
-        self.given = token
-        self._address = _address(url)
-        self._token = _told_token(self._address) if token is None else token
-        if self._token and _BOARDS.match(self._token):
-            raise InvalidSetting("That is the token of a board, and no guard gets it.")
-        if self._token and not _private(self._address):
+        self.given_token = token
+        self._address = _parse_address(url)
+        self._token = _token_from_environment(self._address) if token is None else token
+        if self._token and _BOARD_TOKEN.match(self._token):
+            raise InvalidSetting("This is the token of a board; it is not sent to a guard.")
+        if self._token and not _is_private_connection(self._address):
             raise InvalidSetting(
                 "A token is not sent in the clear to another machine; use https, or unset "
                 f"{_TOKEN}."
@@ -91,129 +91,132 @@ class GuardTransport:
             raise InvalidSetting("The token must be one word of plain characters.")
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._process = os.getpid()
-        weakref.finalize(self, _hang_up, self._idle)
+        weakref.finalize(self, _close_all, self._idle)
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return what stands at a path."""
-        return self._call("GET", path, None, {})
+        """Return the JSON object at a path."""
+        return self._request("GET", path, None, {})
 
-    def post(self, path: str, data: bytes, kind: str) -> dict[str, Any]:
-        """Send bytes, and return what is answered."""
-        return self._call("POST", path, data, {"Content-Type": kind})
+    def post(self, path: str, data: bytes, media_type: str) -> dict[str, Any]:
+        """Send bytes, and return the JSON object of the answer."""
+        return self._request("POST", path, data, {"Content-Type": media_type})
 
     def close(self) -> None:
-        """Close the connections that are idle."""
-        _hang_up(self._idle)
+        """Close idle connections."""
+        _close_all(self._idle)
 
-    def _call(
+    def _request(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> dict[str, Any]:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        for again in (True, False):
-            line = self._connection()
+        for may_retry in (True, False):
+            connection = self._connection()
             try:
-                line.request(method, path, data, headers)
-                answer = line.getresponse()
-                said = _whole(answer)
+                connection.request(method, path, data, headers)
+                answer = connection.getresponse()
+                body = _read_complete(answer)
             except (ConnectionRefusedError, FileNotFoundError, PermissionError) as error:
-                line.close()
-                raise self._nobody(error) from None
+                connection.close()
+                raise self._unreachable_error(error) from None
             except TimeoutError:
-                line.close()
+                connection.close()
                 raise GuardUnreachable(
                     f"The guard at {self.url} did not answer within {self.timeout:g} seconds; "
-                    "asking again costs nothing twice."
+                    "ask again: the same predictions are not counted twice."
                 ) from None
             except (OSError, http.client.HTTPException, UnicodeError) as error:
-                line.close()
-                if again:
+                connection.close()
+                if may_retry:
                     continue
-                raise self._nobody(error) from None
-            except BaseException:  # such as Ctrl-C: half an answer may still come
-                line.close()
+                raise self._unreachable_error(error) from None
+            except BaseException:  # such as Ctrl-C: the rest of an answer may still arrive
+                connection.close()
                 raise
             if answer.will_close:
-                line.close()
+                connection.close()
             else:
-                self._idle.append(line)
-            return self._read(answer.status, said)
+                self._idle.append(connection)
+            return self._read_answer(answer.status, body)
         raise AssertionError  # never reached
 
     def _connection(self) -> http.client.HTTPConnection:
-        if self._process != os.getpid():  # after a fork they are the parent's, and stay open there
-            _hang_up(self._idle)
+        if self._process != os.getpid():  # after a fork the connections belong to the parent
+            _close_all(self._idle)
             self._process = os.getpid()
         try:
             return self._idle.pop()
         except IndexError:
             return _connect(self._address, self.timeout)
 
-    def _nobody(self, error: Exception) -> GuardUnreachable:
-        why = getattr(error, "strerror", None) or type(error).__name__
+    def _unreachable_error(self, error: Exception) -> GuardUnreachable:
+        reason = getattr(error, "strerror", None) or type(error).__name__
         hint = "Its owner starts it with ladderboard guard serve FILE."
         if isinstance(error, PermissionError):
-            hint = "Its owner says who may use the socket, by group and --socket-mode."
-        return GuardUnreachable(f"The guard at {self.url} cannot be reached: {why}. {hint}")
+            hint = "Its owner grants access to the socket, by its group and --socket-mode."
+        return GuardUnreachable(f"The guard at {self.url} cannot be reached: {reason}. {hint}")
 
-    def _read(self, status: int, said: bytes) -> dict[str, Any]:
+    def _read_answer(self, status: int, body: bytes) -> dict[str, Any]:
         try:
-            read = json.loads(said, parse_float=_number, parse_int=_number, parse_constant=_number)
-            if not isinstance(read, dict):
+            fields = json.loads(
+                body, parse_float=_number, parse_int=_number, parse_constant=_number
+            )
+            if not isinstance(fields, dict):
                 raise TypeError
             if status < 300:
-                return read
-            detail, code = str(read["detail"]), str(read["code"])
-            problems = tuple(_problem(each) for each in read["errors"])
+                return fields
+            detail, code = str(fields["detail"]), str(fields["code"])
+            problems = tuple(_read_problem(error) for error in fields["errors"])
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
             raise GuardUnreachable(
-                f"What answers at {self.url} is no guard: it said {status} and something else."
+                f"The server at {self.url} is not a guard; it answered with status {status} and "
+                "unexpected content."
             ) from None
         if code == "invalid_predictions":
             raise InvalidPredictions(detail, problems=problems)
         if code == "too_large":
             refuse(InvalidPredictions, "too_many_bytes", detail)
-        raise _SAID.get(code, GuardUnreachable)(detail)
+        raise _ERRORS_BY_CODE.get(code, GuardUnreachable)(detail)
 
 
-def _whole(answer: http.client.HTTPResponse) -> bytes:
-    """Return an answer that is whole, and raise what a broken connection raises otherwise."""
+def _read_complete(answer: http.client.HTTPResponse) -> bytes:
+    """Return a complete answer; raise the error of a broken connection otherwise."""
     if answer.chunked:
-        return answer.read(_LARGEST_ANSWER)
-    if answer.length is None or answer.length > _LARGEST_ANSWER:
+        return answer.read(_MAX_ANSWER_BYTES)
+    if answer.length is None or answer.length > _MAX_ANSWER_BYTES:
         raise http.client.IncompleteRead(b"")
     return answer.read()
 
 
 def _number(text: str) -> float:
-    """Return a number as it is written; one that is too large for a float is no guard's."""
+    """Return a JSON number; refuse one that is too large for a float."""
     if not math.isfinite(float(text)):
         raise ValueError
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-def _problem(written: dict[str, Any]) -> Problem:
-    column = written["column"]
+def _read_problem(fields: dict[str, Any]) -> Problem:
+    column = fields["column"]
     return Problem(
-        code=str(written["code"]),
+        code=str(fields["code"]),
         column=None if column is None else str(column),
-        count=int(written["count"]),
-        ids=tuple(map(str, written["ids"])),
-        message=str(written["message"]),
+        count=int(fields["count"]),
+        ids=tuple(map(str, fields["ids"])),
+        message=str(fields["message"]),
     )
 
 
-def _address(url: str) -> _Address:
+def _parse_address(url: str) -> _Address:
     if isinstance(url, str) and url.startswith("unix:"):
         path = url.removeprefix("unix:")
         if path:  # unix:///run/guard.sock is unix:/run/guard.sock
-            whole = f"/{path.lstrip('/')}" if path.startswith("//") else path
-            return _Address("unix", str(Path(whole).absolute()))
+            socket_path = f"/{path.lstrip('/')}" if path.startswith("//") else path
+            return _Address("unix", str(Path(socket_path).absolute()))
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts and parts.scheme in {"http", "https"} and parts.hostname:
-            plain = parts.path in {"", "/"} and not parts.query and not parts.username
-            if plain:
+            is_bare = parts.path in {"", "/"} and not parts.query and not parts.username
+            if is_bare:
                 port = _PORTS[parts.scheme] if parts.port is None else parts.port
                 return _Address(parts.scheme, parts.hostname, port)
     except ValueError:
@@ -224,18 +227,18 @@ def _address(url: str) -> _Address:
     )
 
 
-def _told_token(address: _Address) -> str | None:
-    """Return the environment's token, if it is for this guard: one that came with an address is."""
+def _token_from_environment(address: _Address) -> str | None:
+    """Return the token of the environment, if LADDERBOARD_URL is unset or this guard's address."""
     token, url = os.environ.get(_TOKEN), os.environ.get(_URL)
     try:
-        fits = not url or _address(url) == address
+        fits = not url or _parse_address(url) == address
     except InvalidSetting:
         fits = False
-    return token if token and fits and not _BOARDS.match(token) else None
+    return token if token and fits and not _BOARD_TOKEN.match(token) else None
 
 
-def _private(address: _Address) -> bool:
-    """Return whether nobody on the way can listen."""
+def _is_private_connection(address: _Address) -> bool:
+    """Return whether the connection cannot be intercepted: encrypted, or on this machine."""
     if address.scheme != "http":
         return True
     try:
@@ -266,6 +269,6 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def _hang_up(idle: deque[http.client.HTTPConnection]) -> None:
+def _close_all(idle: deque[http.client.HTTPConnection]) -> None:
     while idle:
         idle.pop().close()
