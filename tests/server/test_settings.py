@@ -11,9 +11,9 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.server import Rate, ServerConfig, Settings, find_settings
 from ladderboard.server._config import SETTINGS, unknown_variables, without_password
 from ladderboard.server._server_config import make_server_config
-from support.credentials import ALL_INTERFACES, random_secret
+from support.credentials import ALL_INTERFACES
 
-SECRET = random_secret()
+HIDDEN_TEXT = "hunter2-hunter2"  # must be in no message
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def refused_message(path, **variables):
     with pytest.raises(InvalidSetting) as error:
         find_settings(path, environment=variables)
     message = str(error.value)
-    assert SECRET not in message
+    assert HIDDEN_TEXT not in message
     assert "\n" not in message
     return message
 
@@ -102,7 +102,7 @@ EVERY = {
     "LADDERBOARD_SERVE_FAILURES": "1,2.5",
     "LADDERBOARD_SERVE_REGISTRATIONS": "3,4",
     "LADDERBOARD_SERVE_INVALID": "5,6",
-    "LADDERBOARD_SERVE_METRICS_TOKEN": SECRET,
+    "LADDERBOARD_SERVE_METRICS_TOKEN": HIDDEN_TEXT,
     "LADDERBOARD_SERVE_LOG_CLIENT": "on",
 }
 
@@ -140,8 +140,8 @@ def test_every_setting_reaches_the_server():
         Rate(3, 4),
         Rate(5, 6),
     )
-    assert server_settings.metrics_token == SECRET
-    assert SECRET not in repr(config) + repr(settings)
+    assert server_settings.metrics_token == HIDDEN_TEXT
+    assert HIDDEN_TEXT not in repr(config) + repr(settings)
 
 
 def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeypatch):
@@ -190,10 +190,10 @@ def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeyp
         ("[serve]\nurl = 'boards.example.org'", "like https://boards.example.org"),
         ("[serve]\nhost = ''", "text on one line"),
         ("key_file = 3", "must be a path; got 3"),
-        (f"database = ['{SECRET}']", "database in .* must be text"),
-        (f"[serve]\nmetrics_token = '{SECRET} x'", "serve.metrics_token in .* not shown"),
-        (f"[serve]\nmetrics_token = {SECRET}", "is not TOML at line 2, column 1"),
-        (f"metrics_token = '{SECRET}'", "Put metrics_token under [serve]"),
+        (f"database = ['{HIDDEN_TEXT}']", "database in .* must be text"),
+        (f"[serve]\nmetrics_token = '{HIDDEN_TEXT} x'", "serve.metrics_token in .* not shown"),
+        (f"[serve]\nmetrics_token = {HIDDEN_TEXT}", "is not TOML at line 2, column 1"),
+        (f"metrics_token = '{HIDDEN_TEXT}'", "Put metrics_token under [serve]"),
         ("[serve\nport = 80", "is not TOML at line 1"),
         (b"\xff\xfe", "is not text in UTF-8"),
         (b"#" * (2**20 + 1), "larger than"),
@@ -214,7 +214,11 @@ def test_an_invalid_file_is_refused_with_the_name_of_the_setting(write_settings,
         ("PORT", "1.5", "got 1.5"),
         ("LOG_CLIENT", "perhaps", "LADDERBOARD_SERVE_LOG_CLIENT must be true or false"),
         ("INVALID", "30", "LADDERBOARD_SERVE_INVALID must be two numbers"),
-        ("METRICS_TOKEN", f"{SECRET} {SECRET}", "LADDERBOARD_SERVE_METRICS_TOKEN must be"),
+        (
+            "METRICS_TOKEN",
+            f"{HIDDEN_TEXT} {HIDDEN_TEXT}",
+            "LADDERBOARD_SERVE_METRICS_TOKEN must be",
+        ),
         ("BODY_SECONDS", "nan", "LADDERBOARD_SERVE_BODY_SECONDS must be a number above 0"),
     ],
 )
@@ -240,11 +244,11 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         ("", 0o602, "chmod o-w"),
         ("", 0o664, None),
         ("database = 'a.db'", 0o644, None),
-        (f"database = 'postgresql://me:{SECRET}@there/b'", 0o644, "chmod o-r"),
-        (f"database = 'postgresql://me@there/b?password={SECRET}'", 0o604, "chmod o-r"),
-        (f"database = 'postgresql://me:{SECRET}@there/b'", 0o640, None),
-        (f"[serve]\nmetrics_token = '{SECRET}'", 0o644, "chmod o-r"),
-        (f"[serve]\nmetrics_token = '{SECRET}'", 0o600, None),
+        (f"database = 'postgresql://me:{HIDDEN_TEXT}@there/b'", 0o644, "chmod o-r"),
+        (f"database = 'postgresql://me@there/b?password={HIDDEN_TEXT}'", 0o604, "chmod o-r"),
+        (f"database = 'postgresql://me:{HIDDEN_TEXT}@there/b'", 0o640, None),
+        (f"[serve]\nmetrics_token = '{HIDDEN_TEXT}'", 0o644, "chmod o-r"),
+        (f"[serve]\nmetrics_token = '{HIDDEN_TEXT}'", 0o600, None),
     ],
 )
 def test_modes_that_let_others_write_the_file_or_read_its_secrets(
@@ -258,10 +262,10 @@ def test_modes_that_let_others_write_the_file_or_read_its_secrets(
 
 
 def test_the_metrics_token_can_be_in_its_own_file(write_settings, tmp_path):
-    (tmp_path / "token").write_text(f"{SECRET}\r\nwhat else there is\n")
+    (tmp_path / "token").write_text(f"{HIDDEN_TEXT}\r\nwhat else there is\n")
     path = write_settings('[serve]\nmetrics_token_file = "token"\n')
     settings = find_settings(path, environment={})
-    assert settings.metrics_token() == SECRET
+    assert settings.metrics_token() == HIDDEN_TEXT
     other_token = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
     assert find_settings(path, environment=other_token).metrics_token() == "other"
     both_tokens = {**other_token, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
@@ -278,11 +282,11 @@ def test_unknown_variables_are_reported():
     known = {setting.variable: "1" for setting in SETTINGS.values()}
     known |= {"LADDERBOARD_URL": "x", "LADDERBOARD_TOKEN": "x", "LADDERBOARD_CONFIG": "x"}
     assert unknown_variables(known) == []
-    (warning,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": SECRET})
+    (warning,) = unknown_variables({**known, "LADDERBOARD_KEYFILE": HIDDEN_TEXT})
     assert (
         warning == "LADDERBOARD_KEYFILE is not a known variable. Did you mean LADDERBOARD_KEY_FILE?"
     )
-    (warning,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": SECRET})
+    (warning,) = unknown_variables({"LADDERBOARD_WHATEVER_ELSE": HIDDEN_TEXT})
     assert warning.endswith("ladderboard settings lists all variables.")
 
 
@@ -291,15 +295,18 @@ def test_unknown_variables_are_reported():
     [
         ("boards.db", "boards.db"),
         ("postgresql://me@there:5432/b", "postgresql://me@there:5432/b"),
-        (f"postgresql://me:{SECRET}@there/b", "postgresql://me:***@there/b"),
-        (f"postgres://me:{SECRET}@a,b/b?x=1", "postgres://me:***@a,b/b?x=1"),
-        (f"postgresql:///b?password={SECRET}&host=/run", "postgresql:///b?password=***&host=/run"),
-        (f"postgresql:///b?%70assword={SECRET}", "postgresql:///b?%70assword=***"),
-        (f"postgresql:///b?sslpassword={SECRET}", "postgresql:///b?sslpassword=***"),
-        (f"postgresql://me:p@{SECRET}@there/b", "postgresql://***"),
-        (f"postgresql://me:p/{SECRET}@there/b", "postgresql://***"),
-        (f"postgresql://me:p?{SECRET}@there/b", "postgresql://***"),
-        (f"postgresql://me:p#{SECRET}@there/b", "postgresql://***"),
+        (f"postgresql://me:{HIDDEN_TEXT}@there/b", "postgresql://me:***@there/b"),
+        (f"postgres://me:{HIDDEN_TEXT}@a,b/b?x=1", "postgres://me:***@a,b/b?x=1"),
+        (
+            f"postgresql:///b?password={HIDDEN_TEXT}&host=/run",
+            "postgresql:///b?password=***&host=/run",
+        ),
+        (f"postgresql:///b?%70assword={HIDDEN_TEXT}", "postgresql:///b?%70assword=***"),
+        (f"postgresql:///b?sslpassword={HIDDEN_TEXT}", "postgresql:///b?sslpassword=***"),
+        (f"postgresql://me:p@{HIDDEN_TEXT}@there/b", "postgresql://***"),
+        (f"postgresql://me:p/{HIDDEN_TEXT}@there/b", "postgresql://***"),
+        (f"postgresql://me:p?{HIDDEN_TEXT}@there/b", "postgresql://***"),
+        (f"postgresql://me:p#{HIDDEN_TEXT}@there/b", "postgresql://***"),
     ],
 )
 def test_an_address_is_shown_without_its_password(address, expected):

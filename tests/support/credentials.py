@@ -6,5 +6,8 @@ ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - a setting under test; nothing listens
 
 
 def random_secret() -> str:
-    """Return a token, password or passphrase that was never used: letters and digits."""
+    """Return a token, password or passphrase that was never used: letters and digits.
+
+    Not for parameters of a test: their names must be the same in every process of a run.
+    """
     return secrets.token_hex(16)
