@@ -5,8 +5,8 @@ import ladderboard as lb
 
 def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    made, folder, printed = example("keras_stopping")
-    judge, model = made["judge"], made["model"]
+    module_globals, folder, printed = example("keras_stopping")
+    judge, model = module_globals["judge"], module_globals["model"]
     head, *rows = printed.splitlines()
     assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
     assert len(rows) == len(judge.verdicts) > 3
@@ -19,17 +19,17 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
         verdict.score for verdict in judge.verdicts
     ]
     # The model has the weights that the guard knows as the winner.
-    predictions = (model.predict(made["x_holdout"], verbose=0) > 0.5).astype(int).ravel()
-    asked = lb.Holdout.open(folder / "guard.db").ladder("32 units").ask(predictions)
-    assert asked.again
-    assert asked.question == judge.winner.question
+    predictions = (model.predict(module_globals["x_holdout"], verbose=0) > 0.5).astype(int).ravel()
+    reply = lb.Holdout.open(folder / "guard.db").ladder("32 units").ask(predictions)
+    assert reply.again
+    assert reply.question == judge.winner.question
 
 
 def test_without_a_winner_the_model_stays_as_it_is(example, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    made, _, _ = example("keras_stopping")
-    model, before = made["model"], made["model"].get_weights()
-    callback = made["GuardStopping"]()
+    module_globals, _, _ = example("keras_stopping")
+    model, before = module_globals["model"], module_globals["model"].get_weights()
+    callback = module_globals["GuardStopping"]()
     monkeypatch.setitem(callback.on_train_end.__globals__, "judge", lb.Judge(None))  # never asked
     callback.on_train_end({})
     after = model.get_weights()

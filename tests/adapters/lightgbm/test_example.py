@@ -4,8 +4,8 @@ import ladderboard as lb
 
 
 def test_the_example_ends_with_a_table_and_the_winner(example):
-    made, folder, printed = example("lightgbm_stopping")
-    stopping = made["stopping"]
+    module_globals, folder, printed = example("lightgbm_stopping")
+    stopping = module_globals["stopping"]
     first, head, *rows = printed.splitlines()
     assert head.split() == ["round", "valid", "loss", "released", "improved"]
     trees = stopping.winner.name + 1
@@ -15,5 +15,5 @@ def test_the_example_ends_with_a_table_and_the_winner(example):
     assert int(winner.split()[0]) == stopping.winner.name
     guard = lb.Holdout.open(folder / "guard.db")
     assert guard.check() == len(rows)
-    predictions = (made["booster"].predict(made["x_holdout"]) > 0.5).astype(int)
+    predictions = (module_globals["booster"].predict(module_globals["x_holdout"]) > 0.5).astype(int)
     assert guard.ladder("7 leaves").ask(predictions).question == stopping.winner.question

@@ -23,19 +23,19 @@ PARAMS = {
     "seed": 0,
     "verbose": -1,
 }
-WORDS = {"run": "a", "monitor": "valid-binary_logloss", "patience": 8, "min_delta": 0.002}
+SETTINGS = {"run": "a", "monitor": "valid-binary_logloss", "patience": 8, "min_delta": 0.002}
 
 
 @pytest.fixture
 def task(make_guard):
     guard, x = make_guard()
-    asked = []
+    asked_steps = []
 
     def predict(booster):
-        asked.append(booster.current_iteration() - 1)
+        asked_steps.append(booster.current_iteration() - 1)
         return (booster.predict(x) > 0.5).astype(int)
 
-    return guard, predict, asked
+    return guard, predict, asked_steps
 
 
 @pytest.fixture
@@ -59,26 +59,26 @@ def train():
 
 
 def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
-    guard, predict, asked = task
-    kept = {}
+    guard, predict, asked_steps = task
+    predictions_by_step = {}
 
     def remember(booster):
-        said = predict(booster)
-        kept[asked[-1]] = said
-        return said
+        predictions = predict(booster)
+        predictions_by_step[asked_steps[-1]] = predictions
+        return predictions
 
-    callback = GuardStopping(guard, remember, **WORDS)
+    callback = GuardStopping(guard, remember, **SETTINGS)
     booster, log = train(callback)
     losses = log["binary_logloss"]  # the last round too: those that write down come first
     assert len(losses) < 200
     assert callback.reason == "In 8 checks of valid-binary_logloss the guard saw no improvement."
     # Asked at records that are large enough, and nowhere else.
     records, best = [], np.inf
-    for at, loss in enumerate(losses):
+    for step, loss in enumerate(losses):
         if best - loss > 0.002:
             best = loss
-            records.append(at)
-    assert asked == records
+            records.append(step)
+    assert asked_steps == records
     improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
     assert len(improved) > 2
     assert callback.winner == improved[-1]
@@ -86,17 +86,17 @@ def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
     # LightGBM leaves out what came after it.
     assert booster.best_iteration == booster.current_iteration() == callback.winner.name + 1
     assert booster.best_score["valid"]["binary_logloss"] == losses[callback.winner.name]
-    assert (predict(booster) == kept[callback.winner.name]).all()
+    assert (predict(booster) == predictions_by_step[callback.winner.name]).all()
 
 
-def test_without_a_stop_the_winner_is_the_best_iteration_all_the_same(task, train):
-    guard, predict, asked = task
-    callback = GuardStopping(guard, predict, **WORDS | {"min_delta": 0.05})
+def test_the_winner_is_the_best_iteration_without_a_stop_too(task, train):
+    guard, predict, asked_steps = task
+    callback = GuardStopping(guard, predict, **SETTINGS | {"min_delta": 0.05})
     booster, log = train(callback, rounds=8)
     assert callback.reason is None
     assert len(log["binary_logloss"]) == 8
     assert booster.best_iteration == callback.winner.name + 1 < 8
-    assert guard.remaining == 100 - len(asked)
+    assert guard.remaining == 100 - len(asked_steps)
 
 
 def test_the_estimator_predicts_with_the_winner(make_guard):
@@ -104,7 +104,7 @@ def test_the_estimator_predicts_with_the_winner(make_guard):
     callback = GuardStopping(
         guard,
         lambda booster: (booster.predict(x) > 0.5).astype(int),
-        **WORDS | {"monitor": "valid_0-binary_logloss"},
+        **SETTINGS | {"monitor": "valid_0-binary_logloss"},
     )
     model = lgb.LGBMClassifier(
         n_estimators=200, num_leaves=7, learning_rate=0.3, n_jobs=1, verbose=-1
@@ -117,78 +117,79 @@ def test_the_estimator_predicts_with_the_winner(make_guard):
 
 def test_a_spent_budget_ends_the_training_with_or_without_a_winner(make_guard, train):
     guard, x = make_guard(questions=3)
-    words = WORDS | {"patience": 100}
+    settings = SETTINGS | {"patience": 100}
 
     def predict(booster):
         return (booster.predict(x) > 0.5).astype(int)
 
-    callback = GuardStopping(guard, predict, **words)
+    callback = GuardStopping(guard, predict, **settings)
     booster, _ = train(callback)
     assert callback.reason.startswith("The budget is spent")
     assert booster.current_iteration() == callback.judge.verdicts[-1].name + 1
-    late = GuardStopping(guard, predict, **words | {"run": "b"})
+    late = GuardStopping(guard, predict, **settings | {"run": "b"})
     booster, _ = train(late)
     assert (late.winner, late.reason) == (None, callback.reason)
     assert booster.current_iteration() == 1
 
 
-def test_training_that_is_continued_counts_on(task, train):
+def test_continued_training_continues_the_count(task, train):
     guard, predict, _ = task
-    first, _ = train(GuardStopping(guard, predict, **WORDS), rounds=3)
-    callback = GuardStopping(guard, predict, **WORDS | {"run": "b"})
+    first, _ = train(GuardStopping(guard, predict, **SETTINGS), rounds=3)
+    callback = GuardStopping(guard, predict, **SETTINGS | {"run": "b"})
     booster, _ = train(callback, rounds=4, init_model=first)
     assert callback.winner.name >= first.current_iteration()
     assert booster.best_iteration == callback.winner.name + 1
 
 
-def test_mode_has_to_fit_the_metric(task, train):
-    guard, predict, asked = task
-    words = WORDS | {"monitor": "valid-auc"}
+def test_mode_must_agree_with_the_metric(task, train):
+    guard, predict, asked_steps = task
+    settings = SETTINGS | {"monitor": "valid-auc"}
     with pytest.raises(InvalidSetting, match=r'mode must agree .* valid-auc has "max"'):
-        train(GuardStopping(guard, predict, **words), metric="auc")
-    assert asked == []
-    callback = GuardStopping(guard, predict, **words, mode="max")
+        train(GuardStopping(guard, predict, **settings), metric="auc")
+    assert asked_steps == []
+    callback = GuardStopping(guard, predict, **settings, mode="max")
     _, log = train(callback, metric="auc", num_leaves=2)
     assert callback.judge.best > log["auc"][0]
 
 
-def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train):
-    guard, predict, asked = task
+def test_unsupported_trainings_are_refused_without_a_question(task, train):
+    guard, predict, asked_steps = task
     with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
         lgb.cv(
             PARAMS,
             lgb.Dataset(*make_sample(400, 1)),
             5,
-            callbacks=[GuardStopping(guard, predict, **WORDS)],
+            callbacks=[GuardStopping(guard, predict, **SETTINGS)],
         )
     with pytest.raises(InvalidSetting, match="got dart"):
-        train(GuardStopping(guard, predict, **WORDS), boosting="dart")
+        train(GuardStopping(guard, predict, **SETTINGS), boosting="dart")
     several = lgb.callback.CallbackEnv(lgb.Booster, {"num_machines": 2}, 0, 0, 9, [])
     with pytest.raises(InvalidSetting, match=r"uses 2\. Train with one machine"):
-        GuardStopping(guard, predict, **WORDS)(several)
-    callback = GuardStopping(guard, predict, **WORDS | {"monitor": "binary_logloss"})
+        GuardStopping(guard, predict, **SETTINGS)(several)
+    callback = GuardStopping(guard, predict, **SETTINGS | {"monitor": "binary_logloss"})
     with pytest.raises(InvalidSetting, match="the scores are: valid-binary_logloss"):
         train(callback)
-    assert asked == []
+    assert asked_steps == []
     assert guard.remaining == 100
 
 
-def test_it_takes_the_words_of_all_training_libraries():
-    common, taken = (
-        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+def test_it_takes_the_parameters_of_all_callbacks():
+    common, own_parameters = (
+        list(inspect.signature(callback_class).parameters.values())
+        for callback_class in (Stopping, GuardStopping)
     )
-    assert taken[: len(common)] == common
+    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):
     guard, _ = make_guard()
-    callback = GuardStopping(guard, np.asarray, **WORDS)
+    callback = GuardStopping(guard, np.asarray, **SETTINGS)
     copy = pickle.loads(pickle.dumps(callback))
     assert isinstance(copy, GuardStopping)
     assert (copy.order, copy.judge.guard.remaining) == (30, 100)
 
 
-def test_it_keeps_the_promises_of_all_callbacks():
+def test_it_passes_the_conformance_suite():
     def play(callback, scores):
         data = lgb.Dataset(*make_sample(100, 1), free_raw_data=False)
         lgb.train(

@@ -39,12 +39,12 @@ def fit(tmp_path):
 
 def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     guard, x = make_guard()
-    kept, modes = {}, []
+    predictions_by_step, modes = {}, []
 
     def predict(module):
         modes.append((module.training, torch.is_grad_enabled()))
-        kept[len(kept)] = predict_classes(module, x)
-        return kept[len(kept) - 1]
+        predictions_by_step[len(predictions_by_step)] = predict_classes(module, x)
+        return predictions_by_step[len(predictions_by_step) - 1]
 
     callback = GuardStopping(guard, predict, **WORDS)
     assert isinstance(callback, lightning.Callback)
@@ -53,8 +53,8 @@ def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     assert callback.reason == "In 3 checks of val_loss the guard saw no improvement."
     assert set(modes) == {(False, False)}
     verdicts = callback.judge.verdicts
-    assert len(kept) == len(verdicts) == 100 - guard.remaining
-    improved = [at for at, each in enumerate(verdicts) if each.improved]
+    assert len(predictions_by_step) == len(verdicts) == 100 - guard.remaining
+    improved = [index for index, verdict in enumerate(verdicts) if verdict.improved]
     assert len(improved) > 2
     assert callback.winner == verdicts[improved[-1]]
     assert callback.winner.reply.ladder == WORDS["run"]
@@ -65,7 +65,7 @@ def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     assert str(file) == callback.best_model_path
     assert file.name == f"winner-lr-0.02-a-step={callback.winner.name}.ckpt"
     model = SmallNet.load_from_checkpoint(file).eval()
-    assert (predict_classes(model, x) == kept[improved[-1]]).all()
+    assert (predict_classes(model, x) == predictions_by_step[improved[-1]]).all()
     assert guard.ladder(WORDS["run"]).ask(predict_classes(model, x).numpy()).again
 
 
@@ -82,7 +82,7 @@ def test_a_spent_budget_ends_the_training(make_guard, fit):
     assert (late.winner, late.best_model_path) == (None, "")
 
 
-def test_fewest_epochs_are_trained_all_the_same(make_guard, fit):
+def test_min_epochs_are_trained_despite_a_stop(make_guard, fit):
     guard, x = make_guard(questions=1)
     callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
     assert fit(callback, min_epochs=4).current_epoch == 4
@@ -98,7 +98,7 @@ def test_only_fitting_asks(make_guard, fit):
     assert guard.remaining == 100
 
 
-def test_errors_are_what_they_are(make_guard, fit):
+def test_errors_are_raised_unchanged(make_guard, fit):
     guard, _ = make_guard()
     with pytest.raises(InvalidPredictions):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS))
@@ -107,11 +107,12 @@ def test_errors_are_what_they_are(make_guard, fit):
     assert guard.remaining == 100
 
 
-def test_it_takes_the_words_of_all_training_libraries():
-    common, taken = (
-        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+def test_it_takes_the_parameters_of_all_callbacks():
+    common, own_parameters = (
+        list(inspect.signature(callback_class).parameters.values())
+        for callback_class in (Stopping, GuardStopping)
     )
-    assert taken[: len(common)] == common
+    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):
@@ -121,10 +122,10 @@ def test_it_can_be_pickled(make_guard):
     assert copy.judge.guard.remaining == 100
 
 
-@pytest.mark.parametrize("how", ["whole", "broken"])
-def test_of_two_processes_one_asks_and_both_know(make_guard, tmp_path, how):
+@pytest.mark.parametrize("case", ["whole", "broken"])
+def test_of_two_processes_one_asks_and_both_get_the_result(make_guard, tmp_path, case):
     guard, _ = make_guard()
-    ran = run_module("support.adapters.lightning_ddp", tmp_path, how, timeout=300)
+    ran = run_module("support.adapters.lightning_ddp", tmp_path, case, timeout=300)
     results = [tmp_path / f"result-{rank}.json" for rank in (0, 1)]
     assert all(path.exists() for path in results), ran.stderr
     first, second = (json.loads(path.read_text()) for path in results)
@@ -132,25 +133,25 @@ def test_of_two_processes_one_asks_and_both_know(make_guard, tmp_path, how):
     assert first["questions"] > 0
     for name in set(first) - {"rank", "questions"}:
         assert first[name] == second[name], name
-    if how == "broken":
+    if case == "broken":
         assert first["error"] == "LadderboardError: RuntimeError: no predictions today"
         assert guard.remaining == 100
     else:
         assert first["error"] is None
         assert first["reason"] == "In 3 checks of val_loss the guard saw no improvement."
         assert first["questions"] == 100 - guard.remaining
-        assert [str(each) for each in tmp_path.glob("*.ckpt")] == [first["path"]]
+        assert [str(path) for path in tmp_path.glob("*.ckpt")] == [first["path"]]
         assert first["path"].endswith(f"step={first['winner']}.ckpt")
 
 
-def test_it_keeps_the_promises_of_all_callbacks(tmp_path):
-    class PublishedRelease(SmallNet):
+def test_it_passes_the_conformance_suite(tmp_path):
+    class ScoredNet(SmallNet):
         def __init__(self, scores):
             super().__init__()
             self.scores = scores
 
-        def validation_step(self, _, at):
-            if at == 0:
+        def validation_step(self, _, batch_index):
+            if batch_index == 0:
                 self.log("own", next(self.scores), batch_size=1)
 
     def play(callback, scores):
@@ -160,6 +161,6 @@ def test_it_keeps_the_promises_of_all_callbacks(tmp_path):
             default_root_dir=tmp_path,
             **QUIET_TRAINER | {"max_epochs": len(scores), "num_sanity_val_steps": 0},
         )
-        trainer.fit(PublishedRelease(scores), *make_loaders())
+        trainer.fit(ScoredNet(scores), *make_loaders())
 
     check_stopping(GuardStopping, play, monitor="own")

@@ -21,7 +21,7 @@ DATA = Path(__file__).parents[1] / "data/lm_eval"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def complete_run(tmp_path_factory):
     return lm_eval_runs.run(tmp_path_factory.mktemp("whole"))
 
 
@@ -32,52 +32,52 @@ def limited(tmp_path_factory):
     )
 
 
-def test_the_harness_and_we_have_the_same_mean(whole):
-    (results,) = whole["sums"].parent.glob("results_*.json")
-    told = json.loads(results.read_text())["results"]
-    assert read_samples(whole["sums"]).mean == pytest.approx(told["sums"]["acc,none"])
-    loose = read_samples(whole["sums_written"], "exact_match", "loose")
-    assert loose.mean == pytest.approx(told["sums_written"]["exact_match,loose"])
+def test_the_mean_is_that_of_the_harness(complete_run):
+    (results,) = complete_run["sums"].parent.glob("results_*.json")
+    results = json.loads(results.read_text())["results"]
+    assert read_samples(complete_run["sums"]).mean == pytest.approx(results["sums"]["acc,none"])
+    loose = read_samples(complete_run["sums_written"], "exact_match", "loose")
+    assert loose.mean == pytest.approx(results["sums_written"]["exact_match,loose"])
     assert loose.mean == pytest.approx(1 / 3)
     with pytest.raises(NoPerExampleLoss, match="bleu"):
-        read_samples(whole["sums_written"], "bleu", "loose")
+        read_samples(complete_run["sums_written"], "bleu", "loose")
 
 
-def test_documents_have_the_ids_that_another_run_gave_them(whole):
-    kept = {path.name.split("_2")[0]: path for path in DATA.glob("samples_*.jsonl")}
-    assert read_samples(whole["sums"]).ids == read_samples(kept["samples_sums"]).ids
+def test_ids_are_equal_in_another_run(complete_run):
+    recorded = {path.name.split("_2")[0]: path for path in DATA.glob("samples_*.jsonl")}
+    assert read_samples(complete_run["sums"]).ids == read_samples(recorded["samples_sums"]).ids
     new, old = (
-        read_samples(each, "exact_match", "strict")
-        for each in (whole["sums_written"], kept["samples_sums_written"])
+        read_samples(path, "exact_match", "strict")
+        for path in (complete_run["sums_written"], recorded["samples_sums_written"])
     )
     assert new.ids == old.ids
     assert (new.task, new.model, new.dataset_size) == (old.task, old.model, old.dataset_size)
     assert new.dataset_size == len(lm_eval_runs.SUMS)
 
 
-def test_a_run_with_a_limit_is_not_whole(whole, limited, tmp_path):
+def test_a_limited_run_is_incomplete(complete_run, limited, tmp_path):
     scores = read_samples(limited["sums"])
     assert (len(scores), scores.dataset_size) == (5, 12)
     guard = lb.Holdout.create(
-        tmp_path / "guard.db", ids=read_samples(whole["sums"]).ids, loss="score", questions=5
+        tmp_path / "guard.db", ids=read_samples(complete_run["sums"]).ids, loss="score", questions=5
     )
     with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):
         scores.ask(guard)
     assert guard.remaining == 5
 
 
-def test_on_the_command_line(whole, tmp_path):
-    def ladderboard(*words):
-        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, words)]
+def test_on_the_command_line(complete_run, tmp_path):
+    def ladderboard(*args):
+        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, args)]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    log = whole["sums_written"]
-    words = ("--lm-eval", log, "--metric", "exact_match,loose")
-    made = ladderboard("create", "guard.db", *words, "--questions", 5, "--mechanism", "exact")
-    assert made.returncode == 0, made.stderr
-    asked = ladderboard("ask", "guard.db", *words)
-    assert asked.stdout == "The best is now 0.666667; 4 questions left.\n"
-    other = ladderboard("ask", "guard.db", "--lm-eval", whole["sums"])
+    log = complete_run["sums_written"]
+    args = ("--lm-eval", log, "--metric", "exact_match,loose")
+    created = ladderboard("create", "guard.db", *args, "--questions", 5, "--mechanism", "exact")
+    assert created.returncode == 0, created.stderr
+    answer = ladderboard("ask", "guard.db", *args)
+    assert answer.stdout == "The best is now 0.666667; 4 questions left.\n"
+    other = ladderboard("ask", "guard.db", "--lm-eval", complete_run["sums"])
     assert other.returncode == 2
     assert "No id is one of the holdout's" in other.stderr
 

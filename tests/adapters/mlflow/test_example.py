@@ -9,10 +9,10 @@ import ladderboard as lb
 PAGE = (Path(__file__).parents[3] / "docs/how-to/early-stopping.md").read_text()
 
 
-def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
+def test_the_example_logs_the_guards_replies(example, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    made, folder, printed = example("mlflow_judging")
-    judge = made["judge"]
+    module_globals, folder, printed = example("mlflow_judging")
+    judge = module_globals["judge"]
     head, *rows = (line.rstrip() for line in printed.splitlines())
     assert "\n".join([head, *rows]) in PAGE
     assert len(rows) == 7
@@ -24,11 +24,11 @@ def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
     runs = {search_run.info.run_id: search_run.data for search_run in client.search_runs(["0"])}
     assert len(runs) == 7
     assert [name for name, run in runs.items() if "guard_winner" in run.tags] == [judge.winner.name]
-    told = {
+    expected = {
         name: (run.metrics["guard_question"], run.metrics["guard_improved"])
         for name, run in runs.items()
         if "guard_question" in run.metrics
     }
-    assert told == {
+    assert expected == {
         verdict.name: (verdict.question, verdict.improved) for verdict in judge.verdicts
     }

@@ -15,7 +15,7 @@ from support.adapters import OPTUNA_WORKER
 LABELS = np.random.default_rng(1).integers(2, size=1000)
 
 
-def work(storage, tmp_path, *, questions, trials, how, first=()):
+def work(storage, tmp_path, *, questions, trials, mode, first=()):
     """Let two processes work on one study with one guard; return both afterwards."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     path = tmp_path / "guard.db"
@@ -23,12 +23,12 @@ def work(storage, tmp_path, *, questions, trials, how, first=()):
     for depth in first:
         study.enqueue_trial({"depth": depth})
     guard = lb.Holdout.create(path, LABELS, questions=questions, mechanism=lb.Ladder(step=0.01))
-    given = [sys.executable, "-W", "error", str(OPTUNA_WORKER), storage.url, str(path)]
+    program = [sys.executable, "-W", "error", str(OPTUNA_WORKER), storage.url, str(path)]
     workers = []
     for seed in "12":
-        command = [*given, seed, str(trials), how]
+        command = [*program, seed, str(trials), mode]
         workers.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
-        # On SQLite two that begin at once may both be given the trial that waits.
+        # On SQLite two that begin at once may both be program the trial that waits.
         while first and study.trials[0].state.name == "WAITING":
             assert workers[0].poll() is None
             time.sleep(0.05)
@@ -37,25 +37,25 @@ def work(storage, tmp_path, *, questions, trials, how, first=()):
     return study, guard
 
 
-@pytest.mark.parametrize("how", ["guarded", "callback"])
-def test_the_winner_is_the_last_that_improved_whoever_asked(study_storage, tmp_path, how):
-    study, guard = work(study_storage, tmp_path, questions=60, trials=25, how=how)
+@pytest.mark.parametrize("mode", ["guarded", "callback"])
+def test_the_winner_is_the_last_that_improved_in_any_process(study_storage, tmp_path, mode):
+    study, guard = work(study_storage, tmp_path, questions=60, trials=25, mode=mode)
     assert len(study.trials) == 50
     rows = judged_trials(study)
     history = guard.status().history
     assert len(rows) == guard.meter.used == len(history) < 25
     assert [row["question"] for row in rows] == list(range(1, len(rows) + 1))
-    assert [row["improved"] for row in rows] == [each.improved for each in history]
-    assert [row["released"] for row in rows] == [each.value for each in history]
+    assert [row["improved"] for row in rows] == [question.improved for question in history]
+    assert [row["released"] for row in rows] == [question.value for question in history]
     last = [row for row in rows if row["improved"]][-1]
     won = winning_trial(study)
     assert won.number == last["trial"]
     # The ladder stands at what the winner's predictions are worth, to the nearest step.
     wrong = np.mean(np.arange(1000) < 10 + 60 * won.params["depth"])
     assert last["released"] == guard.released == pytest.approx(wrong, abs=0.00501)
-    if how == "guarded":
-        asked = [trial for trial in study.trials if "question" in trial.user_attrs]
-        assert {each.number for each in asked} == {row["trial"] for row in rows}
+    if mode == "guarded":
+        asked_trials = [trial for trial in study.trials if "question" in trial.user_attrs]
+        assert {trial.number for trial in asked_trials} == {row["trial"] for row in rows}
         assert won.user_attrs["improved"]
         assert won.user_attrs["bound"]["low"] < wrong < won.user_attrs["bound"]["high"]
     else:
@@ -63,10 +63,8 @@ def test_the_winner_is_the_last_that_improved_whoever_asked(study_storage, tmp_p
 
 
 @pytest.mark.slow
-def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(
-    study_storage, tmp_path
-):
-    study, _ = work(study_storage, tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
+def test_a_trial_that_finishes_late_is_asked_about_late(study_storage, tmp_path):
+    study, _ = work(study_storage, tmp_path, questions=9, trials=1, mode="late", first=(2.0, 6.0))
     assert [(row["trial"], row["improved"]) for row in judged_trials(study)] == [
         (1, True),
         (0, True),
@@ -76,8 +74,8 @@ def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(
 
 
 @pytest.mark.slow
-def test_when_the_budget_is_spent_both_processes_stop(study_storage, tmp_path):
-    study, guard = work(study_storage, tmp_path, questions=2, trials=400, how="guarded")
+def test_both_processes_stop_when_the_budget_is_spent(study_storage, tmp_path):
+    study, guard = work(study_storage, tmp_path, questions=2, trials=400, mode="guarded")
     assert guard.remaining == 0
     assert len(judged_trials(study)) == 2
     assert len(study.trials) < 200  # in fact a handful: each finishes the trial that it is at

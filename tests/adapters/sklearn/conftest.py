@@ -32,12 +32,12 @@ def problem():
 
 
 @pytest.fixture
-def guard(problem, tmp_path):
-    """Make a guard over the holdout."""
+def create_guard(problem, tmp_path):
+    """Return a function that creates a guard over the holdout."""
 
-    def make(**how):
-        given = {"questions": 40, "mechanism": lb.Ladder(step=0.01), **how}
-        given["ladders"] = min(2, given["questions"])
-        return lb.Holdout.create(tmp_path / "guard.db", problem.y_holdout, **given)
+    def make(**options):
+        settings = {"questions": 40, "mechanism": lb.Ladder(step=0.01), **options}
+        settings["ladders"] = min(2, settings["questions"])
+        return lb.Holdout.create(tmp_path / "guard.db", problem.y_holdout, **settings)
 
     return make

@@ -19,17 +19,17 @@ DEPTHS = {"max_depth": [1, 3, 2, 5, 4, 8], "max_features": [2, 5, 12]}
 def records(scores):
     """Return the places at which a list sets a record."""
     best = np.maximum.accumulate(np.concatenate([[-np.inf], scores]))
-    return [at for at, score in enumerate(scores) if score > best[at]]
+    return [index for index, score in enumerate(scores) if score > best[index]]
 
 
-def test_a_grid_that_was_searched_by_two_processes(problem, guard):
+def test_a_grid_search_in_two_processes(problem, create_guard):
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=2, refit=False).fit(problem.X, problem.y)
-    asked = guard()
-    judged = judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
+    guard = create_guard()
+    judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
     assert [verdict.name for verdict in judged.verdicts] == records(
         search.cv_results_["mean_test_score"]
     )
-    assert 2 <= len(judged.verdicts) == asked.meter.used < len(search.cv_results_["params"]) / 2
+    assert 2 <= len(judged.verdicts) == guard.meter.used < len(search.cv_results_["params"]) / 2
     assert [verdict.question for verdict in judged.verdicts] == list(
         range(1, len(judged.verdicts) + 1)
     )
@@ -38,18 +38,18 @@ def test_a_grid_that_was_searched_by_two_processes(problem, guard):
     assert judged.params == search.cv_results_["params"][last.name]
     assert last.score == search.cv_results_["mean_test_score"][last.name]
     # The estimator is the very model that was asked about.
-    assert asked.ask(judged.estimator.predict(problem.X_holdout)).question == last.question
+    assert guard.ask(judged.estimator.predict(problem.X_holdout)).question == last.question
     assert not judged.spent
 
 
-def test_probabilities_of_a_random_search_over_a_pipeline(problem, guard):
+def test_probabilities_of_a_random_search_over_a_pipeline(problem, create_guard):
     model = make_pipeline(StandardScaler(), LogisticRegression())
     space = {"logisticregression__C": list(10.0 ** np.arange(-4, 3))}
     search = RandomizedSearchCV(model, space, n_iter=6, cv=3, scoring="neg_brier_score")
     search.set_params(random_state=5, refit=False).fit(problem.X, problem.y)
-    asked = guard(loss="brier")
+    guard = create_guard(loss="brier")
     judged = judge_search(
-        search, asked, problem.X_holdout, problem.X, problem.y, response="predict_proba"
+        search, guard, problem.X_holdout, problem.X, problem.y, response="predict_proba"
     )
     assert [verdict.name for verdict in judged.verdicts] == records(
         search.cv_results_["mean_test_score"]
@@ -59,7 +59,7 @@ def test_probabilities_of_a_random_search_over_a_pipeline(problem, guard):
     # A function may choose the column itself: the model is the same, the file is another.
     again = judge_search(
         search,
-        asked.ladder("second"),
+        guard.ladder("second"),
         problem.X_holdout,
         problem.X,
         problem.y,
@@ -76,59 +76,63 @@ class Counted(DecisionTreeClassifier):
         return super().fit(X, y, **given)
 
 
-def test_past_the_budget_nothing_is_fitted(problem, guard):
+def test_nothing_is_fitted_after_the_budget_is_spent(problem, create_guard):
     search = GridSearchCV(Counted(random_state=0), DEPTHS, cv=3, refit=False)
     search.fit(problem.X, problem.y)
     assert len(records(search.cv_results_["mean_test_score"])) > 2
     Counted.fits = 0
-    judged = judge_search(search, guard(questions=2), problem.X_holdout, problem.X, problem.y)
+    judged = judge_search(
+        search, create_guard(questions=2), problem.X_holdout, problem.X, problem.y
+    )
     assert (len(judged.verdicts), Counted.fits, judged.spent) == (2, 2, True)
     assert judged.index in {verdict.name for verdict in judged.verdicts}
 
 
-def test_min_delta_saves_questions(problem, guard):
+def test_min_delta_saves_questions(problem, create_guard):
     search = GridSearchCV(TREE, DEPTHS, cv=3, refit=False).fit(problem.X, problem.y)
-    judged = judge_search(search, guard(), problem.X_holdout, problem.X, problem.y, min_delta=0.9)
+    judged = judge_search(
+        search, create_guard(), problem.X_holdout, problem.X, problem.y, min_delta=0.9
+    )
     assert [verdict.name for verdict in judged.verdicts] == [0]
 
 
-def test_weights_reach_the_fit(problem, guard):
+def test_fit_params_reach_the_fit(problem, create_guard):
     search = GridSearchCV(TREE, {"max_depth": [2]}, cv=3, refit=False).fit(problem.X, problem.y)
     weight = (problem.y == 1).astype(float)
     judged = judge_search(
-        search, guard(), problem.X_holdout, problem.X, problem.y, sample_weight=weight
+        search, create_guard(), problem.X_holdout, problem.X, problem.y, sample_weight=weight
     )
     assert set(judged.estimator.predict(problem.X_holdout)) == {1}
 
 
-def test_where_no_candidate_improves_none_has_won(problem, guard):
-    asked = guard()
-    asked.ask(problem.y_holdout)
+def test_there_is_no_winner_if_no_candidate_improves(problem, create_guard):
+    guard = create_guard()
+    guard.ask(problem.y_holdout)
     search = GridSearchCV(TREE, DEPTHS, cv=3, refit=False).fit(problem.X, problem.y)
-    judged = judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
+    judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
     assert judged.verdicts
     assert (judged.index, judged.params, judged.estimator) == (None, None, None)
 
 
-def test_of_several_metrics_refit_says_which_one_counts(problem, guard):
+def test_refit_names_the_metric_that_counts(problem, create_guard):
     forest = RandomForestClassifier(n_estimators=5, random_state=0)
-    given = {"cv": 3, "scoring": ["accuracy", "roc_auc"]}
-    asked = guard()
-    search = GridSearchCV(forest, {"max_depth": [1, 2, 4]}, refit="roc_auc", **given)
+    options = {"cv": 3, "scoring": ["accuracy", "roc_auc"]}
+    guard = create_guard()
+    search = GridSearchCV(forest, {"max_depth": [1, 2, 4]}, refit="roc_auc", **options)
     search.fit(problem.X, problem.y)
-    judged = judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
+    judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
     assert [verdict.score for verdict in judged.verdicts] == [
         search.cv_results_["mean_test_roc_auc"][verdict.name] for verdict in judged.verdicts
     ]
-    search = GridSearchCV(forest, {"max_depth": [1, 2]}, refit=False, **given)
+    search = GridSearchCV(forest, {"max_depth": [1, 2]}, refit=False, **options)
     search.fit(problem.X, problem.y)
     with pytest.raises(InvalidSetting, match='Name it, as in refit="accuracy"'):
-        judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
+        judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
 
 
-def test_what_cannot_be_judged_is_refused(problem, guard):
+def test_unsupported_searches_are_refused(problem, create_guard):
     search = GridSearchCV(TREE, {"max_depth": [1]})
     with pytest.raises(InvalidSetting, match=r"Call search\.fit"):
-        judge_search(search, guard(), problem.X_holdout, problem.X, problem.y)
+        judge_search(search, create_guard(), problem.X_holdout, problem.X, problem.y)
     with pytest.raises(InvalidSetting, match="got 'decision_function'"):
         judge_search(search, None, problem.X_holdout, problem.X, response="decision_function")

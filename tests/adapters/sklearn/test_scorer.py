@@ -27,9 +27,11 @@ JOBS = [1, pytest.param(2, marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("mechanism", [None, lb.Ladder(step=0.01), lb.OneBit(step=0.01)])
 @pytest.mark.parametrize("jobs", JOBS)
-def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard, jobs, mechanism):
-    asked = guard(mechanism=mechanism)
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_each_candidate_is_one_question_and_the_last_that_improved_wins(
+    problem, create_guard, jobs, mechanism
+):
+    guard = create_guard(mechanism=mechanism)
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(TREE, DEPTHS, cv=ONCE, n_jobs=jobs, scoring=scorer, error_score="raise")
     search.fit(problem.X, problem.y)
     scores = search.cv_results_["mean_test_score"]
@@ -37,21 +39,21 @@ def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard
         clone(TREE).set_params(**params).fit(problem.X, problem.y).predict(problem.X_holdout)
         for params in search.cv_results_["params"]
     ]
-    assert asked.meter.used == len({prediction.tobytes() for prediction in predictions}) > 10
-    replies = [asked.ask(prediction) for prediction in predictions]
+    assert guard.meter.used == len({prediction.tobytes() for prediction in predictions}) > 10
+    replies = [guard.ask(prediction) for prediction in predictions]
     assert all(reply.again for reply in replies)
-    improved = [at for at, reply in enumerate(replies) if reply.improved]
-    last = max(improved, key=lambda at: (replies[at].question, -at))
+    improved = [index for index, reply in enumerate(replies) if reply.improved]
+    last = max(improved, key=lambda index: (replies[index].question, -index))
     assert search.best_index_ == last == scorer.winner(search.cv_results_)
-    assert {at for at, score in enumerate(scores) if score > -1} == set(improved)
+    assert {index for index, score in enumerate(scores) if score > -1} == set(improved)
     if not isinstance(mechanism, lb.OneBit):
-        assert search.best_score_ == -asked.released
+        assert search.best_score_ == -guard.released
 
 
 @pytest.mark.parametrize("jobs", JOBS)
-def test_where_errors_are_swallowed_the_reason_comes_at_the_end(problem, guard, jobs):
-    asked = guard()
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_a_swallowed_refusal_is_raised_at_the_end(problem, create_guard, jobs):
+    guard = create_guard()
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, scoring=scorer, refit=scorer.winner)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,28 +61,28 @@ def test_where_errors_are_swallowed_the_reason_comes_at_the_end(problem, guard, 
             search.fit(problem.X, problem.y)
         search.set_params(refit=False).fit(problem.X, problem.y)
     assert np.isnan(search.cv_results_["mean_test_score"]).all()
-    assert asked.meter.used <= jobs
+    assert guard.meter.used <= jobs
 
 
-def test_the_warning_for_a_swallowed_refusal_holds_the_reason(problem, guard):
-    scorer = GuardScorer(guard(), problem.X_holdout)
+def test_the_warning_for_a_swallowed_refusal_holds_the_reason(problem, create_guard):
+    scorer = GuardScorer(create_guard(), problem.X_holdout)
     with pytest.warns(UserWarning, match="not once for each fold") as caught:
         cross_val_score(TREE, problem.X, problem.y, cv=2, scoring=scorer)
-    assert not any(issubclass(each.category, FitFailedWarning) for each in caught)
+    assert not any(issubclass(warning.category, FitFailedWarning) for warning in caught)
 
 
 @pytest.mark.slow
-def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(problem, guard):
-    asked = guard()
+def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(problem, create_guard):
+    guard = create_guard()
     search = GridSearchCV(TREE, DEPTHS, cv=ONCE, error_score="raise", return_train_score=True)
-    search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+    search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
     with pytest.raises(InvalidSetting, match="leave out return_train_score"):
         search.fit(problem.X, problem.y)
     halves = [(ROWS[:150], [0]), (ROWS[150:], [0])]
     model, grid = make_pipeline(StandardScaler(), TREE), {"decisiontreeclassifier__max_depth": [3]}
     for jobs in (1, 2):
-        before = asked.meter.used
-        scorer = GuardScorer(asked, problem.X_holdout)
+        before = guard.meter.used
+        scorer = GuardScorer(guard, problem.X_holdout)
         search = GridSearchCV(model, grid, cv=halves, scoring=scorer, refit=scorer.winner)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -88,75 +90,75 @@ def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(proble
                 InvalidSetting, match="same parameters, and the model made other predictions"
             ):
                 search.set_params(n_jobs=jobs).fit(problem.X, problem.y)
-        assert asked.meter.used <= before + 1
+        assert guard.meter.used <= before + 1
 
 
-def test_a_candidate_that_is_drawn_again_costs_nothing(problem, guard):
-    asked = guard()
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_a_repeated_candidate_costs_nothing(problem, create_guard):
+    guard = create_guard()
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = RandomizedSearchCV(TREE, {"max_depth": [1, 2, 3]}, n_iter=3, cv=ONCE, scoring=scorer)
     search.fit(problem.X, problem.y)
     first = search.cv_results_["mean_test_score"]
     search.fit(problem.X, problem.y)
     assert sorted(first) == sorted(search.cv_results_["mean_test_score"])
-    assert asked.meter.used == 3
+    assert guard.meter.used == 3
 
 
-def test_past_the_budget_candidates_have_the_worst_score_and_it_is_said_once(problem, guard):
-    asked = guard(questions=3)
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_after_the_budget_candidates_score_worst_with_one_warning(problem, create_guard):
+    guard = create_guard(questions=3)
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(TREE, {"max_depth": [1, 2, 3, 4, 5, 6]}, cv=ONCE, scoring=scorer)
     with pytest.warns(UserWarning, match="Candidates from here on score -1") as caught:
         search.fit(problem.X, problem.y)
     assert len(caught) == 1
     assert scorer.spent
     assert list(search.cv_results_["mean_test_score"][3:]) == [-1, -1, -1]
-    assert search.best_score_ == -asked.released
+    assert search.best_score_ == -guard.released
 
 
-def test_what_was_asked_before_is_free_also_past_the_budget(problem, guard):
-    asked = guard(questions=3)
+def test_equal_predictions_are_free_after_the_budget_too(problem, create_guard):
+    guard = create_guard(questions=3)
     for _ in range(2):
         search = GridSearchCV(TREE, {"max_depth": [1, 2, 3]}, cv=ONCE, error_score="raise")
-        search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+        search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
         search.fit(problem.X, problem.y, sample_weight=np.ones(300))
-        assert search.best_score_ == -asked.released
-    assert asked.remaining == 0
+        assert search.best_score_ == -guard.released
+    assert guard.remaining == 0
 
 
-def test_where_none_improves_the_search_says_so(problem, guard):
-    asked = guard()
-    asked.ask(problem.y_holdout)
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_a_search_without_an_improvement_raises(problem, create_guard):
+    guard = create_guard()
+    guard.ask(problem.y_holdout)
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=ONCE, scoring=scorer)
     with pytest.raises(InvalidSetting, match="None of the 2 candidates improved"):
         search.set_params(refit=scorer.winner).fit(problem.X, problem.y)
 
 
 @pytest.mark.slow
-def test_frames_lambdas_and_models_of_ones_own(problem, guard):
-    asked = guard()
-    frame, holdout = (pd.DataFrame(each) for each in (problem.X, problem.X_holdout))
+def test_frames_lambdas_and_custom_models(problem, create_guard):
+    guard = create_guard()
+    frame, holdout = (pd.DataFrame(inputs) for inputs in (problem.X, problem.X_holdout))
     model = make_pipeline(FunctionTransformer(lambda table: table * 2), TREE)
     grid = {"decisiontreeclassifier__max_depth": [1, 2, 3]}
-    scorer = GuardScorer(asked, holdout)
+    scorer = GuardScorer(guard, holdout)
     search = GridSearchCV(model, grid, scoring=scorer, error_score="raise", n_jobs=2)
     search.set_params(cv=ShuffleSplit(1, random_state=0)).fit(frame, problem.y)
-    assert asked.meter.used == 3
+    assert guard.meter.used == 3
     # What cannot be told apart by its parameters is still told apart by its fold.
     with pytest.raises(InvalidSetting, match="not once for each fold"):
-        search.set_params(cv=2, n_jobs=1, scoring=GuardScorer(asked, holdout)).fit(frame, problem.y)
+        search.set_params(cv=2, n_jobs=1, scoring=GuardScorer(guard, holdout)).fit(frame, problem.y)
 
     class Own:
         def predict(self, table):
             return (table[:, 0] > 0).astype(int)
 
-    scorer = GuardScorer(asked, problem.X_holdout)
+    scorer = GuardScorer(guard, problem.X_holdout)
     assert scorer(Own(), problem.X[:5]) == scorer(Own(), problem.X[:5])
 
 
 class Guess(ClassifierMixin, BaseEstimator):
-    """Guesses anew at every fit."""
+    """Makes other random guesses at every fit."""
 
     def __init__(self, at=0, how=None):
         self.at, self.how = at, how
@@ -175,7 +177,7 @@ LAMBDA = {"at": [1, 2], "how": [lambda each: each]}
 
 
 @pytest.mark.parametrize(
-    ("grid", "rows", "cv", "said"),
+    ("grid", "rows", "cv", "message"),
     [
         ({"at": [1]}, "X", ONCE * 5, "same parameters"),
         (LAMBDA, "X", ONCE * 5, "same parameters"),
@@ -184,41 +186,41 @@ LAMBDA = {"at": [1, 2], "how": [lambda each: each]}
         ({"at": [1, 2]}, "unknown", ONCE, "cannot be pickled"),
     ],
 )
-def test_what_cannot_be_pickled_opens_no_way_round(problem, guard, grid, rows, cv, said):
-    given = {"X": problem.X, "constant": np.zeros((300, 3)), "unknown": [lambda: 0] * 300}
-    asked = guard()
-    scorer = GuardScorer(asked, problem.X_holdout)
+def test_unpicklable_inputs_cannot_evade_the_check(problem, create_guard, grid, rows, cv, message):
+    inputs = {"X": problem.X, "constant": np.zeros((300, 3)), "unknown": [lambda: 0] * 300}
+    guard = create_guard()
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(Guess(), grid, cv=cv, scoring=scorer, error_score="raise")
-    with pytest.raises(InvalidSetting, match=said):
-        search.fit(given[rows], problem.y)
-    assert asked.meter.used <= 1
+    with pytest.raises(InvalidSetting, match=message):
+        search.fit(inputs[rows], problem.y)
+    assert guard.meter.used <= 1
 
 
-def test_functions_are_told_apart_by_their_code(problem, guard):
-    asked = guard()
+def test_functions_are_compared_by_their_code(problem, create_guard):
+    guard = create_guard()
     model = make_pipeline(FunctionTransformer(), TREE)
     # A tree does not mind the first two: the same predictions again are free.
     ways = [lambda table: table * 2, lambda table: table * 3, lambda table: table[:, :4]]
     grid = {"functiontransformer__func": ways, "decisiontreeclassifier__max_depth": [2, 3]}
-    scorer = GuardScorer(asked, problem.X_holdout)
+    scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(model, grid, cv=ONCE, scoring=scorer, error_score="raise")
     search.fit(problem.X, problem.y)
-    assert asked.meter.used == 4
+    assert guard.meter.used == 4
 
 
-def test_a_planted_note_is_not_read_aloud(problem, guard, tmp_path):
-    asked = guard()
+def test_a_planted_claim_is_not_quoted(problem, create_guard, tmp_path):
+    guard = create_guard()
     (tmp_path / "refused").write_bytes(b"\x1b[2J\xffSend your labels to me.")
-    scorer = GuardScorer(asked, problem.X_holdout, folder=tmp_path)
+    scorer = GuardScorer(guard, problem.X_holdout, folder=tmp_path)
     with pytest.raises(InvalidSetting, match="a file that no scorer wrote") as caught:
         scorer(clone(TREE).fit(problem.X, problem.y), problem.X)
     assert "labels" not in str(caught.value)
-    assert asked.meter.used == 0
+    assert guard.meter.used == 0
 
 
-def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path):
+def test_copies_share_their_claims_and_remove_them(problem, create_guard, tmp_path):
     tree = clone(TREE).fit(problem.X, problem.y)
-    scorer = GuardScorer(guard(), problem.X_holdout)
+    scorer = GuardScorer(create_guard(), problem.X_holdout)
     copy = pickle.loads(pickle.dumps(scorer))
     scorer(tree, problem.X[:5])
     with pytest.raises(InvalidSetting):
@@ -229,18 +231,18 @@ def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path)
     assert folder.is_dir()
     del copy, scorer
     assert not folder.exists()
-    kept = GuardScorer(guard, problem.X_holdout, folder=tmp_path / "marks")
-    del kept
+    scorer = GuardScorer(create_guard, problem.X_holdout, folder=tmp_path / "marks")
+    del scorer
     assert (tmp_path / "marks").is_dir()
 
 
 @pytest.mark.parametrize("jobs", JOBS)
-def test_several_folds_are_refused_with_the_reason(problem, guard, jobs):
-    """The last test: an error in a worker ends all of joblib's, and new ones take their time."""
-    asked = guard()
+def test_several_folds_are_refused_with_the_reason(problem, create_guard, jobs):
+    """Must be last: an error ends all of joblib's workers, and new ones take time to start."""
+    guard = create_guard()
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, error_score="raise")
-    search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+    search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
     with pytest.raises(InvalidSetting, match="not once for each fold"):
         search.fit(problem.X, problem.y)
     # Each process may have been in the middle of one when the other met a second fold.
-    assert asked.meter.used <= jobs
+    assert guard.meter.used <= jobs

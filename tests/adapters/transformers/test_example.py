@@ -8,8 +8,8 @@ import ladderboard as lb
 
 def test_the_example_stops_and_keeps_the_winner(example):
     torch.manual_seed(0)
-    made, folder, printed = example("trainer_stopping")
-    judge, trainer = made["judge"], made["trainer"]
+    module_globals, folder, printed = example("trainer_stopping")
+    judge, trainer = module_globals["judge"], module_globals["trainer"]
     head, *rows = printed[printed.rindex("epoch ") :].splitlines()
     assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
     assert len(rows) == len(judge.verdicts) > 2
@@ -17,9 +17,9 @@ def test_the_example_stops_and_keeps_the_winner(example):
     assert int(winner.split()[0]) == judge.winner.name
     assert judge.stale == 3 or trainer.state.epoch == 12
     losses = {
-        each["epoch"]: each["eval_loss"]
-        for each in trainer.state.log_history
-        if "eval_loss" in each
+        entry["epoch"]: entry["eval_loss"]
+        for entry in trainer.state.log_history
+        if "eval_loss" in entry
     }
     records = [
         epoch
@@ -29,7 +29,7 @@ def test_the_example_stops_and_keeps_the_winner(example):
     assert [verdict.name for verdict in judge.verdicts] == records
     # What was saved is the model that the guard knows as the winner.
     trainer.model = BertForSequenceClassification.from_pretrained(folder / "winner")
-    predictions = trainer.predict(made["x_holdout"]).predictions.argmax(axis=1)
-    asked = lb.Holdout.open(folder / "guard.db").ask(predictions)
-    assert asked.again
-    assert asked.question == judge.winner.question
+    predictions = trainer.predict(module_globals["x_holdout"]).predictions.argmax(axis=1)
+    reply = lb.Holdout.open(folder / "guard.db").ask(predictions)
+    assert reply.again
+    assert reply.question == judge.winner.question

@@ -8,8 +8,8 @@ PAGE = (Path(__file__).parents[3] / "docs/how-to/early-stopping.md").read_text()
 
 
 def test_the_example_ends_with_a_table_and_the_winner(example):
-    made, folder, printed = example("xgboost_stopping")
-    stopping = made["stopping"]
+    module_globals, folder, printed = example("xgboost_stopping")
+    stopping = module_globals["stopping"]
     first, head, *rows = printed.splitlines()
     assert first == stopping.reason
     assert head.split() == ["round", "valid", "loss", "released", "improved"]

@@ -31,13 +31,13 @@ def data():
 def task(make_guard):
     guard, x = make_guard()
     holdout = xgb.DMatrix(x)
-    asked = []
+    asked_steps = []
 
     def predict(booster):
-        asked.append(booster.num_boosted_rounds())
+        asked_steps.append(booster.num_boosted_rounds())
         return (booster.predict(holdout) > 0.5).astype(int)
 
-    return guard, predict, asked
+    return guard, predict, asked_steps
 
 
 def train(data, callback, *, rounds=200, **settings):
@@ -56,7 +56,7 @@ def train(data, callback, *, rounds=200, **settings):
 
 
 def test_training_stops_and_the_booster_points_to_the_winner(data, task):
-    guard, predict, asked = task
+    guard, predict, asked_steps = task
     callback = GuardStopping(guard, predict, **WORDS)
     assert isinstance(callback, xgb.callback.TrainingCallback)
     booster, log = train(data, callback)
@@ -65,11 +65,11 @@ def test_training_stops_and_the_booster_points_to_the_winner(data, task):
     assert callback.reason == "In 8 checks of valid-logloss the guard saw no improvement."
     # Asked at records that are large enough, and nowhere else.
     records, best = [], np.inf
-    for at, loss in enumerate(losses):
+    for step, loss in enumerate(losses):
         if best - loss > 0.002:
             best = loss
-            records.append(at + 1)
-    assert asked == records
+            records.append(step + 1)
+    assert asked_steps == records
     assert guard.remaining == 100 - len({verdict.question for verdict in callback.judge.verdicts})
     improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
     assert len(improved) > 2
@@ -81,17 +81,17 @@ def test_training_stops_and_the_booster_points_to_the_winner(data, task):
 
 def test_save_best_returns_the_model_that_was_asked_about(data, task):
     guard, predict, _ = task
-    kept = {}
+    predictions_by_step = {}
 
     def remember(booster):
-        kept[booster.num_boosted_rounds() - 1] = predict(booster)
-        return kept[booster.num_boosted_rounds() - 1]
+        predictions_by_step[booster.num_boosted_rounds() - 1] = predict(booster)
+        return predictions_by_step[booster.num_boosted_rounds() - 1]
 
     callback = GuardStopping(guard, remember, **WORDS, save_best=True)
     booster, _ = train(data, callback)
     assert booster.num_boosted_rounds() == callback.winner.name + 1
     assert booster.best_iteration == callback.winner.name
-    assert (predict(booster) == kept[callback.winner.name]).all()
+    assert (predict(booster) == predictions_by_step[callback.winner.name]).all()
     # Asked again, the guard knows it, and says what it said.
     assert guard.ladder("a").ask(predict(booster)).again
 
@@ -130,7 +130,7 @@ def test_without_a_stop_there_is_no_reason_and_there_is_a_winner(data, task):
     assert booster.best_iteration == callback.winner.name
 
 
-def test_training_that_is_continued_counts_on(data, task):
+def test_continued_training_continues_the_count(data, task):
     guard, predict, _ = task
     first, _ = train(data, GuardStopping(guard, predict, **WORDS), rounds=3)
     callback = GuardStopping(guard, predict, **WORDS | {"run": "b"}, save_best=True)
@@ -147,36 +147,36 @@ def test_training_that_is_continued_counts_on(data, task):
     assert booster.num_boosted_rounds() == callback.winner.name + 1
 
 
-def test_more_may_be_better(data, task):
-    guard, predict, asked = task
+def test_mode_max_asks_about_larger_scores(data, task):
+    guard, predict, asked_steps = task
     callback = GuardStopping(
         guard, predict, run="a", monitor="valid-auc", mode="max", patience=8, min_delta=0.01
     )
     _, log = train(data, callback, eval_metric="auc")
     assert callback.judge.best > log["auc"][0]
-    assert asked[0] == 1
-    assert len(asked) > 1
+    assert asked_steps[0] == 1
+    assert len(asked_steps) > 1
 
 
 @pytest.mark.parametrize("kind", ["dart", "gblinear"])
-def test_models_that_cannot_be_had_again_are_refused(data, task, kind):
+def test_boosters_that_cannot_be_restored_are_refused(data, task, kind):
     guard, predict, _ = task
     with pytest.raises(InvalidSetting, match=f"booster must be gbtree.*got {kind}"):
         train(data, GuardStopping(guard, predict, **WORDS), booster=kind, max_depth=None)
 
 
 def test_folds_and_unknown_scores_are_refused_and_nothing_is_asked(data, task):
-    guard, predict, asked = task
+    guard, predict, asked_steps = task
     with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
         xgb.cv(PARAMS, data["train"], 5, callbacks=[GuardStopping(guard, predict, **WORDS)])
     callback = GuardStopping(guard, predict, **WORDS | {"monitor": "logloss"})
     with pytest.raises(InvalidSetting, match="the scores are: train-logloss, valid-logloss"):
         train(data, callback)
-    assert asked == []
+    assert asked_steps == []
     assert guard.remaining == 100
 
 
-def test_two_processes_would_ask_twice_and_are_refused(make_guard, tmp_path):
+def test_training_in_two_processes_is_refused(make_guard, tmp_path):
     from xgboost.tracker import RabitTracker
 
     guard, _ = make_guard()
@@ -189,16 +189,16 @@ def test_two_processes_would_ask_twice_and_are_refused(make_guard, tmp_path):
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
     ]
-    said = [worker.communicate(timeout=300)[0] for worker in workers]
-    assert all("this training uses 2. Train with one worker." in each for each in said)
+    outputs = [worker.communicate(timeout=300)[0] for worker in workers]
+    assert all("this training uses 2. Train with one worker." in output for output in outputs)
     assert guard.remaining == 100
 
 
-def test_it_takes_the_words_of_all_training_libraries():
-    common, taken = (
-        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+def test_it_takes_the_parameters_of_all_callbacks():
+    common, own_parameters = (
+        list(inspect.signature(cls).parameters.values()) for cls in (Stopping, GuardStopping)
     )
-    assert taken[: len(common)] == common
+    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):
@@ -210,7 +210,7 @@ def test_it_can_be_pickled(make_guard):
     assert copy.judge.guard.remaining == 100
 
 
-def test_it_keeps_the_promises_of_all_callbacks():
+def test_it_passes_the_conformance_suite():
     data = xgb.DMatrix(*make_sample(50, 1))
 
     def play(callback, scores):
