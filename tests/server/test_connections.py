@@ -135,7 +135,7 @@ def test_a_client_that_reads_slowly_is_not_closed(monkeypatch):
 
 def test_clients_that_do_not_read_are_closed_for_new_ones(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "max_connections", 5)
-    monkeypatch.setattr(_connections, "_SPARED", 0.0)
+    monkeypatch.setattr(_connections, "_SILENCE_GRACE", 0.0)
     with MinimalServer() as server:
         for _ in range(5):
             server.connect(BIG, buffer=4096)

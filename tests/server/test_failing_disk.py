@@ -206,7 +206,7 @@ async def write_body(spool, size=2**22):
 
 
 def test_a_spool_distinguishes_full_and_read_only_disks(disk):
-    spool = Spool(disk.path / "spool", free=0)
+    spool = Spool(disk.path / "spool", min_free=0)
     disk.fill(leave=2**21)
     with pytest.raises(DiskFull, match="cannot be written"):
         asyncio.run(write_body(spool))

@@ -179,7 +179,7 @@ def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile_spec, tmp_pat
 
 
 def test_an_endless_body_is_stopped_and_others_are_read(hostile_spec, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._sandbox._process._SETTLING", 0)
+    monkeypatch.setattr("ladderboard.server._sandbox._process._SPEC_SECONDS", 0)
 
     async def work(parsers):
         await wait_until(lambda: len(parsers._parsers) == 3)
@@ -221,7 +221,7 @@ def test_a_parser_killed_from_outside_is_not_blamed_on_the_file(kill_parsers, ca
 def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
     hostile_spec, kill_parsers, monkeypatch
 ):
-    monkeypatch.setattr("ladderboard.server._sandbox._process._DYING", 0.2)
+    monkeypatch.setattr("ladderboard.server._sandbox._process._EXIT_SECONDS", 0.2)
 
     async def work(parsers):
         for number in (signal.SIGSEGV, signal.SIGXCPU):

@@ -53,8 +53,8 @@ def test_an_inherited_socket_must_be_ours_and_listen():
     "spec",
     [
         *("", "x", "[]", "{}"),
-        '{"parent": 1, "socket": 998, "line": 999, "socket_inherited": false, "trials": ""}',
-        '{"parent": 1, "socket": "3", "line": null, "socket_inherited": false, "trials": ""}',
+        '{"parent": 1, "socket": 998, "line": 999, "socket_inherited": false, "shared_folder": ""}',
+        '{"parent":1, "socket": "3", "line": null, "socket_inherited": false, "shared_folder": ""}',
     ],
 )
 def test_an_invalid_worker_spec_is_refused(monkeypatch, spec):

@@ -39,7 +39,7 @@ def upload_echo(shared_upload_echo):
     yield shared_upload_echo
     shared_upload_echo.limits = BodyLimits()
     wait_until(lambda: not shared_upload_echo.spooled)
-    assert shared_upload_echo.spool._left == 2**33
+    assert shared_upload_echo.spool._available == 2**33
 
 
 def wait_until(condition):
@@ -174,12 +174,12 @@ def test_other_types_are_refused(upload_echo):
 
 def test_a_full_spool_or_disk_is_refused(upload_echo, monkeypatch):
     spool = upload_echo.spool
-    bytes_left, spool._left = spool._left, 2**21
+    bytes_left, spool._available = spool._available, 2**21
     assert send(upload_echo, LARGE[: 2**21]) == accepted(LARGE[: 2**21])
     assert send(upload_echo, LARGE)[0] == 503
-    assert spool._left == 2**21
-    spool._left = bytes_left
-    monkeypatch.setattr(spool, "_free", 2**60)
+    assert spool._available == 2**21
+    spool._available = bytes_left
+    monkeypatch.setattr(spool, "_min_free", 2**60)
     status, refusal = send(upload_echo, LARGE)
     assert (status, refusal["code"]) == (507, "disk_full")
     assert send(upload_echo, CSV) == accepted(CSV)  # needs no disk
@@ -240,7 +240,7 @@ def test_stale_files_are_removed(tmp_path):
     os.utime(unrelated, (past, past))
     assert spool.remove_stale() == 1
     assert not old.exists()
-    assert spool.remove_stale(older=0) == 1
+    assert spool.remove_stale(older_than=0) == 1
     assert unrelated.exists()
     spool.close()
 

@@ -18,5 +18,5 @@ __all__ = [
 ]
 
 router = APIRouter()
-for _each in (_boards, _submissions, _teams, _organiser, _server):
-    router.routes.extend(_each.router.routes)  # flat: they are looked through as they are
+for _module in (_boards, _submissions, _teams, _organiser, _server):
+    router.routes.extend(_module.router.routes)  # flat: they are looked through as they are

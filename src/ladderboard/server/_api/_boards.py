@@ -45,32 +45,32 @@ async def list_boards(
     """Return a page of all boards, oldest first."""
     context = get_context(request)
 
-    def look(shown: Any) -> tuple[list[dict[str, Any]], str | None]:
-        caller, home = context.authenticator.default_board(shown)
+    def read(credentials: Any) -> tuple[list[dict[str, Any]], str | None]:
+        caller, home = context.authenticator.default_board(credentials)
         slugs = context.boards.list_page(limit + 1, cursor)
         boards = [
-            context.boards.open(each)
-            .as_seen_by(caller if home in {None, each} else PUBLIC)
+            context.boards.open(slug)
+            .as_seen_by(caller if home in {None, slug} else PUBLIC)
             .summary()
-            for each in slugs[:limit]
+            for slug in slugs[:limit]
         ]
         return boards, slugs[limit - 1] if len(slugs) > limit else None
 
-    boards, after = await context.run_authenticated(request, look)
+    boards, next_cursor = await context.run_authenticated(request, read)
     headers = {}
-    if after is not None:
-        url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={after}"
+    if next_cursor is not None:
+        url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={next_cursor}"
         headers["Link"] = f'<{url}>; rel="next"'
-    return make_response(request, {"boards": boards, "next": after}, headers=headers)
+    return make_response(request, {"boards": boards, "next": next_cursor}, headers=headers)
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())
 async def get_board(request: Request, board: Slug) -> Response:
     """Return what a board is, what it promises, and how far it has come."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).summary()
+    summary = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).summary()
     )
-    return make_response(request, said)
+    return make_response(request, summary)
 
 
 _STANDINGS = public_route(types=["application/json", _CSV])
@@ -92,20 +92,20 @@ async def leaderboard(
     ] = None,
 ) -> Response:
     """Return a page of the standings, as JSON or as CSV."""
-    said = await get_context(request).with_board(
+    page = await get_context(request).with_board(
         request,
         board,
-        lambda found, caller: found.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor),
+        lambda opened, caller: opened.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor),
     )
     headers = {}
-    if said["next"] is not None:
+    if page["next"] is not None:
         prefix = get_context(request).settings.prefix
-        url = f"{prefix}{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
+        url = f"{prefix}{API}/boards/{board}/leaderboard?limit={limit}&cursor={page['next']}"
         url += "" if file_format is None else f"&format={file_format}"
         headers["Link"] = f'<{url}>; rel="next"'
     if file_format == "csv" or (file_format is None and _prefers_csv(request)):
-        return make_response(request, standings_csv(said), media_type=_CSV, headers=headers)
-    return make_response(request, said, headers=headers)
+        return make_response(request, standings_csv(page), media_type=_CSV, headers=headers)
+    return make_response(request, page, headers=headers)
 
 
 def _prefers_csv(request: Request) -> bool:
@@ -116,10 +116,10 @@ def _prefers_csv(request: Request) -> bool:
 @router.get("/boards/{board}/records", response_model=RecordList, **public_route())
 async def records(request: Request, board: Slug) -> Response:
     """Return every time that the best of the whole board went down."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).records()
+    entries = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).records()
     )
-    return make_response(request, {"records": said})
+    return make_response(request, {"records": entries})
 
 
 _LEDGER = public_route(types=[_LINES, _PLAIN])
@@ -149,17 +149,17 @@ async def ledger(
 ) -> Response:
     """Return entries of the ledger, one a line."""
 
-    def look(found: Any, caller: Any) -> tuple[list[bytes], tuple[int, str]]:
-        view = found.as_seen_by(caller)
+    def read(opened: Any, caller: Any) -> tuple[list[bytes], tuple[int, str]]:
+        view = opened.as_seen_by(caller)
         head = view.head()  # first: entries may come between, and none may lie beyond it
-        many = min(limit, max(head[0] - first, 0))
-        return view.ledger(first=first, limit=many) if many else [], head
+        count = min(limit, max(head[0] - first, 0))
+        return view.ledger(first=first, limit=count) if count else [], head
 
-    lines, (entries, head) = await get_context(request).with_board(request, board, look)
+    lines, (entries, head) = await get_context(request).with_board(request, board, read)
     accept = request.headers.get("accept", "")
     return make_response(
         request,
-        b"".join(each + b"\n" for each in lines),
+        b"".join(line + b"\n" for line in lines),
         media_type=_PLAIN if _PLAIN in accept and _LINES not in accept else _LINES,
         headers={"Ledger-Entries": str(entries), "Ledger-Head": head},
     )
@@ -168,36 +168,36 @@ async def ledger(
 @router.get("/boards/{board}/finals", response_model=Finals, **public_route())
 async def finals(request: Request, board: Slug) -> Response:
     """Return the final ranking, once the board is closed."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).finals()
+    ranking = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).finals()
     )
-    return make_response(request, said)
+    return make_response(request, ranking)
 
 
-def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:
+def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings, with the names of the columns or without."""
     rows = [
         (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
          row["last"], row["loss"])
-        for row in said["rows"]
+        for row in page["rows"]
     ]  # fmt: skip
     return _to_csv([_COLUMNS, *rows] if header else rows)
 
 
-def finals_csv(said: dict[str, Any]) -> bytes:
+def finals_csv(ranking: dict[str, Any]) -> bytes:
     """Return the final ranking."""
     rows = [
-        (*_team_columns(each), each["score"], each["display"], each["low"], each["high"],
-         each["public_rank"], each["move"], each["loss"])
-        for each in said["rows"]
+        (*_team_columns(row), row["score"], row["display"], row["low"], row["high"],
+         row["public_rank"], row["move"], row["loss"])
+        for row in ranking["rows"]
     ]  # fmt: skip
     return _to_csv([_FINALS, *rows])
 
 
-def _team_columns(each: dict[str, Any]) -> tuple[Any, ...]:
-    team = each["team"]
-    baseline = "yes" if each["baseline"] else "no"
-    return each["rank"], team["id"], escape_formula(team["name"]), baseline
+def _team_columns(row: dict[str, Any]) -> tuple[Any, ...]:
+    team = row["team"]
+    baseline = "yes" if row["baseline"] else "no"
+    return row["rank"], team["id"], escape_formula(team["name"]), baseline
 
 
 def _to_csv(rows: Iterable[tuple[Any, ...]]) -> bytes:

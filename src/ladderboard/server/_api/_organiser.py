@@ -29,10 +29,10 @@ _SILENT["responses"] |= _NOTHING
 @router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private_route())
 async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """Give a team another token; the old one ends, with its sessions."""
-    made = await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.rotate_token(caller, team)
+    team_with_token = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.teams.rotate_token(caller, team)
     )
-    return make_response(request, made._asdict())
+    return make_response(request, team_with_token._asdict())
 
 
 @router.delete(
@@ -41,7 +41,7 @@ async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
     await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.revoke_team_tokens(caller, team)
+        request, board, lambda opened, caller: opened.teams.revoke_team_tokens(caller, team)
     )
     return _done()
 
@@ -55,7 +55,7 @@ async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Take a team off what is shown; no ladder, meter or state changes."""
     await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.disqualify(caller, team)
+        request, board, lambda opened, caller: opened.teams.disqualify(caller, team)
     )
     return _done()
 
@@ -69,7 +69,7 @@ async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Respon
 async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team again."""
     await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.disqualify(caller, team, reinstate=True)
+        request, board, lambda opened, caller: opened.teams.disqualify(caller, team, reinstate=True)
     )
     return _done()
 
@@ -83,10 +83,10 @@ async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Respons
 async def invite(request: Request, board: Slug, wanted: Days | None = None) -> Response:
     """Make an invitation for one team."""
     days = 7.0 if wanted is None else wanted.days
-    made = await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.invite(caller, days=days)
+    invitation = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.teams.invite(caller, days=days)
     )
-    return make_response(request, {"invitation": made}, 201)
+    return make_response(request, {"invitation": invitation}, 201)
 
 
 @router.post(
@@ -98,19 +98,19 @@ async def invite(request: Request, board: Slug, wanted: Days | None = None) -> R
 async def create_token(request: Request, board: Slug, wanted: Trust) -> Response:
     """Make a token for an evaluator or another organiser of this board."""
     role = Role[wanted.role.upper()]
-    made = await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.issue_staff_token(caller, role)
+    token = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.teams.issue_staff_token(caller, role)
     )
-    return make_response(request, {"token": made}, 201)
+    return make_response(request, {"token": token}, 201)
 
 
 @router.get("/boards/{board}/tokens", response_model=TokenList, **private_route())
 async def list_tokens(request: Request, board: Slug) -> Response:
     """Return which tokens and invitations of this board are good, without telling them."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.list_tokens(caller)
+    tokens = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.teams.list_tokens(caller)
     )
-    return make_response(request, {"tokens": said})
+    return make_response(request, {"tokens": tokens})
 
 
 @router.delete(
@@ -119,7 +119,7 @@ async def list_tokens(request: Request, board: Slug) -> Response:
 async def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
     await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.revoke_token(caller, token)
+        request, board, lambda opened, caller: opened.teams.revoke_token(caller, token)
     )
     return _done()
 
@@ -128,12 +128,12 @@ async def revoke_token(request: Request, board: Slug, token: TokenId) -> Respons
 async def pause_board(request: Request, board: Slug) -> Response:
     """Take no questions until further notice."""
 
-    def pause(found: Board, caller: Caller) -> str:
-        found.amendments.pause(caller)
-        return found.row().status
+    def pause(opened: Board, caller: Caller) -> str:
+        opened.amendments.pause(caller)
+        return opened.row().status
 
-    said = await get_context(request).with_board(request, board, pause)
-    return make_response(request, {"board": board, "status": said})
+    status = await get_context(request).with_board(request, board, pause)
+    return make_response(request, {"board": board, "status": status})
 
 
 @router.post("/boards/{board}/resume", response_model=State, **private_route(408, 409, 413, 415))
@@ -141,12 +141,12 @@ async def resume_board(request: Request, board: Slug, wanted: Charge | None = No
     """Go on; after a restore, `charge` says how many questions may have been lost."""
     charge = None if wanted is None else wanted.charge
 
-    def resume(found: Board, caller: Caller) -> str:
-        found.amendments.resume(caller, charge)
-        return found.row().status
+    def resume(opened: Board, caller: Caller) -> str:
+        opened.amendments.resume(caller, charge)
+        return opened.row().status
 
-    said = await get_context(request).with_board(request, board, resume)
-    return make_response(request, {"board": board, "status": said})
+    status = await get_context(request).with_board(request, board, resume)
+    return make_response(request, {"board": board, "status": status})
 
 
 @router.patch(
@@ -155,9 +155,9 @@ async def resume_board(request: Request, board: Slug, wanted: Charge | None = No
 async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Response:
     """Change deadlines, limits, the budget, texts or who sees what; all of it is in the ledger."""
 
-    def amend(found: Board, caller: Caller) -> dict[str, object]:
-        found.amendments.amend(caller, changes.root)
-        return found.as_seen_by(caller).summary()
+    def amend(opened: Board, caller: Caller) -> dict[str, object]:
+        opened.amendments.amend(caller, changes.root)
+        return opened.as_seen_by(caller).summary()
 
     return make_response(request, await get_context(request).with_board(request, board, amend))
 
@@ -170,9 +170,9 @@ _CLOSE["responses"][200] = {"description": "The final ranking; null without a pr
 async def close_board(request: Request, board: Slug) -> Response:
     """End the board for good, and score what was selected on the private split, once."""
 
-    def close(found: Board, caller: Caller) -> dict[str, object] | None:
-        final = found.closer.close(caller, sandbox=sandbox)
-        return None if final is None else found.as_seen_by(caller).finals()
+    def close(opened: Board, caller: Caller) -> dict[str, object] | None:
+        final = opened.closer.close(caller, sandbox=sandbox)
+        return None if final is None else opened.as_seen_by(caller).finals()
 
     return make_response(request, await get_context(request).with_board(request, board, close))
 

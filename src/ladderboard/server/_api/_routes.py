@@ -71,7 +71,7 @@ _SCHEMES = {
 _TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metric that is shown."
 
 
-def problem_responses(*more: int) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*extra_statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what /openapi.json says of refusals: those that any route has, and some more."""
     return {
         status: {
@@ -79,13 +79,15 @@ def problem_responses(*more: int) -> dict[int | str, dict[str, Any]]:
             "description": _SENTENCES[status],
             "headers": _HEADERS.get(status, {}),
         }
-        for status in sorted({*_ALWAYS, *more})
+        for status in sorted({*_ALWAYS, *extra_statuses})
     }
 
 
-def public_route(*more: int, tagged: bool = True, types: list[str] | None = None) -> dict[str, Any]:
+def public_route(
+    *extra_statuses: int, tagged: bool = True, types: list[str] | None = None
+) -> dict[str, Any]:
     """Return the settings of a route that anybody may call; ``types`` are those of its replies."""
-    responses = problem_responses(*more)
+    responses = problem_responses(*extra_statuses)
     extra: dict[str, Any] = {"x-types": types or ["application/json"]}
     if tagged:
         extra["parameters"] = [_IF_NONE_MATCH]
@@ -94,9 +96,12 @@ def public_route(*more: int, tagged: bool = True, types: list[str] | None = None
     return {"responses": responses, "openapi_extra": {"security": OPEN, **extra}}
 
 
-def private_route(*more: int, **extra: Any) -> dict[str, Any]:
+def private_route(*extra_statuses: int, **extra: Any) -> dict[str, Any]:
     """Return the settings of a route that needs a token."""
-    return {"responses": problem_responses(*more), "openapi_extra": {"security": PRIVATE, **extra}}
+    return {
+        "responses": problem_responses(*extra_statuses),
+        "openapi_extra": {"security": PRIVATE, **extra},
+    }
 
 
 def make_router(tag: str, *, prefix: str = API) -> APIRouter:
@@ -120,13 +125,13 @@ class Route(APIRoute):
         handler = super().get_route_handler()
         offered = tuple(self._media_types())
         takes_json = self.body_field is not None
-        known = {each.alias for each in self.dependant.query_params}
+        known = {parameter.alias for parameter in self.dependant.query_params}
 
         async def checked(request: Request) -> Response:
             accept = request.headers.get("accept", "*/*")
             if "*/*" not in accept and not _accepts(accept, offered):
-                said = f"This is to be had as {' or '.join(offered)}."
-                raise RequestRefused(406, "not_acceptable", said)
+                message = f"This is to be had as {' or '.join(offered)}."
+                raise RequestRefused(406, "not_acceptable", message)
             if request.url.query:
                 _check_query(request, known)
             if takes_json:
@@ -138,8 +143,8 @@ class Route(APIRoute):
     def _media_types(self) -> list[str]:
         """Return the types of this route's replies."""
         extra: dict[str, Any] = self.openapi_extra or {}
-        found: list[str] = extra.get("x-types", ["application/json"])
-        return found
+        types: list[str] = extra.get("x-types", ["application/json"])
+        return types
 
 
 def _check_query(request: Request, known: set[str]) -> None:
@@ -151,24 +156,24 @@ def _check_query(request: Request, known: set[str]) -> None:
 
 
 def _check_json(request: Request) -> None:
-    kind, _, more = request.headers.get("content-type", "").partition(";")
-    charset = more.partition("charset=")[2].split(";")[0].strip(' "').lower()
-    sized = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
-    if not sized or request.headers.get("content-length") == "0":
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
+    has_body = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
+    if not has_body or request.headers.get("content-length") == "0":
         return  # there is no body, which is for others to mind
-    if kind.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
+    if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
         raise RequestRefused(415, "content_type", "Send this as application/json.")
 
 
 def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
-    for each in accept.split(","):
-        kind, *parameters = [part.strip().lower() for part in each.split(";")]
+    for item in accept.split(","):
+        kind, *parameters = [part.strip().lower() for part in item.split(";")]
         if any(
             part.replace(" ", "").startswith("q=0") and not part.strip("q=0. ")
             for part in parameters
         ):
             continue
-        if any(kind in {one, f"{one.partition('/')[0]}/*"} for one in offered):
+        if any(kind in {offer, f"{offer.partition('/')[0]}/*"} for offer in offered):
             return True
         if kind == "*/*":
             return True
@@ -179,20 +184,20 @@ def describe_api(app: FastAPI, url: str | None) -> dict[str, Any]:
     """Return the description of a server; refusals are problem documents, and only they are."""
     if app.openapi_schema:
         return app.openapi_schema
-    said = get_openapi(
+    document = get_openapi(
         title="Ladderboard", version=__version__, description=_TEXT, routes=app.routes
     )
     if url is not None:
-        said["servers"] = [{"url": url}]
-    said.setdefault("components", {})["securitySchemes"] = _SCHEMES
+        document["servers"] = [{"url": url}]
+    document.setdefault("components", {})["securitySchemes"] = _SCHEMES
     for unused in ("HTTPValidationError", "ValidationError"):
-        said["components"]["schemas"].pop(unused, None)
-    for path in said["paths"].values():
+        document["components"]["schemas"].pop(unused, None)
+    for path in document["paths"].values():
         for operation in path.values():
             operation.pop("x-types", None)
             for status, response in operation["responses"].items():
                 content = response.get("content", {})
                 if int(status) >= 400 and "application/json" in content:
                     content["application/problem+json"] = content.pop("application/json")
-    app.openapi_schema = said
-    return said
+    app.openapi_schema = document
+    return document

@@ -21,7 +21,9 @@ _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 @router.get(
     "/healthz",
     response_model=Health,
-    responses={status: said for status, said in problem_responses().items() if status in _OPEN},
+    responses={
+        status: response for status, response in problem_responses().items() if status in _OPEN
+    },
     openapi_extra={"security": []},
 )
 async def health(request: Request) -> Response:
@@ -59,10 +61,10 @@ async def metrics(request: Request) -> Response:
         request.headers.get("authorization", ""), context.settings.metrics_token
     ):
 
-        def look(shown: Credentials | None) -> bool:
-            return is_organiser(context.authenticator.resolve(shown, None))
+        def check(credentials: Credentials | None) -> bool:
+            return is_organiser(context.authenticator.resolve(credentials, None))
 
-        if not await context.run_authenticated(request, look):
+        if not await context.run_authenticated(request, check):
             raise unauthorised()
     disks = await context.run_in_thread(lambda: _free_disk(context))
     help_ = "Bytes that are free on the disk of the database and of large submissions (spool)."

@@ -149,12 +149,16 @@ async def list_submissions(
 ) -> Response:
     """Return a team's submissions, newest first."""
 
-    def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
-        return found.as_seen_by(caller).submissions(team, limit=limit, before=before)
+    def read(opened: Board, caller: Caller) -> list[dict[str, Any]]:
+        return opened.as_seen_by(caller).submissions(team, limit=limit, before=before)
 
-    said = await get_context(request).with_board(request, board, look)
-    last = said[-1]["number"] if len(said) == limit and said[-1]["number"] > 1 else None
-    return make_response(request, {"submissions": said, "next": last})
+    submissions = await get_context(request).with_board(request, board, read)
+    next_cursor = (
+        submissions[-1]["number"]
+        if len(submissions) == limit and submissions[-1]["number"] > 1
+        else None
+    )
+    return make_response(request, {"submissions": submissions, "next": next_cursor})
 
 
 @router.get(
@@ -162,10 +166,10 @@ async def list_submissions(
 )
 async def get_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
     """Return one submission, with its receipt."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)
+    description = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).submission(submission)
     )
-    return make_response(request, said)
+    return make_response(request, description)
 
 
 class UploadContext(NamedTuple):
@@ -195,23 +199,23 @@ async def accept_submission(
     received = context.boards.world.clock()
     meta = SubmissionMeta(received, team, message, retry)
     upload = await context.with_board(
-        request, slug, lambda *found: _authorize_upload(context, meta, *found), form=form
+        request, slug, lambda *args: _authorize_upload(context, meta, *args), form=form
     )
     # An evaluator is stopped for the team whose files are bad, and not for the others.
-    culprit = (slug, upload.caller.team or (upload.caller.credential, team))
-    context.invalid_limiter.check(culprit)
-    async with context.uploads.slot(culprit) as waited:
+    sender = (slug, upload.caller.team or (upload.caller.credential, team))
+    context.invalid_limiter.check(sender)
+    async with context.uploads.slot(sender) as waited:
         if waited:  # the submissions before this one may have used up a limit
             await context.run_in_thread(
                 lambda: _check_may_submit(upload.board, upload.caller, meta)
             )
-            context.invalid_limiter.check(culprit)
+            context.invalid_limiter.check(sender)
         request.scope[OWN_BODY_LIMIT] = True
         try:
             async with await receive_body(request, upload.limits, context.spool) as body:
                 return await _score_upload(context, upload, body, meta)
         except InvalidPredictions:
-            context.invalid_limiter.record(culprit)
+            context.invalid_limiter.record(sender)
             raise
 
 
@@ -249,8 +253,8 @@ def _authorize_upload(
 async def _score_upload(
     context: ServerContext, upload: UploadContext, body: ReceivedBody, meta: SubmissionMeta
 ) -> SubmissionAnswer:
-    said = meta.message if body.message is None else body.message
-    message = check_text("A message", said, at_most=_MESSAGE, lines=True)
+    text = meta.message if body.message is None else body.message
+    message = check_text("A message", text, at_most=_MESSAGE, lines=True)
     submission = await context.parsers.read(upload.key, upload.spec, body)
     sent = IncomingSubmission(
         submission=submission,

@@ -39,8 +39,8 @@ async def register_team(request: Request, board: Slug, wanted: Registration) -> 
             caller, wanted.name, wanted.invitation
         )
 
-    made = await context.run_in_thread(make)
-    return make_response(request, made._asdict(), 201)
+    team_with_token = await context.run_in_thread(make)
+    return make_response(request, team_with_token._asdict(), 201)
 
 
 @router.get("/boards/{board}/teams", response_model=TeamList, **private_route())
@@ -52,39 +52,39 @@ async def list_teams(
 ) -> Response:
     """Return all teams, for evaluators and organisers."""
 
-    def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
-        return found.as_seen_by(caller).teams(limit=limit, after=after)
+    def read(opened: Board, caller: Caller) -> list[dict[str, Any]]:
+        return opened.as_seen_by(caller).teams(limit=limit, after=after)
 
-    said = await get_context(request).with_board(request, board, look)
-    last = said[-1]["number"] if len(said) == limit else None
-    return make_response(request, {"teams": said, "next": last})
+    teams = await get_context(request).with_board(request, board, read)
+    next_cursor = teams[-1]["number"] if len(teams) == limit else None
+    return make_response(request, {"teams": teams, "next": next_cursor})
 
 
 @router.get("/boards/{board}/team", response_model=Team, **private_route())
 async def get_team(request: Request, board: Slug) -> Response:
     """Return one's own affairs: limits, release, and when the next question may come."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).team()
+    status = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).team()
     )
-    return make_response(request, said)
+    return make_response(request, status)
 
 
 @router.post("/boards/{board}/team/token", response_model=NewTeam, **private_route())
 async def rotate_own_token(request: Request, board: Slug) -> Response:
     """Give one's own team another token; the old one ends, with its sessions."""
-    made = await get_context(request).with_board(
-        request, board, lambda found, caller: found.teams.rotate_token(caller)
+    team_with_token = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.teams.rotate_token(caller)
     )
-    return make_response(request, made._asdict())
+    return make_response(request, team_with_token._asdict())
 
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())
 async def get_selections(request: Request, board: Slug) -> Response:
     """Return what one's own team selected for the finals; nothing: its default."""
-    said = await get_context(request).with_board(
-        request, board, lambda found, caller: found.as_seen_by(caller).selections()
+    submissions = await get_context(request).with_board(
+        request, board, lambda opened, caller: opened.as_seen_by(caller).selections()
     )
-    return make_response(request, {"submissions": said})
+    return make_response(request, {"submissions": submissions})
 
 
 @router.put(
@@ -93,9 +93,9 @@ async def get_selections(request: Request, board: Slug) -> Response:
 async def select(request: Request, board: Slug, wanted: Choice) -> Response:
     """Select submissions for the finals, in place of those selected before."""
 
-    def choose(found: Board, caller: Caller) -> list[str]:
-        found.closer.select_submissions(caller, wanted.submissions)
-        return found.as_seen_by(caller).selections()
+    def choose(opened: Board, caller: Caller) -> list[str]:
+        opened.closer.select_submissions(caller, wanted.submissions)
+        return opened.as_seen_by(caller).selections()
 
-    said = await get_context(request).with_board(request, board, choose)
-    return make_response(request, {"submissions": said})
+    submissions = await get_context(request).with_board(request, board, choose)
+    return make_response(request, {"submissions": submissions})

@@ -56,16 +56,16 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Request], Awaitable[Response]]
 
-_FREE = frozenset({"/healthz"})
-_NOTHING = "Nothing was recorded, and no question was used"
-_STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_NOTHING}."
-_FULL = f"The disk of the guard's file is full. {_NOTHING}; ask again when its owner made room."
-_READABLE = f"The disk of the guard's file can only be read now. {_NOTHING}."
+_NO_TOKEN_PATHS = frozenset({"/healthz"})
+_UNRECORDED = "Nothing was recorded, and no question was used"
+_STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_UNRECORDED}."
+_FULL = f"The disk of the guard's file is full. {_UNRECORDED}; ask again when its owner made room."
+_READ_ONLY = f"The disk of the guard's file can only be read now. {_UNRECORDED}."
 _UNCERTAIN = (
     "The guard's file did not say whether this was kept. Asking the same again is safe: it is "
     "answered once, and never counted twice."
 )
-_LACKS = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
+_NO_READER = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
 _BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
 # The first that fits counts.
@@ -77,12 +77,12 @@ _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (BudgetSpent, ProblemKind(409, "budget_spent")),
     (SessionClosed, ProblemKind(409, "closed")),
     (DiskFull, ProblemKind(507, "disk_full", _FULL)),
-    (ReadOnly, ProblemKind(503, "read_only", _READABLE)),
+    (ReadOnly, ProblemKind(503, "read_only", _READ_ONLY)),
     (StorageFailed, ProblemKind(503, "storage", _STORAGE)),
     (StaleCopy, ProblemKind(503, "storage", _STORAGE)),
     (BrokenLedger, ProblemKind(503, "storage", _STORAGE)),
     (InvalidState, ProblemKind(503, "storage", _STORAGE)),
-    (MissingDependency, ProblemKind(503, "unavailable", _LACKS)),
+    (MissingDependency, ProblemKind(503, "unavailable", _NO_READER)),
     (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
 _LOG = logging.getLogger("ladderboard.guard")
@@ -107,26 +107,26 @@ class AccessCheck:
         self._token = None if token is None else token.encode("ascii")
 
     def __repr__(self) -> str:
-        return f"Door({self._hosts}, token={'no' if self._token is None else '<hidden>'})"
+        return f"AccessCheck({self._hosts}, token={'no' if self._token is None else '<hidden>'})"
 
     def check(self, scope: Scope) -> None:
         """Refuse a request that may not come in."""
         headers = Headers(scope=scope)
         if self._hosts is not None:
-            given = headers.getlist("host")
-            if len(given) != 1 or given[0].lower() not in self._hosts:
+            hosts = headers.getlist("host")
+            if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
                 raise RequestRefused(
                     403, "wrong_host", "This guard answers only under the address it was bound to."
                 )
         if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
             raise RequestRefused(403, "browser", "This guard does not answer web pages.")
-        if self._token is not None and scope["path"] not in _FREE:
+        if self._token is not None and scope["path"] not in _NO_TOKEN_PATHS:
             self._check_token(headers.getlist("authorization"))
 
-    def _check_token(self, given: list[str]) -> None:
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token or b"")
-        if scheme.lower() != "bearer" or not right:
+    def _check_token(self, headers: list[str]) -> None:
+        scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+        matches = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token or b"")
+        if scheme.lower() != "bearer" or not matches:
             raise RequestRefused(
                 401,
                 "no_token",
@@ -152,15 +152,15 @@ def problem(
 def problem_from_exception(error: Exception) -> tuple[Response, str, bool]:
     """Return the document of an exception, its code, and whether the owner must look at it."""
     if isinstance(error, RequestRefused):
-        said = problem(error.status, error.code, str(error), headers=error.headers)
-        return said, error.code, False
+        response = problem(error.status, error.code, str(error), headers=error.headers)
+        return response, error.code, False
     kind = find_problem_kind(_KINDS, error)
     detail = str(error) if kind.detail is None else kind.detail
     if isinstance(error, StorageFailed) and error.uncertain:
         detail = _UNCERTAIN
     errors = error.problems if isinstance(error, InvalidInput) and kind.detail is None else ()
-    owners = kind.status >= 500 or not isinstance(error, LadderboardError)
-    return problem(kind.status, kind.code, detail, errors=errors), kind.code, owners
+    for_owner = kind.status >= 500 or not isinstance(error, LadderboardError)
+    return problem(kind.status, kind.code, detail, errors=errors), kind.code, for_owner
 
 
 class GuardApp:
@@ -192,7 +192,7 @@ class GuardApp:
         max_bytes: int = MAX_BYTES,
         ladder: str = "",
     ) -> None:
-        self._only = ladder
+        self._only_ladder = ladder
         max_bytes = _settings.integer("max_bytes", max_bytes, at_least=1)
         self._holdout = holdout.with_limits(Limits(bytes=max_bytes))
         self._access = AccessCheck(hosts, token)
@@ -227,23 +227,23 @@ class GuardApp:
     def _log_errors(self, handler: Handler) -> Handler:
         """Return a handler that says what cannot be done as a problem document."""
 
-        async def told(request: Request) -> Response:
+        async def wrapped(request: Request) -> Response:
             try:
                 response = await handler(request)
-                said = "answered"
+                outcome = "answered"
             except ClientDisconnect:
-                response, said = Response(status_code=400), "gone"
+                response, outcome = Response(status_code=400), "gone"
             except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
-                response, said, owners = problem_from_exception(error)
-                if owners:
+                response, outcome, for_owner = problem_from_exception(error)
+                if for_owner:
                     _LOG.error("%s", _describe_for_owner(error))
             if request.method == "POST":
-                name = request.query_params.get("ladder", self._only)
-                _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), said)
+                name = request.query_params.get("ladder", self._only_ladder)
+                _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), outcome)
             response.headers.update(_HEADERS)
             return response
 
-        return told
+        return wrapped
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -258,14 +258,14 @@ class GuardApp:
 
     def _describe(self) -> dict[str, Any]:
         status = self._holdout.status()
-        at = status.meter.chain_state
+        meter = status.meter.chain_state
         return {
             **status.describe(),
             "opening": status.opening,
-            "entries": at.entries,
-            "changes": at.changes,
-            "lost": at.lost,
-            "time": at.time,
+            "entries": meter.entries,
+            "changes": meter.changes,
+            "lost": meter.lost,
+            "time": meter.time,
         }
 
     async def _meter(self, request: Request) -> Response:
@@ -280,12 +280,12 @@ class GuardApp:
     def _ladder_name(self, query: dict[str, str]) -> str:
         """Return the ladder that a request means; refuse another than the one that is served."""
         name = query.get("ladder", "")
-        if self._only and name not in {"", self._only}:
+        if self._only_ladder and name not in {"", self._only_ladder}:
             raise TooManyLadders(
-                f"Only the ladder {self._only!r} is served here; leave ladder out, or name it. "
+                f"Only the ladder {self._only_ladder!r} is served here; omit ladder, or name it. "
                 "No question was used."
             )
-        return name or self._only
+        return name or self._only_ladder
 
     def _ladder_status(self, name: str) -> dict[str, Any]:
         """Return the little that changes with every question, without reading the chain."""
@@ -309,13 +309,13 @@ class GuardApp:
         query = _query(request, "ladder", "training")
         name = self._ladder_name(query)
         training = _number(query.get("training"))
-        told = declared_format(request)
+        file_format = declared_format(request)
         with self._budget.open_body() as body:
             data = await body.read(request)
             async with self._budget.slot(data):
                 reply = await self._in_thread(
                     lambda: self._holdout.ask(
-                        data, training=training, format=told, ladder=name
+                        data, training=training, format=file_format, ladder=name
                     ).describe()
                 )
         return _json(reply, 200 if reply["again"] else 201)
@@ -338,16 +338,16 @@ def _number(text: str | None) -> float | None:
         raise RequestRefused(400, "invalid_setting", "training must be a number.") from None
 
 
-def _json(said: dict[str, Any], status: int = 200) -> Response:
-    return Response(json.dumps(said, allow_nan=False), status, media_type="application/json")
+def _json(content: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
     """Say that there is no such place, or that it does not take the method."""
     if not isinstance(error, HTTPException):  # Starlette's type allows it
         raise error
-    told = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
-    detail = told.get(error.status_code, "This cannot be done.")
+    details = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
+    detail = details.get(error.status_code, "This cannot be done.")
     return problem(error.status_code, "not_found", detail, headers=error.headers)
 
 
@@ -357,5 +357,5 @@ def _describe_for_owner(error: Exception) -> str:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     # The text of a foreign exception may hold anything, labels included.
     last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = "".join(f" at {each.name}, line {each.lineno}" for each in last)
-    return f"{type(error).__name__}{where}"
+    location = "".join(f" at {frame.name}, line {frame.lineno}" for frame in last)
+    return f"{type(error).__name__}{location}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**28
 _SMALL_PART = 16  # parts of the limit: what is no larger than one is read beside others
-_PACKED = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
+_COMPRESSED_PREFIXES = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
 _PATIENCE = 60.0  # seconds without a byte
 
 
@@ -29,9 +29,9 @@ class MemoryBudget:
         How large a body may be, packed and unpacked.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._left = 2 * most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._free = 2 * max_bytes
         self._large = asyncio.Lock()
 
     @asynccontextmanager
@@ -40,7 +40,9 @@ class MemoryBudget:
 
         How much is in something packed, nobody can tell beforehand: a thousand times its size.
         """
-        if len(data) <= self._most // _SMALL_PART and not data.startswith(_PACKED):
+        if len(data) <= self._max_bytes // _SMALL_PART and not data.startswith(
+            _COMPRESSED_PREFIXES
+        ):
             yield
             return
         async with self._large:
@@ -52,35 +54,35 @@ class MemoryBudget:
 
     def check(self, size: int) -> None:
         """Refuse a body that is too large."""
-        if size > self._most:
+        if size > self._max_bytes:
             raise RequestRefused(
                 413,
                 "too_large",
-                f"Predictions are larger than {self._most} bytes, which is the limit here.",
+                f"Predictions are larger than {self._max_bytes} bytes, which is the limit here.",
             )
 
     def reserve(self, count: int) -> None:
         """Take some room, or refuse."""
-        if count > self._left:
+        if count > self._free:
             raise RequestRefused(
                 503,
                 "busy",
                 "Too many predictions come in at once; send them again.",
                 {"Retry-After": "1"},
             )
-        self._left -= count
+        self._free -= count
 
     def release(self, count: int) -> None:
         """Make room again."""
-        self._left += count
+        self._free += count
 
 
 class _BodyReader:
     """One body, whose room is given back at the end of the ``with`` block."""
 
-    def __init__(self, room: MemoryBudget) -> None:
-        self._budget = room
-        self._held = 0
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._received = 0
 
     def __enter__(self) -> Self:
         return self
@@ -91,21 +93,21 @@ class _BodyReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._budget.release(self._held)
-        self._held = 0
+        self._budget.release(self._received)
+        self._received = 0
 
     async def read(self, request: Request) -> bytes:
         """Read it whole, or refuse what is too large or too slow."""
-        told = request.headers.get("content-length", "")
-        if told.isdecimal():  # that it is no lie the server below us checks
-            self._budget.check(int(told[:20]))
+        length = request.headers.get("content-length", "")
+        if length.isdecimal():  # that it is no lie the server below us checks
+            self._budget.check(int(length[:20]))
         parts: list[bytes] = []
         stream = request.stream()
         try:
             while part := await self._next(stream):
-                self._budget.check(self._held + len(part))
+                self._budget.check(self._received + len(part))
                 self._budget.reserve(len(part))
-                self._held += len(part)
+                self._received += len(part)
                 parts.append(part)
         finally:
             await stream.aclose()

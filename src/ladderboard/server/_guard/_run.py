@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Holdout
     from ladderboard.server._process import Listener
 
-_BESIDE = ("", "-wal", "-shm", "-journal", ".mark")
-_LEAST, _MOST = 16, 1000
+_SUFFIXES = ("", "-wal", "-shm", "-journal", ".mark")
+_MIN_LENGTH, _MAX_LENGTH = 16, 1000
 _BACKLOG = 64  # connections taken at once, before any can be turned away
 _GRACE = 30  # seconds for questions that are being answered when it ends
 
@@ -41,16 +41,16 @@ def check_private_files(
     if os.name != "posix":
         return
     file = Path(file).absolute()
-    paths = [file.with_name(file.name + each) for each in _BESIDE]
-    paths += [Path(each).absolute() for each in (key_file, token_file) if each is not None]
+    paths = [file.with_name(file.name + suffix) for suffix in _SUFFIXES]
+    paths += [Path(suffix).absolute() for suffix in (key_file, token_file) if suffix is not None]
     try:
         for path in paths:
             _check_file(path)
         for path in paths:
             # The way that was given, and where it leads: either may be made to lead elsewhere.
-            for way in (path, Path(os.path.realpath(path))):
-                for folder in way.parents:
-                    _check_folder(folder, inmost=folder == way.parent)
+            for given_or_real in (path, Path(os.path.realpath(path))):
+                for folder in given_or_real.parents:
+                    _check_folder(folder, inmost=folder == given_or_real.parent)
     except OSError as error:
         raise StorageFailed(f"{error.filename} cannot be looked at: {error.strerror}.") from None
 
@@ -87,11 +87,11 @@ def _check_folder(folder: Path, *, inmost: bool) -> None:
 
 def _check_owner(path: Path) -> None:
     """Refuse what belongs to somebody else, be it a link or what the link leads to."""
-    for found in (path.lstat(), *([path.stat()] if path.exists() else [])):
-        if found.st_uid not in {0, os.geteuid()}:
+    for status in (path.lstat(), *([path.stat()] if path.exists() else [])):
+        if status.st_uid not in {0, os.geteuid()}:
             raise InvalidSetting(
-                f"{path} belongs to another user, number {found.st_uid}, who could open or replace "
-                "what the guard keeps; it must belong to who serves it, or to root."
+                f"{path} belongs to another user, number {status.st_uid}, who could read or "
+                "replace it; it must belong to the user that serves the guard, or to root."
             )
 
 
@@ -115,29 +115,29 @@ def read_or_create_token(path: Path | str) -> str:
     return token
 
 
-def _is_private(found: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     if os.name != "posix":
         return True
-    return not found.st_mode & 0o077 and found.st_uid in {0, os.geteuid()}
+    return not status.st_mode & 0o077 and status.st_uid in {0, os.geteuid()}
 
 
 def _read_token(path: Path) -> str:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(file, "rb") as opened:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode) or not _is_private(found):
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or not _is_private(status):
                 raise InvalidSetting(
                     f"The token file {path} must be a file of yours that only you can read: "
                     f"chmod 600 {path}"
                 )
-            token = opened.read(_MOST + 1).decode("ascii", "replace").strip()
+            token = opened.read(_MAX_LENGTH + 1).decode("ascii", "replace").strip()
     except OSError as error:
         raise InvalidSetting(f"The token file {path} cannot be read: {error.strerror}.") from None
-    word = token.isascii() and token.isprintable() and " " not in token
-    if not word or not _LEAST <= len(token) < _MOST:
+    is_word = token.isascii() and token.isprintable() and " " not in token
+    if not is_word or not _MIN_LENGTH <= len(token) < _MAX_LENGTH:
         raise InvalidSetting(
-            f"{path} is no token file: it must hold one word of {_LEAST} characters or more."
+            f"{path} is no token file: it must hold one word of {_MIN_LENGTH} characters or more."
         )
     return token
 

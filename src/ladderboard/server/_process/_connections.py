@@ -24,8 +24,8 @@ else:
     _Protocol = object
 
 
-_SLOWEST = 2**14  # bytes that a client must take, each time that a stall is looked at
-_SPARED = 1.0  # seconds for which a client that reads nothing does not count as silent yet
+_MIN_READ = 2**14  # bytes that a client must take, each time that a stall is looked at
+_SILENCE_GRACE = 1.0  # seconds for which a client that reads nothing does not count as silent yet
 
 
 class LimitedConnection(_Protocol):
@@ -110,7 +110,7 @@ class LimitedConnection(_Protocol):
 
     def _check_stall(self) -> None:
         """End a connection whose client read next to nothing since the last time."""
-        if self._outstanding() > self._unread - _SLOWEST:
+        if self._outstanding() > self._unread - _MIN_READ:
             self.abort()
         else:
             self._watch_stall()
@@ -126,8 +126,8 @@ class LimitedConnection(_Protocol):
         size = self.transport.get_write_buffer_size()
         if sys.platform == "linux":
             with suppress(OSError, ValueError):
-                held = self.transport.get_extra_info("socket").fileno()
-                queued = fcntl.ioctl(held, termios.TIOCOUTQ, bytes(4))
+                descriptor = self.transport.get_extra_info("socket").fileno()
+                queued = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
                 size += struct.unpack("i", queued)[0]
         return size
 
@@ -166,7 +166,7 @@ class LimitedConnection(_Protocol):
         """Return since when nothing has happened; None while a request is being answered."""
         if not self._busy:
             return self._since
-        if self._blocked is not None and monotonic() > self._blocked + _SPARED:
+        if self._blocked is not None and monotonic() > self._blocked + _SILENCE_GRACE:
             return self._blocked
         return None
 
@@ -174,9 +174,10 @@ class LimitedConnection(_Protocol):
     def _close_longest_silent(connections: Iterable[Any]) -> bool:
         """End the connection that has been silent longest; tell whether there was one."""
         silent = [
-            (since, id(each), each)
-            for each in connections
-            if isinstance(each, LimitedConnection) and (since := each.silent_since()) is not None
+            (since, id(connection), connection)
+            for connection in connections
+            if isinstance(connection, LimitedConnection)
+            and (since := connection.silent_since()) is not None
         ]
         if not silent:
             return False

@@ -24,9 +24,9 @@ except ImportError:  # Windows, which has no such sockets either
     fcntl = None  # type: ignore[assignment]
 
 
-_LAST = 65535  # of all ports
-_GIVEN = 3  # the first socket that systemd gives
-_LONGEST = 107  # bytes in the name of a Unix socket, on Linux
+_MAX_PORT = 65535  # of all ports
+_INHERITED_FD = 3  # the first socket that systemd gives
+_MAX_SOCKET_PATH = 107  # bytes in the name of a Unix socket, on Linux
 
 
 @dataclass
@@ -70,7 +70,7 @@ def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
         )
     bound, port = _bind(address, port)
     name = f"[{address}]" if address.version == 6 else str(address)
-    hosts = {f"{each}:{port}" for each in (name, "localhost")}
+    hosts = {f"{host_name}:{port}" for host_name in (name, "localhost")}
     if port == 80:  # then nobody says it
         hosts |= {name, "localhost"}
     return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
@@ -115,24 +115,24 @@ def _parse_address(
 
 def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
     """Return how a listener is reached from this machine."""
-    shown = str(address)
+    host = str(address)
     if address.is_unspecified:
-        shown = "::1" if address.version == 6 else "127.0.0.1"
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+        host = "::1" if address.version == 6 else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def listen_on_inherited_socket() -> Listener | None:
     """Return the listener that whoever started this process gave it, as systemd does."""
     names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # for this process and no other
-    count, whose, _ = (os.environ.pop(each, "") for each in names)
-    if whose != str(os.getpid()):
+    count, pid, _ = (os.environ.pop(name, "") for name in names)
+    if pid != str(os.getpid()):
         return None
     if count != "1":
         raise InvalidSetting(f"One socket can be given to a server, not {count!r:.20}.")
     bound = None
     with suppress(OSError):  # where it is no socket at all
-        os.set_inheritable(_GIVEN, False)
-        bound = socket.socket(fileno=_GIVEN)
+        os.set_inheritable(_INHERITED_FD, False)
+        bound = socket.socket(fileno=_INHERITED_FD)
     if bound is None or not _is_listening(bound):
         raise InvalidSetting(
             "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
@@ -168,7 +168,7 @@ def _bind(
 def _describe_bind_error(error: OSError, port: int) -> str:
     if error.errno != errno.EADDRINUSE:
         return f"Nobody can listen on port {port}: {error.strerror}."
-    other = port + 1 if port < _LAST else port - 1
+    other = port + 1 if port < _MAX_PORT else port - 1
     return (
         f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any that is free."
     )
@@ -182,9 +182,9 @@ def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
     path = Path(path).absolute()
     if fcntl is None or not hasattr(socket, "AF_UNIX"):
         raise InvalidSetting("There are no Unix sockets here; serve on a port.")
-    if len(os.fsencode(path)) > _LONGEST:
+    if len(os.fsencode(path)) > _MAX_SOCKET_PATH:
         raise InvalidSetting(
-            f"The path of a Unix socket has at most {_LONGEST} bytes; {path} has more."
+            f"The path of a Unix socket has at most {_MAX_SOCKET_PATH} bytes; {path} has more."
         )
     if not 0 <= mode <= 0o777 or mode & 0o600 != 0o600:
         raise InvalidSetting(
@@ -210,30 +210,32 @@ def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
 def _lock_folder(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, so that of two guards that start at once one waits."""
     try:
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise StorageFailed(f"{folder} cannot be opened: {error.strerror}.") from None
     try:
-        found = os.fstat(held)
-        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if found.st_uid not in {0, os.geteuid()} or (writable and not found.st_mode & stat.S_ISVTX):
+        status = os.fstat(descriptor)
+        writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if status.st_uid not in {0, os.geteuid()} or (
+            writable and not status.st_mode & stat.S_ISVTX
+        ):
             raise InvalidSetting(
                 f"Others can replace what is in {folder}, and so pretend to be the guard; put the "
                 "socket into a folder that only its owner can write to."
             )
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)  # and with it the lock
+        os.close(descriptor)  # and with it the lock
 
 
 def _remove_stale_socket(path: Path) -> None:
     """Remove a socket of ours on which nobody listens; refuse everything else that is there."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
         raise InvalidSetting(f"{path} is there already, and is no socket that a guard left behind.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         try:
@@ -247,5 +249,5 @@ def _remove_stale_socket(path: Path) -> None:
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_dev, found.st_ino
+    status = path.lstat()
+    return status.st_dev, status.st_ino

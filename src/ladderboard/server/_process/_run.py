@@ -79,8 +79,8 @@ def serve(
     if boards is None:
         boards = open_boards(config.database, create=True, key_file=config.key_file)
     try:
-        given = listen_on_inherited_socket()
-        listener = given or listen_on_address(config.host, config.port)
+        inherited = listen_on_inherited_socket()
+        listener = inherited or listen_on_address(config.host, config.port)
     except LadderboardError:
         boards.close()
         raise
@@ -93,9 +93,9 @@ def serve(
             log.write("start", **_describe(config, listener))
             if config.workers > 1:
                 boards.close()
-                again = command or restart_command()
+                worker_command = command or restart_command()
                 _serve_with_workers(
-                    config, listener, again, log, socket_inherited=given is not None
+                    config, listener, worker_command, log, socket_inherited=inherited is not None
                 )
             else:
                 _serve_in_process(
@@ -104,7 +104,7 @@ def serve(
                     boards,
                     before_run,
                     signals,
-                    socket_inherited=given is not None,
+                    socket_inherited=inherited is not None,
                 )
             log.write("stop")
     finally:
@@ -241,15 +241,15 @@ def _serve_with_workers(
     socket_inherited: bool,
 ) -> None:
     """Serve with several processes; this one only looks after them."""
-    with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
+    with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared_folder:
         start = partial(
             start_worker,
             command,
             listener.socket,
             socket_inherited=socket_inherited,
-            trials=Path(shared),
+            shared_folder=Path(shared_folder),
         )
-        with closing(Metrics(Path(shared, _METRICS))) as metrics:
+        with closing(Metrics(Path(shared_folder, _METRICS))) as metrics:
             Workers(
                 config.workers,
                 start,
@@ -265,9 +265,9 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
     _die_with_parent(spec.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(config.database, key_file=config.key_file)
-    attack_folder = config.settings.trials or Path(spec.trials)
+    attack_folder = config.settings.trials or Path(spec.shared_folder)
     settings = replace(config.settings, trials=attack_folder)
-    metrics = Metrics(Path(spec.trials, _METRICS))
+    metrics = Metrics(Path(spec.shared_folder, _METRICS))
     app = make_app(
         boards,
         ParserPool(config.parsers),
@@ -290,8 +290,8 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
             server.replaced = True
 
         # The parent hears the others.
-        quiet = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
-        with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: leave, **quiet}):
+        ignored = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
+        with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: leave, **ignored}):
             server.run(sockets=[listening])
 
 

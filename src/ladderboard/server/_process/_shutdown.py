@@ -61,8 +61,8 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
             None if limit is None else limit.key_for_peer(transport.get_extra_info("peername"))
         )
         if limit is not None and self.address is not None:
-            others: set[Any] = self.connections
-            same = [each for each in others if each.address == self.address]
+            connections: set[Any] = self.connections
+            same = [connection for connection in connections if connection.address == self.address]
             if len(same) >= limit.limit and not self._close_longest_silent(same):
                 return False
         return super()._admit(transport)
@@ -185,8 +185,8 @@ class BoardServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way, and who is about to ask; then end."""
-        for each in [*self.servers, *(sockets or ())]:
-            each.close()
+        for resource in [*self.servers, *(sockets or ())]:
+            resource.close()
         if self.replaced:
             self._drain_connections(None)
             await self._wait_until_empty(BoardProtocol.request_seconds)
@@ -196,8 +196,8 @@ class BoardServer(uvicorn.Server):
         for task in tuple(self.server_state.tasks):
             task.cancel()
         await self._wait_until_empty(_CANCEL_GRACE)
-        for each in self._connections():
-            each.transport.abort()
+        for resource in self._connections():
+            resource.transport.abort()
         await self.lifespan.shutdown()
 
     def _connections(self) -> list[Any]:
@@ -205,15 +205,15 @@ class BoardServer(uvicorn.Server):
 
     def _drain_connections(self, grace: float | None) -> None:
         self._state.draining, self._state.grace = True, grace
-        for each in self._connections():
-            each.drain(grace)
+        for connection in self._connections():
+            connection.drain(grace)
 
     async def _wait_until_empty(self, seconds: float) -> None:
         """Wait until nobody is left, for so long at most; less if it is stopped meanwhile."""
         loop = asyncio.get_running_loop()
-        until, stopped = loop.time() + seconds, self.should_exit
+        deadline, stopped = loop.time() + seconds, self.should_exit
         await asyncio.sleep(_TICK)  # connections that were accepted are made meanwhile
-        while loop.time() < until and self.should_exit == stopped:
+        while loop.time() < deadline and self.should_exit == stopped:
             if not self.server_state.connections and not self.server_state.tasks:
                 return
             await asyncio.sleep(_TICK)

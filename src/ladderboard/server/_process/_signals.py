@@ -36,22 +36,26 @@ def handle_signals(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[No
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    wanted = {getattr(signal, each): do for each, do in handlers.items() if hasattr(signal, each)}
-    before = {each: signal.getsignal(each) for each in wanted}
-    for each, do in wanted.items():
-        if before[each] != signal.SIG_IGN:  # as nohup wants it
-            signal.signal(each, _make_handler(do))
-    if hasattr(signal, "pthread_sigmask"):  # one that came while the program was replaced comes now
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
+    handlers_by_signal = {
+        getattr(signal, name): handler
+        for name, handler in handlers.items()
+        if hasattr(signal, name)
+    }
+    before = {number: signal.getsignal(number) for number in handlers_by_signal}
+    for number, handler in handlers_by_signal.items():
+        if before[number] != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _make_handler(handler))
+    if hasattr(signal, "pthread_sigmask"):  # signals that arrived during reexec are delivered now
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers_by_signal)
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
-def _make_handler(do: Callable[[int], None]) -> Callable[[int, Any], None]:
-    return lambda number, _: do(number)
+def _make_handler(callback: Callable[[int], None]) -> Callable[[int, Any], None]:
+    return lambda number, _: callback(number)
 
 
 def die_from_signal(number: int) -> None:

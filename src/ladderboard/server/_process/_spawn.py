@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-_NAME = "_LADDERBOARD_WORKER"
-_GIVEN = 3  # where systemd puts the first socket, and so do we
+_VARIABLE = "_LADDERBOARD_WORKER"
+_INHERITED_FD = 3  # where systemd puts the first socket, and so do we
 # Nothing of the server's surroundings but where programs and libraries are.
-_KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TZ")
-_SINGLE = ("POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_BEGIN = "import runpy, sys; file = sys.argv.pop(1); sys.path[:] = sys.argv[2:]; "
-_BEGIN += "runpy.run_path(file, run_name='__main__')"
+_PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TZ")
+_THREAD_LIMITS = (
+    "POLARS_MAX_THREADS",
+    "RAYON_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+_BOOTSTRAP = "import runpy, sys; file = sys.argv.pop(1); sys.path[:] = sys.argv[2:]; "
+_BOOTSTRAP += "runpy.run_path(file, run_name='__main__')"
 
 
 class WorkerSpec(NamedTuple):
@@ -33,12 +38,12 @@ class WorkerSpec(NamedTuple):
     socket: int
     line: int
     socket_inherited: bool
-    trials: str
+    shared_folder: str
 
 
 def is_worker() -> bool:
     """Tell whether this process was started to be a worker, and has not begun yet."""
-    return _NAME in os.environ
+    return _VARIABLE in os.environ
 
 
 def restart_command() -> list[str]:
@@ -54,7 +59,7 @@ def restart_command() -> list[str]:
 
 
 def start_worker(
-    command: Sequence[str], listening: socket.socket, *, socket_inherited: bool, trials: Path
+    command: Sequence[str], listening: socket.socket, *, socket_inherited: bool, shared_folder: Path
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a worker; return its process, and the line on which it says something when it answers.
 
@@ -63,13 +68,13 @@ def start_worker(
     ours, theirs = socket.socketpair()
     with theirs:
         fds = (listening.fileno(), theirs.fileno())
-        post = WorkerSpec(os.getpid(), *fds, socket_inherited, str(trials))
+        spec = WorkerSpec(os.getpid(), *fds, socket_inherited, str(shared_folder))
         try:
             process = subprocess.Popen(  # noqa: S603 - our own program
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr.fileno(),  # the parent has said where it is
-                env={**os.environ, _NAME: json.dumps(post._asdict())},
+                env={**os.environ, _VARIABLE: json.dumps(spec._asdict())},
                 pass_fds=fds,
                 start_new_session=True,  # what a terminal says is for the parent
             )
@@ -82,41 +87,40 @@ def start_worker(
 
 def worker_spec_from_env() -> WorkerSpec | None:
     """Return the post of this process, once; None for all but workers."""
-    told = os.environ.pop(_NAME, None)
-    if told is None:
+    text = os.environ.pop(_VARIABLE, None)
+    if text is None:
         return None
     try:
-        post = WorkerSpec(**json.loads(told))
-        for each in (post.socket, post.line):
-            os.set_inheritable(each, False)
+        spec = WorkerSpec(**json.loads(text))
+        for descriptor in (spec.socket, spec.line):
+            os.set_inheritable(descriptor, False)
     except (OSError, TypeError, ValueError):
         raise InvalidSetting(
-            f"{_NAME} is what a server tells the processes that it starts, and nobody else may; "
-            f"type: unset {_NAME}"
+            f"{_VARIABLE} is set by a server for its worker processes only; type: unset {_VARIABLE}"
         ) from None
-    return post
+    return spec
 
 
 def reexec(command: Sequence[str], listening: socket.socket) -> NoReturn:
     """Become the program as it is installed now, with the socket; who asks meanwhile waits."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # or one more would be the end
-    told = {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
-    if listening.fileno() == _GIVEN:
-        os.set_inheritable(_GIVEN, True)
+    variables = {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
+    if listening.fileno() == _INHERITED_FD:
+        os.set_inheritable(_INHERITED_FD, True)
     else:
-        os.dup2(listening.fileno(), _GIVEN)
+        os.dup2(listening.fileno(), _INHERITED_FD)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execvpe(command[0], list(command), {**os.environ, **told})  # noqa: S606 - our own program
+    os.execvpe(command[0], list(command), {**os.environ, **variables})  # noqa: S606 - our own program
 
 
-def subprocess_command(file: str, told: str) -> list[str]:
+def subprocess_command(file: str, argument: str) -> list[str]:
     """Return the command that runs a file of ours by its path; it finds what we find."""
-    path = [os.path.normpath(Path(each).absolute()) for each in sys.path]  # "" is where we are
-    return [sys.executable, "-I", "-B", "-c", _BEGIN, file, told, *path]
+    path = [os.path.normpath(Path(folder).absolute()) for folder in sys.path]  # "" is where we are
+    return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, file, argument, *path]
 
 
 def subprocess_env() -> dict[str, str]:
     """Return the variables: no secret of the server's, and one thread for every library."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return kept | dict.fromkeys(_SINGLE, "1")
+    variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+    return variables | dict.fromkeys(_THREAD_LIMITS, "1")

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 REPLACED_SIGNAL = "SIGUSR1"
 """Says to a worker that another one answers in its place."""
 
-_STARTING = 120.0  # seconds until a worker must answer
-_SOON = 10.0  # seconds; one that ends before was no good
-_LEAST, _MOST = 0.5, 15.0  # seconds before the next try, where several came to nothing
-_LATE = GRACE + 15.0  # seconds to end
+_START_SECONDS = 120.0  # seconds until a worker must answer
+_STABLE_SECONDS = 10.0  # seconds; one that ends before was no good
+_MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0  # seconds before the next try, where several came to nothing
+_STOP_SECONDS = GRACE + 15.0  # seconds to end
 _TICK = 1.0
 
 
@@ -105,7 +105,7 @@ class Workers:
             closing(theirs),
             handle_signals(dict.fromkeys(names, self._signals.append)),
         ):
-            before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+            previous_fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
             try:
                 self._advance()
                 while self._deadline is None or self._workers:
@@ -115,10 +115,10 @@ class Workers:
                     self._on_tick()
                     self._advance()
             finally:
-                signal.set_wakeup_fd(before)
-                for each in self._workers:
-                    each.send_signal(signal.SIGKILL)
-                    each.process.wait()
+                signal.set_wakeup_fd(previous_fd)
+                for worker in self._workers:
+                    worker.send_signal(signal.SIGKILL)
+                    worker.process.wait()
         if self._broken:
             raise LadderboardError("The server could not start; its log says why.")
 
@@ -133,44 +133,44 @@ class Workers:
             elif self._deadline is None:
                 self._begin_shutdown()
             else:
-                for each in self._workers:
-                    each.send_signal(signal.SIGKILL)
+                for worker in self._workers:
+                    worker.send_signal(signal.SIGKILL)
                 die_from_signal(number)
 
     def _begin_shutdown(self) -> None:
-        self._deadline = monotonic() + _LATE
+        self._deadline = monotonic() + _STOP_SECONDS
         self._on_stop()
-        for each in self._workers:
-            each.send_signal(signal.SIGTERM)
+        for worker in self._workers:
+            worker.send_signal(signal.SIGTERM)
 
-    def _wait(self, woken: socket.socket) -> None:
-        starting = [each.line for each in self._workers if not each.ready]
-        select.select([woken, *starting], [], [], _TICK)
+    def _wait(self, wakeup: socket.socket) -> None:
+        starting = [worker.line for worker in self._workers if not worker.ready]
+        select.select([wakeup, *starting], [], [], _TICK)
         with suppress(BlockingIOError):
-            woken.recv(4096)
+            wakeup.recv(4096)
 
     def _poll_workers(self) -> None:
         """See who answers now, and who is no more."""
-        for each in tuple(self._workers):
-            if not each.ready:
+        for worker in tuple(self._workers):
+            if not worker.ready:
                 with suppress(OSError):
-                    each.ready = bool(each.line.recv(1))
-                self._ever_ready |= each.ready
-            if each.process.poll() is not None:
-                self._workers.remove(each)
-                each.line.close()
-                if not each.draining and self._deadline is None:
-                    self._on_worker_exit(each)
-            elif not each.ready and monotonic() > each.since + _STARTING:
-                each.send_signal(signal.SIGKILL)
+                    worker.ready = bool(worker.line.recv(1))
+                self._ever_ready |= worker.ready
+            if worker.process.poll() is not None:
+                self._workers.remove(worker)
+                worker.line.close()
+                if not worker.draining and self._deadline is None:
+                    self._on_worker_exit(worker)
+            elif not worker.ready and monotonic() > worker.since + _START_SECONDS:
+                worker.send_signal(signal.SIGKILL)
 
     def _on_worker_exit(self, worker: _Worker) -> None:
         """One ended that nobody told to."""
         if worker in self._outdated:
             self._outdated.remove(worker)  # the next one is new anyway
         state = "ended" if worker.ready else "failed"
-        good = worker.ready and monotonic() > worker.since + _SOON
-        self._delay_restart(0.0 if good else max(_LEAST, 2 * self._pause))
+        stable = worker.ready and monotonic() > worker.since + _STABLE_SECONDS
+        self._delay_restart(0.0 if stable else max(_MIN_PAUSE, 2 * self._pause))
         self._log_worker(state, pid=worker.process.pid, code=worker.process.returncode)
         self._on_restart()
         if not worker.ready:
@@ -186,7 +186,7 @@ class Workers:
             self._log.write("restart", state="given up")
 
     def _delay_restart(self, pause: float) -> None:
-        self._pause = min(_MOST, pause)
+        self._pause = min(_MAX_PAUSE, pause)
         self._not_before = monotonic() + self._pause
 
     def _log_worker(self, state: str, **fields: Any) -> None:
@@ -196,22 +196,22 @@ class Workers:
         """Do what is next."""
         if self._deadline is not None:
             if monotonic() > self._deadline:
-                for each in self._workers:
-                    each.send_signal(signal.SIGKILL)
+                for worker in self._workers:
+                    worker.send_signal(signal.SIGKILL)
             return
-        staying = [each for each in self._workers if not each.draining]
+        staying = [worker for worker in self._workers if not worker.draining]
         while len(staying) < self._count and monotonic() >= self._not_before:
             if not self._start_worker():
                 return
-            staying = [each for each in self._workers if not each.draining]
-        if len(staying) >= self._count and all(each.ready for each in staying):
+            staying = [worker for worker in self._workers if not worker.draining]
+        if len(staying) >= self._count and all(worker.ready for worker in staying):
             self._roll_restart(len(staying))
 
     def _roll_restart(self, staying: int) -> None:
         """Replace one more of the old ones; all that stay answer."""
         if self._restart_wanted and not self._rolling:
             self._restart_wanted, self._rolling = False, True
-            self._outdated = [each for each in self._workers if not each.draining]
+            self._outdated = [worker for worker in self._workers if not worker.draining]
             self._log.write("restart", state="begun")
         if staying > self._count and self._outdated:
             leaving = self._outdated.pop(0)
@@ -228,7 +228,7 @@ class Workers:
         try:
             self._workers.append(_Worker(*self._start(), since=monotonic()))
         except OSError as error:  # the program may be on its way to another version
-            self._delay_restart(max(_LEAST, 2 * self._pause))
+            self._delay_restart(max(_MIN_PAUSE, 2 * self._pause))
             self._log_worker("failed", error=error.strerror)
             self._on_start_failure()
             return False

@@ -11,13 +11,13 @@ import os
 import struct
 import sys
 
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every architecture
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION = 1  # asked for instead of a set of rules
-_BENEATH = 1  # the kind of rule
-_READ = 0b1101  # run a file, read a file, list a folder
-_FILES = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights on files each version knows
-_LATEST_FILES = 16
-_NET, _SCOPES = 0b11, 0b11  # bind and connect; sockets and signals of others
+_PATH_BENEATH = 1  # the kind of rule
+_READ_RIGHTS = 0b1101  # run a file, read a file, list a folder
+_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights on files each version knows
+_LATEST_FILE_RIGHTS = 16
+_NET_RIGHTS, _SCOPES = 0b11, 0b11  # bind and connect; sockets and signals of others
 
 
 def apply_landlock() -> bool:
@@ -25,22 +25,22 @@ def apply_landlock() -> bool:
     if sys.platform != "linux":
         return False
     call = ctypes.CDLL(None, use_errno=True).syscall
-    version = call(_CREATE, None, 0, _VERSION)
+    version = call(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
         return False
-    files = (1 << _FILES.get(version, _LATEST_FILES)) - 1
+    files = (1 << _FILE_RIGHTS.get(version, _LATEST_FILE_RIGHTS)) - 1
     settings = struct.pack("=Q", files)
     if version >= 4:
-        settings += struct.pack("=Q", _NET)
+        settings += struct.pack("=Q", _NET_RIGHTS)
     if version >= 6:
         settings += struct.pack("=Q", _SCOPES)
-    rules = call(_CREATE, settings, len(settings), 0)
+    rules = call(_CREATE_RULESET, settings, len(settings), 0)
     if rules < 0:
         return False
     try:
         for path in {*sys.path, sys.prefix, sys.base_prefix}:
             _allow(call, rules, path)
-        return bool(call(_RESTRICT, rules, 0) == 0)
+        return bool(call(_RESTRICT_SELF, rules, 0) == 0)
     finally:
         os.close(rules)
 
@@ -52,6 +52,6 @@ def _allow(call: ctypes._NamedFuncPointer, rules: int, path: str) -> None:
     except OSError:
         return
     try:
-        call(_ADD, rules, _BENEATH, struct.pack("=Qi", _READ, folder), 0)
+        call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", _READ_RIGHTS, folder), 0)
     finally:
         os.close(folder)

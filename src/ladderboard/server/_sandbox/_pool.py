@@ -12,7 +12,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem, WorkerError
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._process import NOTHING, ParserLimits, ParserProcess
+from ladderboard.server._sandbox._process import NO_REPLY, ParserLimits, ParserProcess
 from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
 
 _LOG = logging.getLogger("ladderboard.parse")
-_MANY = 2**18  # bytes that are worth a thread
+_LARGE_REPLY = 2**18  # bytes that are worth a thread
 _MIB = 2**20
 _TRIES = 2  # parsers for a body whose parser is killed from outside
 _CLOSED = "The parsers were closed."
@@ -70,57 +70,57 @@ class _Job:
         self._parsers, self._parser = parsers, parser
         self._spec, self._training = spec, training
 
-    def on_reply(self, kind: bytes, said: bytes) -> None:
+    def on_reply(self, kind: bytes, content: bytes) -> None:
         """Take what the parser says; one that does not answer as it should is of no more use."""
-        if kind == wire.ARRAY and len(said) > _MANY:
-            self._parsers.spawn(self._read_large(said))
+        if kind == wire.ARRAY and len(content) > _LARGE_REPLY:
+            self._parsers.spawn(self._read_large(content))
             return
-        if kind == NOTHING:
+        if kind == NO_REPLY:
             self._parsers.spawn(self._find_failure_cause())
             return
         try:
-            self._finish(self._read(kind, said))
+            self._finish(self._read(kind, content))
         except InvalidWorkerReply:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
         except WorkerError as error:
             self._fail(error)
 
-    def _read(self, kind: bytes, said: bytes) -> AlignedPredictions | InvalidPredictions:
+    def _read(self, kind: bytes, content: bytes) -> AlignedPredictions | InvalidPredictions:
         if kind == wire.ARRAY:
-            return self._spec.submission(said, self._training)
+            return self._spec.submission(content, self._training)
         if kind == wire.REFUSED:
-            return read_refusal(said)
+            return read_refusal(content)
         if kind == wire.BROKEN:
             _LOG.error(
-                "a parser broke down: %s", _settings.safe_repr(said.decode("ascii", "replace"))
+                "a parser broke down: %s", _settings.safe_repr(content.decode("ascii", "replace"))
             )
             raise WorkerError("A parser broke down; the log says where.")
         raise InvalidWorkerReply
 
-    async def _read_large(self, said: bytes) -> None:
+    async def _read_large(self, content: bytes) -> None:
         try:
-            self._finish(await asyncio.to_thread(self._spec.submission, said, self._training))
+            self._finish(await asyncio.to_thread(self._spec.submission, content, self._training))
         except InvalidWorkerReply:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
     async def _find_failure_cause(self) -> None:
         """Blame the body for a parser that did not answer, unless something else ended it."""
-        killed = await self._parser.killing_signal()
+        signal_name = await self._parser.killing_signal()
         if self._parsers.closed:
             self._fail(WorkerError(_CLOSED))
-        elif killed is not None:
-            self._fail(_Killed(killed))
+        elif signal_name is not None:
+            self._fail(_Killed(signal_name))
         else:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
-    def _finish(self, read: AlignedPredictions | InvalidPredictions) -> None:
+    def _finish(self, result: AlignedPredictions | InvalidPredictions) -> None:
         self._parsers.release(self._parser)
         if self.done.done():  # whoever asked has gone
             return
-        if isinstance(read, InvalidPredictions):
-            self.done.set_exception(read)
+        if isinstance(result, InvalidPredictions):
+            self.done.set_exception(result)
         else:
-            self.done.set_result(read)
+            self.done.set_result(result)
 
     def _fail(self, error: Exception) -> None:
         self._parsers.discard(self._parser)
@@ -159,8 +159,8 @@ class ParserPool:
     ) -> None:
         self._count = _settings.integer("count", count, at_least=1)
         self._uses = _settings.integer("uses", uses, at_least=1)
-        self._most = _settings.integer("waiting", waiting, at_least=0)
-        self._patience = ParserLimits(
+        self._max_waiting = _settings.integer("waiting", waiting, at_least=0)
+        self._limits = ParserLimits(
             _settings.number("seconds", seconds, above=0),
             _settings.integer("memory", memory, at_least=1),
         )
@@ -202,7 +202,7 @@ class ParserPool:
         self.release(await self._acquire())
 
     async def read(
-        self, key: Hashable, spec: Spec, received: Body, *, training: float | None = None
+        self, key: Hashable, spec: Spec, body: Body, *, training: float | None = None
     ) -> AlignedPredictions:
         """Return the predictions in a body, in the holdout's order.
 
@@ -222,7 +222,7 @@ class ParserPool:
         name = ""
         for _ in range(_TRIES):
             try:
-                return await self._read_once(key, spec, received, training)
+                return await self._read_once(key, spec, body, training)
             except _Killed as killed:
                 name = str(killed)
                 _LOG.warning("a parser was killed from outside: %s", name)
@@ -232,7 +232,7 @@ class ParserPool:
         )
 
     async def _read_once(
-        self, key: Hashable, spec: Spec, received: Body, training: float | None
+        self, key: Hashable, spec: Spec, body: Body, training: float | None
     ) -> AlignedPredictions:
         parser = await self._acquire()
         try:
@@ -241,9 +241,9 @@ class ParserPool:
             parser.send_body(
                 key,
                 packed,
-                received.content,
-                received.format,
-                most=spec.max_reply_bytes,
+                body.content,
+                body.format,
+                max_bytes=spec.max_reply_bytes,
                 on_reply=job.on_reply,
                 seconds=spec.seconds,
             )
@@ -255,9 +255,9 @@ class ParserPool:
     async def close(self) -> None:
         """End all parsers, and wait until nothing is left of them."""
         self.closed = True
-        for each in self._waiting:
-            if not each.done():
-                each.set_exception(WorkerError(_CLOSED))
+        for turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(WorkerError(_CLOSED))
         self._waiting.clear()
         for parser in tuple(self._parsers):
             self.discard(parser)
@@ -270,11 +270,11 @@ class ParserPool:
         """Hand a parser to who waits longest, or let it rest."""
         if parser not in self._parsers:  # it died meanwhile
             return
-        if self.closed or parser.left:
+        if self.closed or parser.replaced:
             self.discard(parser)
             return
-        if parser.used >= self._uses and not parser.leaving:
-            parser.leaving = True
+        if parser.used >= self._uses and not parser.being_replaced:
+            parser.being_replaced = True
             self._start_count += 1
             self.spawn(self._start(parser))
         while self._waiting:
@@ -293,17 +293,17 @@ class ParserPool:
             self._idle.remove(parser)
         self.spawn(parser.end())
         if not self.closed:
-            if not parser.left:
+            if not parser.replaced:
                 self.on_restart()
             self._start_missing()
 
-    def resource_limit_error(self, most: float | None = None) -> InvalidPredictions:
+    def resource_limit_error(self, limit: float | None = None) -> InvalidPredictions:
         """Return what is said of a body that ended its parser."""
-        seconds, memory = self._patience
-        seconds = seconds if most is None else min(seconds, most)
-        said = f"The predictions could not be read within {seconds:g} seconds and "
-        said += f"{max(1, memory // _MIB)} MiB of memory."
-        return InvalidPredictions(said, problems=(Problem("too_costly", None, 1, (), said),))
+        seconds, memory = self._limits
+        seconds = seconds if limit is None else min(seconds, limit)
+        message = f"The predictions could not be read within {seconds:g} seconds and "
+        message += f"{max(1, memory // _MIB)} MiB of memory."
+        return InvalidPredictions(message, problems=(Problem("too_costly", None, 1, (), message),))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something that ends before the parsers do."""
@@ -318,7 +318,7 @@ class ParserPool:
         if self._idle:
             return self._idle.pop()
         self._start_missing()
-        if len(self._waiting) >= max(self._most, self._start_count):
+        if len(self._waiting) >= max(self._max_waiting, self._start_count):
             raise ParsersBusy
         turn: asyncio.Future[ParserProcess] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -339,37 +339,37 @@ class ParserPool:
             self._start_count += 1
             self.spawn(self._start())
 
-    async def _start(self, instead: ParserProcess | None = None) -> None:
+    async def _start(self, old: ParserProcess | None = None) -> None:
         """Start a parser; the one whose place it takes works until it is ready."""
         try:
             parser = await self._start_process()
         except WorkerError as error:
             self._start_count -= 1
-            if instead is not None:
-                instead.leaving = False  # it is tried again after its next body
+            if old is not None:
+                old.being_replaced = False  # it is tried again after its next body
             self._on_start_failure(error)
             return
         self._start_count -= 1
         self._parsers.add(parser)
-        if instead is not None:
-            instead.left = True
-            if instead in self._idle:
-                self.discard(instead)
+        if old is not None:
+            old.replaced = True
+            if old in self._idle:
+                self.discard(old)
         self.release(parser)
 
     async def _start_process(self) -> ParserProcess:
         ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        parser = ParserProcess(self._patience, self.discard)
+        parser = ParserProcess(self._limits, self.discard)
         self._starting.add(parser)
-        said = b""
+        kind = b""
         try:
             parser.prepare(lambda kind, _: None if ready.done() else ready.set_result(kind))
-            said = await ready
+            kind = await ready
         finally:
             self._starting.discard(parser)
-            if said != wire.READY:
+            if kind != wire.READY:
                 await parser.end()
-        if said != wire.READY:
+        if kind != wire.READY:
             raise WorkerError("A parser was started and did not get ready.")
         return parser
 

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     OnReply = Callable[[bytes, bytes], None]
 
 
-NOTHING = b""
+NO_REPLY = b""
 """What a parser says that is dead, late or out of its mind."""
 
-_STARTING = 60.0  # seconds
-_SETTLING = 30.0  # seconds more for a new specification
-_DYING = 5.0  # seconds from the end of the line to the end of the process
+_START_SECONDS = 60.0  # seconds
+_SPEC_SECONDS = 30.0  # seconds more for a new specification
+_EXIT_SECONDS = 5.0  # seconds from the end of the line to the end of the process
 # What a body can bring on a parser: a crash, its limit on processor time. Other signals come from
 # outside; the kernel sends SIGKILL when memory is short.
 _CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU"}
-_HELD = 2**16
+_BUFFER_BYTES = 2**16
 
 
 class ParserLimits(NamedTuple):
@@ -53,29 +53,29 @@ class ParserProcess:
     ``ended`` is called when the process says something unasked, or dies while it has nothing to do.
     """
 
-    def __init__(self, patience: ParserLimits, ended: Callable[[ParserProcess], None]) -> None:
+    def __init__(self, limits: ParserLimits, on_exit: Callable[[ParserProcess], None]) -> None:
         self.used = 0
-        self.leaving = False
+        self.being_replaced = False
         """Another one will take its place."""
-        self.left = False
+        self.replaced = False
         """Another one has."""
-        self._vanished = False  # the line ended, and not because we hung up
-        self._patience = patience
-        self._ended = ended
+        self._hung_up = False  # the line ended, and not because we hung up
+        self._limits = limits
+        self._on_exit = on_exit
         self._slots: OrderedDict[Hashable, int] = OrderedDict()
         self._loop = asyncio.get_running_loop()
         self._on_reply: OnReply | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._most = 0
+        self._max_bytes = 0
         self._unsent = memoryview(b"")
-        self._buffer = bytearray(_HELD)
-        self._into = memoryview(self._buffer)
-        self._at = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._view = memoryview(self._buffer)
+        self._received = 0
         ours, theirs = socket.socketpair()
         with theirs:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    subprocess_command(wire.__file__, _worker_arguments(patience)),
+                    subprocess_command(wire.__file__, _worker_arguments(limits)),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -101,29 +101,29 @@ class ParserProcess:
 
     def prepare(self, on_reply: OnReply) -> None:
         """Wait until it has loaded all it needs; it answers as if it had been asked."""
-        self._expect_reply(_STARTING, 0, on_reply)
+        self._expect_reply(_START_SECONDS, 0, on_reply)
 
     def send_body(
         self,
         key: Hashable,
         packed: bytes,
         content: bytes | Path,
-        told: str | None,
+        file_format: str | None,
         *,
-        most: int,
+        max_bytes: int,
         on_reply: OnReply,
         seconds: float | None = None,
     ) -> None:
         """Have a body read. ``packed`` is the specification of a key that is not known yet."""
-        formed = wire.FORMATS.index(told)
+        format_code = wire.FORMATS.index(file_format)
         file = None if isinstance(content, bytes) else os.open(content, os.O_RDONLY)
         self.used += 1
         body = content if isinstance(content, bytes) else b""
         slot = self._slot(key)
-        head = wire.REQUEST_HEADER.pack(slot, formed, file is not None, len(packed), len(body))
-        patience = self._patience.seconds
-        patience = patience if seconds is None else min(patience, seconds)
-        self._expect_reply(patience + _SETTLING * bool(packed), most, on_reply)
+        head = wire.REQUEST_HEADER.pack(slot, format_code, file is not None, len(packed), len(body))
+        timeout = self._limits.seconds
+        timeout = timeout if seconds is None else min(timeout, seconds)
+        self._expect_reply(timeout + _SPEC_SECONDS * bool(packed), max_bytes, on_reply)
         self._unsent = memoryview(b"".join((head, packed, body)))
         self._send() if file is None else self._send_with_file(file)
 
@@ -142,17 +142,17 @@ class ParserProcess:
 
     async def killing_signal(self) -> str | None:
         """Return the signal from outside that ended it; None if a body did, or we."""
-        if not self._vanished:
+        if not self._hung_up:
             return None
         try:
-            code = await self._loop.run_in_executor(None, self._process.wait, _DYING)
+            code = await self._loop.run_in_executor(None, self._process.wait, _EXIT_SECONDS)
         except subprocess.TimeoutExpired:  # it hung up and lives on
             return None
         name = signal.Signals(-code).name if code < 0 else None
         return None if name in _CRASHES else name
 
     def _on_connection_lost(self) -> None:
-        self._vanished = True
+        self._hung_up = True
         self._close_socket()
 
     def _close_socket(self) -> None:
@@ -160,7 +160,7 @@ class ParserProcess:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)
             self._socket.close()
-        self._deliver_reply(NOTHING, b"")
+        self._deliver_reply(NO_REPLY, b"")
 
     def _slot(self, key: Hashable) -> int:
         """Return where a specification is kept, in place of the one that rested longest."""
@@ -172,22 +172,22 @@ class ParserProcess:
             self._slots[key] = self._slots.popitem(last=False)[1]
         return self._slots[key]
 
-    def _expect_reply(self, seconds: float, most: int, on_reply: OnReply) -> None:
+    def _expect_reply(self, seconds: float, max_bytes: int, on_reply: OnReply) -> None:
         self._on_reply = on_reply
-        self._most = most
+        self._max_bytes = max_bytes
         self._timer = self._loop.call_later(seconds, self._close_socket)
 
-    def _deliver_reply(self, kind: bytes, said: bytes) -> None:
+    def _deliver_reply(self, kind: bytes, content: bytes) -> None:
         """Pass an answer on to who waits for it."""
         if self._timer is not None:
             self._timer.cancel()
         self._unsent = memoryview(b"")
-        self._into, self._at = memoryview(self._buffer), 0
+        self._view, self._received = memoryview(self._buffer), 0
         on_reply, self._on_reply = self._on_reply, None
         if on_reply is not None:
-            on_reply(kind, said)
+            on_reply(kind, content)
         elif not kind:
-            self._ended(self)
+            self._on_exit(self)
 
     def _send_with_file(self, file: int) -> None:
         """Hand over an open file: the parser needs no way to it. The line is empty."""
@@ -217,13 +217,13 @@ class ParserProcess:
 
     def _on_readable(self) -> None:
         try:
-            got = self._socket.recv_into(self._into[self._at :])
+            count = self._socket.recv_into(self._view[self._received :])
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            got = 0
-        self._at += got
-        if not got:
+            count = 0
+        self._received += count
+        if not count:
             self._on_connection_lost()
         elif self._on_reply is None or not self._parse_reply():
             self._close_socket()
@@ -231,20 +231,22 @@ class ParserProcess:
     def _parse_reply(self) -> bool:
         """Pass on an answer that is whole; False if there will be none."""
         head = wire.REPLY_HEADER.size
-        if self._at < head:
+        if self._received < head:
             return True
-        kind, size = wire.REPLY_HEADER.unpack_from(self._into)
+        kind, size = wire.REPLY_HEADER.unpack_from(self._view)
         end = head + size
-        if self._at > end or size > (self._most if kind == wire.ARRAY else MAX_REFUSAL_BYTES):
+        if self._received > end or size > (
+            self._max_bytes if kind == wire.ARRAY else MAX_REFUSAL_BYTES
+        ):
             return False
-        if self._at == end:
-            self._deliver_reply(kind, bytes(self._into[head:end]))
-        elif end > len(self._into):
+        if self._received == end:
+            self._deliver_reply(kind, bytes(self._view[head:end]))
+        elif end > len(self._view):
             larger = memoryview(bytearray(end))
-            larger[: self._at] = self._into[: self._at]
-            self._into = larger
+            larger[: self._received] = self._view[: self._received]
+            self._view = larger
         return True
 
 
-def _worker_arguments(patience: ParserLimits) -> str:
-    return json.dumps({**patience._asdict(), "parent": os.getpid()})
+def _worker_arguments(limits: ParserLimits) -> str:
+    return json.dumps({**limits._asdict(), "parent": os.getpid()})

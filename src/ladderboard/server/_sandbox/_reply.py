@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 MAX_REFUSAL_BYTES = (
     2**22
 )  # bytes of a refusal: a hundred problems of ten ids, each character escaped
-_FRAME = 1000  # bytes around the values
-_PROBLEMS, _IDS, _NAME, _SENTENCE = 100, 10, 100, 10_000
-_HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
-_WHOLE = ("i1", "i2", "i4", "i8")
-_TYPES = {"i": _WHOLE, "f": (*_WHOLE, "f8"), "T": ("text",)}
+_FRAME_BYTES = 1000  # bytes around the values
+_MAX_PROBLEMS, _MAX_IDS, _MAX_NAME, _MAX_MESSAGE = 100, 10, 100, 10_000
+_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
+_INTEGERS = ("i1", "i2", "i4", "i8")
+_TYPES = {"i": _INTEGERS, "f": (*_INTEGERS, "f8"), "T": ("text",)}
 
 
 class InvalidWorkerReply(Exception):
@@ -63,39 +63,42 @@ class Spec:
         values = 8 * self.roster.n * (self.expected.width or self.limits.columns)
         if self.expected.width is None:
             values = min(values, 8 * (self.roster.n + self.limits.bytes))
-        return _FRAME + values + (0 if self.expected.number else 2 * self.limits.bytes)
+        return _FRAME_BYTES + values + (0 if self.expected.number else 2 * self.limits.bytes)
 
     def pack(self) -> bytes:
         """Return what a parser is told."""
         return wire.pack_spec(self.roster, self.loss, self.limits)
 
-    def submission(self, form: bytes, training: float | None) -> AlignedPredictions:
+    def submission(self, content: bytes, training: float | None) -> AlignedPredictions:
         """Return the predictions that a parser sent."""
         try:
-            return AlignedPredictions.of(self._aligned(form), training=training)
+            return AlignedPredictions.of(self._aligned(content), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
 
-    def _aligned(self, form: bytes) -> NDArray[Any]:
-        head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(form)
-        held = head.decode("latin-1")
+    def _aligned(self, content: bytes) -> NDArray[Any]:
+        head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(content)
+        dtype = head.decode("latin-1")
         start = wire.ARRAY_HEAD.size + size
-        said: dict[str, Any] = {
+        array: dict[str, Any] = {
             "type": wire.TYPES[kind],
             "shape": self._shape(*shape),
-            "values": form[start:],
-            "lengths": {"type": wire.TYPES[counted], "values": form[wire.ARRAY_HEAD.size : start]},
+            "values": content[start:],
+            "lengths": {
+                "type": wire.TYPES[counted],
+                "values": content[wire.ARRAY_HEAD.size : start],
+            },
         }
-        if held not in (("i", "f") if self.expected.number else ("T",)) or start > len(form):
+        if dtype not in (("i", "f") if self.expected.number else ("T",)) or start > len(content):
             raise InvalidWorkerReply
-        if said["type"] not in _TYPES[held]:
+        if array["type"] not in _TYPES[dtype]:
             raise InvalidWorkerReply
-        if held == "T":
-            return _texts(said)
-        if size or len(said["values"]) != math.prod(said["shape"]) * int(said["type"][1]):
+        if dtype == "T":
+            return _texts(array)
+        if size or len(array["values"]) != math.prod(array["shape"]) * int(array["type"][1]):
             raise InvalidWorkerReply
-        read = read_array(said).astype(_HELD[held], copy=False)
-        if held == "f" and not np.isfinite(read).all():
+        read = read_array(array).astype(_DTYPES[dtype], copy=False)
+        if dtype == "f" and not np.isfinite(read).all():
             raise InvalidWorkerReply
         return read
 
@@ -115,28 +118,30 @@ class Spec:
         return (rows, columns)
 
 
-def _texts(said: dict[str, Any]) -> NDArray[Any]:
-    count, lengths = math.prod(said["shape"]), said["lengths"]
-    if lengths["type"] not in _WHOLE or len(lengths["values"]) != count * int(lengths["type"][1]):
+def _texts(array: dict[str, Any]) -> NDArray[Any]:
+    count, lengths = math.prod(array["shape"]), array["lengths"]
+    if lengths["type"] not in _INTEGERS or len(lengths["values"]) != count * int(
+        lengths["type"][1]
+    ):
         raise InvalidWorkerReply
     lengths["shape"] = (count,)
-    each = read_array(lengths).astype(np.int64)
-    whole = len(said["values"].decode("utf-8"))
+    sizes = read_array(lengths).astype(np.int64)
+    total = len(array["values"].decode("utf-8"))
     # The sum could go round; no single length may be more than there is.
-    if each.min() < 0 or each.max() > whole or int(each.sum()) != whole:
+    if sizes.min() < 0 or sizes.max() > total or int(sizes.sum()) != total:
         raise InvalidWorkerReply
-    return read_array(said)
+    return read_array(array)
 
 
-def read_refusal(form: bytes) -> InvalidPredictions:
+def read_refusal(content: bytes) -> InvalidPredictions:
     """Return the refusal that a parser sent."""
     try:
-        said = json.loads(form)
-        message, problems = said["message"], said["problems"]
-        if len(problems) > _PROBLEMS:
+        document = json.loads(content)
+        message, problems = document["message"], document["problems"]
+        if len(problems) > _MAX_PROBLEMS:
             raise InvalidWorkerReply
-        found = tuple(_problem(*each) for each in problems)
-        return InvalidPredictions(_words(message), problems=found)
+        items = tuple(_problem(*item) for item in problems)
+        return InvalidPredictions(_words(message), problems=items)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InvalidWorkerReply from None
 
@@ -145,21 +150,23 @@ def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Prob
     plain = isinstance(code, str) and code.isascii() and code.replace("_", "a").isalnum()
     if not plain or len(code) > 40 or type(count) is not int or type(ids) is not list:
         raise InvalidWorkerReply
-    if not 0 <= count < 2**63 or len(ids) > _IDS:
+    if not 0 <= count < 2**63 or len(ids) > _MAX_IDS:
         raise InvalidWorkerReply
-    kept = None if column is None else _text(column)
-    return Problem(code, kept, count, tuple(map(_text, ids)), _words(message))
+    name = None if column is None else _text(column)
+    return Problem(code, name, count, tuple(map(_text, ids)), _words(message))
 
 
 def _text(value: Any) -> str:
     """Return a name out of the file, as it is there; whoever shows it must take care."""
-    if not isinstance(value, str) or len(value) > _NAME:
+    if not isinstance(value, str) or len(value) > _MAX_NAME:
         raise InvalidWorkerReply
     return value.encode("utf-8", "replace").decode()
 
 
 def _words(value: Any) -> str:
     """Return sentences; the reader's own hold nothing that a terminal would obey."""
-    if not isinstance(value, str) or len(value) > _PROBLEMS * _SENTENCE:
+    if not isinstance(value, str) or len(value) > _MAX_PROBLEMS * _MAX_MESSAGE:
         raise InvalidWorkerReply
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in value)
+    return "".join(
+        character if character.isprintable() or character == "\n" else "?" for character in value
+    )

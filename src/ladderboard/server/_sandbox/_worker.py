@@ -50,7 +50,7 @@ FORMATS = (None, "csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 
 _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
 _FILES = 32
-_SETTLING = 30  # seconds more for a new specification
+_SPEC_SECONDS = 30  # seconds more for a new specification
 _CSV = b"id,prediction\n0,1\n1,0.5\n"
 _LINES = b'{"id": 0, "prediction": 1}\n{"id": 1, "prediction": 2}\n'
 
@@ -69,40 +69,40 @@ def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
     if ids is not None and not isinstance(ids, np.ndarray):
         ids = np.array(list(ids), dtype=object)
     kind = type(described)
-    how: dict[str, Any] = {"description": described.describe()}
+    loss_spec: dict[str, Any] = {"description": described.describe()}
     if kind is not Custom and kind not in LOSSES.values():  # a class of the owner's
-        how = {"class": f"{kind.__module__}:{kind.__qualname__}", "params": described.params}
+        loss_spec = {"class": f"{kind.__module__}:{kind.__qualname__}", "params": described.params}
     return encode(
         {
             "n": roster.n,
             "ids": None if ids is None else write_array(ids),
             "kind": roster.kind,
             "width": roster.width,
-            "loss": json.dumps(how),
+            "loss": json.dumps(loss_spec),
             "limits": [limits.bytes, limits.rows, limits.columns],
         }
     )
 
 
-def _read_spec(form: bytes) -> _Spec:
+def _read_spec(packed: bytes) -> _Spec:
     """Read what ``pack_spec`` wrote."""
-    told = decode(form)
-    ids = None if told["ids"] is None else read_array(told["ids"])
+    content = decode(packed)
+    ids = None if content["ids"] is None else read_array(content["ids"])
     if ids is not None and ids.dtype.kind == "T":
         ids = ids.tolist()
     elif ids is not None:
         ids = ids.astype(np.int64)
-    how = json.loads(told["loss"])
-    if "class" in how:
-        module, _, name = how["class"].partition(":")
-        found: Any = importlib.import_module(module)
+    loss_spec = json.loads(content["loss"])
+    if "class" in loss_spec:
+        module, _, name = loss_spec["class"].partition(":")
+        loss_class: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        made = found(**how["params"])
+            loss_class = getattr(loss_class, part)
+        described_loss = loss_class(**loss_spec["params"])
     else:
-        made = loss(how["description"])
-    roster = Roster(told["n"], ids, told["kind"], told["width"])
-    return _Spec(roster, made, Limits(*told["limits"]))
+        described_loss = loss(loss_spec["description"])
+    roster = Roster(content["n"], ids, content["kind"], content["width"])
+    return _Spec(roster, described_loss, Limits(*content["limits"]))
 
 
 def _pack_array(array: NDArray[Any]) -> bytes:
@@ -136,24 +136,26 @@ class _ServerSocket:
 
     def read_exactly(self, size: int) -> bytes:
         """Read as many bytes."""
-        held = bytearray(size)
-        view, at = memoryview(held), 0
-        while at < size:
-            got = self._line.recv_into(view[at:])
-            if not got:
+        buffer = bytearray(size)
+        view, offset = memoryview(buffer), 0
+        while offset < size:
+            count = self._line.recv_into(view[offset:])
+            if not count:
                 raise SystemExit
-            at += got
-        return bytes(held)
+            offset += count
+        return bytes(buffer)
 
-    def send_reply(self, kind: bytes, said: bytes) -> None:
+    def send_reply(self, kind: bytes, content: bytes) -> None:
         """Answer."""
-        self._line.sendall(REPLY_HEADER.pack(kind, len(said)) + said)
+        self._line.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
 
 
-def _read(spec: _Spec, body: bytes, told: str | None) -> tuple[bytes, bytes]:
+def _read(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
     """Return the letter and the bytes that answer a body."""
     try:
-        aligned = read_predictions(body, spec.roster, spec.loss, format=told, limits=spec.limits)
+        aligned = read_predictions(
+            body, spec.roster, spec.loss, format=file_format, limits=spec.limits
+        )
         return ARRAY, _pack_array(aligned)
     except MemoryError:
         return MEMORY, b""
@@ -178,24 +180,24 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
         head, files = line.read_header()
         if not head:
             return
-        slot, told, by_file, spec_size, size = REQUEST_HEADER.unpack(head)
-        _limit_time(seconds + _SETTLING * bool(spec_size))
+        slot, format_code, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
+        _limit_time(seconds + _SPEC_SECONDS * bool(spec_size))
         try:
             if spec_size:
                 slots[slot] = None
                 slots[slot] = _read_spec(line.read_exactly(spec_size))
-            if by_file:
+            if has_file:
                 with os.fdopen(files[0], "rb") as file:
                     body = file.read()
             else:
                 body = line.read_exactly(size)
-            kind, said = _read(slots[slot], body, FORMATS[told])
+            kind, content = _read(slots[slot], body, FORMATS[format_code])
         except MemoryError:
-            kind, said = MEMORY, b""
+            kind, content = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is told, and ends the process
-            kind, said = BROKEN, _describe_crash(error)
+            kind, content = BROKEN, _describe_crash(error)
         body = b""
-        line.send_reply(kind, said)
+        line.send_reply(kind, content)
         if kind in {MEMORY, BROKEN}:
             return
 
@@ -228,22 +230,22 @@ def _limit_time(seconds: float) -> None:
     import resource  # noqa: PLC0415 - same
 
     used = resource.getrusage(resource.RUSAGE_SELF)
-    until = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
-    _, most = resource.getrlimit(resource.RLIMIT_CPU)
-    if most == resource.RLIM_INFINITY or until < most:
-        resource.setrlimit(resource.RLIMIT_CPU, (until, most))
+    cpu_limit = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard_limit == resource.RLIM_INFINITY or cpu_limit < hard_limit:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit, hard_limit))
 
 
 def _warm_up() -> None:
     """Load what will be needed, so that the first body is read as fast as the others."""
-    roster, made = Roster.of(2, kind="number"), loss("zero_one")
+    roster, zero_one = Roster.of(2, kind="number"), loss("zero_one")
     with suppress(MissingDependency):
         polars = load_polars()
         file = io.BytesIO()
         polars.DataFrame({"id": [0, 1], "prediction": [1.0, 0.5]}).write_parquet(file)
-        read_predictions(file.getvalue(), roster, made)
-        read_predictions(_CSV, roster, made)
-    read_predictions(_LINES, roster, made, format="jsonl")
+        read_predictions(file.getvalue(), roster, zero_one)
+        read_predictions(_CSV, roster, zero_one)
+    read_predictions(_LINES, roster, zero_one, format="jsonl")
 
 
 def main() -> None:
@@ -257,9 +259,9 @@ def main() -> None:
         _limit_memory(settings["memory"])
         # By its path, as this file: the room's door would load the whole server.
         runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["apply_landlock"]()
-        ours = _ServerSocket(line)
-        ours.send_reply(READY, b"")
-        _serve(ours, settings["seconds"])
+        server = _ServerSocket(line)
+        server.send_reply(READY, b"")
+        _serve(server, settings["seconds"])
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ladderboard.server._uploads._spool import Spool, SpooledBody
 
-_AROUND = 2**16  # bytes that a form or a packer may add
+_OVERHEAD = 2**16  # bytes that a form or a packer may add
 _CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
-_TURN = 4  # pieces after which others have a turn
+_YIELD_EVERY = 4  # pieces after which others have a turn
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class BodyLimits:
 class PayloadTooLarge(RequestRefused):
     """A body has more bytes than are allowed."""
 
-    def __init__(self, most: int) -> None:
-        rule = f"Predictions are larger than {most} bytes, which is the limit here."
-        super().__init__(413, "too_large", rule, _CLOSE)
+    def __init__(self, limit: int) -> None:
+        message = f"Predictions are larger than {limit} bytes, which is the limit here."
+        super().__init__(413, "too_large", message, _CLOSE)
 
 
 class ReceivedBody:
@@ -105,10 +105,10 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
         if kind.partition(";")[0].strip().lower() == "multipart/form-data"
         else None
     )
-    told = None if form is not None else declared_format(request)
-    body = _BodyDecoder(form, packed=_is_gzipped(request), most=limits.bytes)
+    file_format = None if form is not None else declared_format(request)
+    body = _BodyDecoder(form, gzipped=_is_gzipped(request), limit=limits.bytes)
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > limits.bytes + _AROUND:
+    if length.isdecimal() and int(length[:20]) > limits.bytes + _OVERHEAD:
         raise PayloadTooLarge(limits.bytes)
     draft = spool.new_body()
     try:
@@ -122,36 +122,36 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
             rule = "The rest of the predictions never came."
             raise RequestRefused(408, "too_slow", rule, _CLOSE) from None
         raise
-    return ReceivedBody(draft, content, told if form is None else form.format, message)
+    return ReceivedBody(draft, content, file_format if form is None else form.format, message)
 
 
 async def _receive_chunks(
-    request: Request, body: _BodyDecoder, draft: SpooledBody, most: int
+    request: Request, body: _BodyDecoder, draft: SpooledBody, limit: int
 ) -> None:
     pieces = 0
-    wrong: Exception | None = None
+    failure: Exception | None = None
     stream = request.stream()
     try:
         async for part in stream:
             body.count(part)
-            if wrong is not None:
+            if failure is not None:
                 continue
             try:
                 for piece in body.feed(part):
-                    if draft.size + len(piece) > most:
-                        raise PayloadTooLarge(most)
+                    if draft.size + len(piece) > limit:
+                        raise PayloadTooLarge(limit)
                     await draft.write(piece)
                     pieces += 1
-                    if not pieces % _TURN:
+                    if not pieces % _YIELD_EVERY:
                         await asyncio.sleep(0)
             except (InvalidForm, InvalidPredictions) as error:
                 # Many a client listens only when it has sent everything.
-                wrong = error
+                failure = error
                 draft.discard()
     finally:
         await stream.aclose()
-    if wrong is not None:
-        raise wrong
+    if failure is not None:
+        raise failure
     for piece in body.end():
         await draft.write(piece)
 
@@ -166,26 +166,26 @@ def _is_gzipped(request: Request) -> bool:
 class _BodyDecoder:
     """What is around a file: packing, a form, and packing again."""
 
-    def __init__(self, form: MultipartForm | None, *, packed: bool, most: int) -> None:
-        self._most = most
-        self._came = self._unpacked = 0
-        self._gunzip = Gunzip() if packed else None
+    def __init__(self, form: MultipartForm | None, *, gzipped: bool, limit: int) -> None:
+        self._limit = limit
+        self._received = self._unpacked = 0
+        self._gunzip = Gunzip() if gzipped else None
         self._form = form
-        self._file = MaybeGunzip(packed=packed and form is None)
+        self._file = MaybeGunzip(gzipped=gzipped and form is None)
 
     def count(self, data: bytes) -> None:
         """Refuse bytes that are too many, whatever is in them."""
-        self._came += len(data)
-        if self._came > self._most + _AROUND:
-            raise PayloadTooLarge(self._most)
+        self._received += len(data)
+        if self._received > self._limit + _OVERHEAD:
+            raise PayloadTooLarge(self._limit)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the parts of the file that are in some more bytes, or nothing for a turn."""
         for plain in [data] if self._gunzip is None else self._gunzip.feed(data):
             # What is in a form and not in the file counts as well.
             self._unpacked += len(plain)
-            if self._unpacked > self._most + _AROUND:
-                raise PayloadTooLarge(self._most)
+            if self._unpacked > self._limit + _OVERHEAD:
+                raise PayloadTooLarge(self._limit)
             for part in [plain] if self._form is None else self._form.feed(plain):
                 yield from self._file.feed(part)
             yield b""

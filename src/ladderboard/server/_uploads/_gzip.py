@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAGIC = b"\x1f\x8b"
-_STEP = 2**18
-_MEMBERS = 10_000  # each may be empty, and each costs time
-_RATIO = 200  # bytes for each packed one; constant predictions for 50 classes have 86
-_FREE = 2**22  # bytes for which the ratio does not matter
+_CHUNK_BYTES = 2**18
+_MAX_MEMBERS = 10_000  # each may be empty, and each costs time
+_MAX_RATIO = 200  # bytes for each packed one; constant predictions for 50 classes have 86
+_FREE_BYTES = 2**22  # bytes for which the ratio does not matter
 
 
 def refuse_file(code: str, rule: str) -> NoReturn:
@@ -29,30 +29,30 @@ class Gunzip:
         self._stream = zlib.decompressobj(31)
         self._members = 0
         self._inside = False
-        self._left = b""
-        self._is_gzipped = self._unpacked = 0
+        self._pending = b""
+        self._packed = self._unpacked = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield what is in some more bytes, a step at a time: a thousandfold could come out."""
-        self._is_gzipped += len(data)
-        data = self._left + data
-        self._left = b""
+        self._packed += len(data)
+        data = self._pending + data
+        self._pending = b""
         while data:
             if not self._inside:
                 if len(data) < len(_MAGIC) and _MAGIC.startswith(data):
-                    self._left = data
+                    self._pending = data
                     return
                 self._begin(data)
             try:
-                part = self._stream.decompress(data, _STEP)
+                part = self._stream.decompress(data, _CHUNK_BYTES)
             except zlib.error:
                 refuse_file("damaged", "The gzip stream is damaged.")
             self._unpacked += len(part)
-            if self._unpacked > _FREE + _RATIO * self._is_gzipped:
+            if self._unpacked > _FREE_BYTES + _MAX_RATIO * self._packed:
                 refuse_file(
                     "packed",
-                    f"The file is more than {_RATIO} times as large as its gzip stream; send it "
-                    "without compression.",
+                    f"The file is more than {_MAX_RATIO} times as large as its gzip stream; send "
+                    "it without compression.",
                 )
             if part:
                 yield part
@@ -62,17 +62,17 @@ class Gunzip:
     def _begin(self, data: bytes) -> None:
         """Begin with a member, if this is one."""
         if not data.startswith(_MAGIC):
-            what = "is followed by something else" if self._members else "is damaged"
-            refuse_file("damaged", f"The gzip stream {what}.")
+            fault = "is followed by something else" if self._members else "is damaged"
+            refuse_file("damaged", f"The gzip stream {fault}.")
         self._members += 1
-        if self._members > _MEMBERS:
-            refuse_file("damaged", f"The gzip stream has more than {_MEMBERS} members.")
+        if self._members > _MAX_MEMBERS:
+            refuse_file("damaged", f"The gzip stream has more than {_MAX_MEMBERS} members.")
         self._stream = zlib.decompressobj(31)
         self._inside = True
 
     def end(self) -> None:
         """Refuse what is cut off."""
-        if self._inside or self._left or not self._members:
+        if self._inside or self._pending or not self._members:
             refuse_file("damaged", "The gzip stream is cut off.")
 
 
@@ -81,12 +81,12 @@ class MaybeGunzip:
 
     Parameters
     ----------
-    packed
+    gzipped
         The file came out of something packed already.
     """
 
-    def __init__(self, *, packed: bool) -> None:
-        self._is_gzipped = packed
+    def __init__(self, *, gzipped: bool) -> None:
+        self._is_gzipped = gzipped
         self._gunzip: Gunzip | None = None
         self._first = b""
         self._known = False

@@ -12,12 +12,12 @@ from ladderboard.server._problems import RequestRefused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HEADERS, _HEADER_BYTES = 8, 4096
-_MESSAGE = 10_000  # bytes
+_MAX_HEADERS, _MAX_HEADER_BYTES = 8, 4096
+_MAX_MESSAGE_BYTES = 10_000  # bytes
 _SUFFIXES = {
     "csv": "csv", "txt": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl",
 }  # fmt: skip
-_PLAIN = {"", "7bit", "8bit", "binary"}
+_PLAIN_ENCODINGS = {"", "7bit", "8bit", "binary"}
 
 
 class InvalidForm(RequestRefused):
@@ -96,12 +96,12 @@ class MultipartForm:
         self._check_header()
 
     def _check_header(self) -> None:
-        if len(self._field) + len(self._value) > _HEADER_BYTES:
+        if len(self._field) + len(self._value) > _MAX_HEADER_BYTES:
             raise InvalidForm("A part of the form has a header that is too long.")
 
     def _on_header(self) -> None:
         name = self._field.decode("latin-1").strip().lower()
-        if name in self._headers or len(self._headers) >= _HEADERS:
+        if name in self._headers or len(self._headers) >= _MAX_HEADERS:
             raise InvalidForm("A part of the form has too many headers.")
         self._headers[name] = self._value.decode("latin-1").strip()
         self._field = self._value = b""
@@ -116,7 +116,7 @@ class MultipartForm:
             raise InvalidForm("A form has a part named file, and perhaps one named message.")
         if self._name in self._seen:
             raise InvalidForm(f"A form has one part named {self._name}; send one file at a time.")
-        if self._headers.get("content-transfer-encoding", "").lower() not in _PLAIN:
+        if self._headers.get("content-transfer-encoding", "").lower() not in _PLAIN_ENCODINGS:
             raise InvalidForm("The parts of a form must be sent as they are, in no other coding.")
         self._seen.add(self._name)
         if self._name == "file":
@@ -127,8 +127,8 @@ class MultipartForm:
             self._pieces.append(data[start:end])
             return
         self._message += data[start:end]
-        if len(self._message) > _MESSAGE:
-            raise InvalidForm(f"The message is longer than {_MESSAGE} bytes.")
+        if len(self._message) > _MAX_MESSAGE_BYTES:
+            raise InvalidForm(f"The message is longer than {_MAX_MESSAGE_BYTES} bytes.")
 
     def _on_end(self) -> None:
         self._ended = True
