@@ -14,11 +14,11 @@ from support.server.live_server import make_predictions
 def live_server(postgres, tmp_path_factory):
     """Serve boards from PostgreSQL."""
     storage = PostgresStorage(postgres.url(), create=True, schema=f"w_{secrets.token_hex(6)}")
-    with serve_for_browser(tmp_path_factory.mktemp("server"), storage) as made:
-        yield made
+    with serve_for_browser(tmp_path_factory.mktemp("server"), storage) as server:
+        yield server
 
 
-def test_a_board_from_beginning_to_end(visit, live_server, make_board):
+def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board):
     slug = make_board(title="All of it", finals="{selections: 1}")
     board = f"/boards/{slug}"
     team, organiser = visit(), visit(live_server.organiser)

@@ -1,4 +1,4 @@
-"""Joining a board: open to all, by invitation, or not at all; and a token that somebody saw."""
+"""Joining a board: open registration, invitations, teams added by the organiser, new tokens."""
 
 import re
 
@@ -10,7 +10,9 @@ TOKEN = re.compile(r"lb_team_[A-Za-z0-9_-]{20,}")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, live_server, script):
+def test_a_team_joins_submits_and_signs_in_from_another_browser(
+    visit, make_board, live_server, script
+):
     slug = make_board(title="Come in")
     newcomer = visit(script=script)
     page = newcomer.page
@@ -20,30 +22,30 @@ def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, live
     page.get_by_label("Your team's name").fill("Ada & Söhne <x>")
     page.get_by_role("button", name="Join").click()
     page.get_by_role("heading", name="Welcome, Ada & Söhne <x>").wait_for()
-    told = TOKEN.findall(newcomer.text())
-    assert len(set(told)) == 1
-    token = told[0]
+    tokens = TOKEN.findall(newcomer.text())
+    assert len(set(tokens)) == 1
+    token = tokens[0]
     assert live_server.call("GET", "/boards/first/team", token).json()["name"] == "Ada & Söhne <x>"
     assert token not in page.url
     page.get_by_role("link", name="Go on to submit").click()
     assert newcomer.submit_file(make_predictions(60)).startswith(
         "A new best: 0.800; 24 questions left."
     )
-    newcomer.open(f"/boards/{slug}")  # it is told once
+    newcomer.open(f"/boards/{slug}")  # it is shown once
     assert token not in page.content()
     assert "Ada & Söhne <x>" in newcomer.text()
-    elsewhere = visit(script=script)
-    elsewhere.open(f"/boards/{slug}/submit")
-    elsewhere.page.get_by_label("Your team's token").fill(token)
-    elsewhere.page.get_by_role("button", name="Sign in").click()
-    assert "Ada & Söhne <x>: 24 questions left" in elsewhere.text()
-    with elsewhere.page.expect_navigation(url=live_server.url + "/"):
-        elsewhere.page.get_by_role("button", name="Sign out").click()
-    elsewhere.open(f"/boards/{slug}/submit")
-    assert "Sign in to submit" in elsewhere.text()
+    other_browser = visit(script=script)
+    other_browser.open(f"/boards/{slug}/submit")
+    other_browser.page.get_by_label("Your team's token").fill(token)
+    other_browser.page.get_by_role("button", name="Sign in").click()
+    assert "Ada & Söhne <x>: 24 questions left" in other_browser.text()
+    with other_browser.page.expect_navigation(url=live_server.url + "/"):
+        other_browser.page.get_by_role("button", name="Sign out").click()
+    other_browser.open(f"/boards/{slug}/submit")
+    assert "Sign in to submit" in other_browser.text()
 
 
-def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, live_server):
+def test_taken_names_and_full_boards_are_refused(visit, make_board, live_server):
     slug = make_board(teams=2)
     live_server.join("Alpha")
     newcomer = visit()
@@ -67,16 +69,16 @@ def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, live_s
     assert "The board is full" in third.text()
 
 
-def test_by_invitation_only(visit, make_board, live_server):
+def test_joining_with_an_invitation(visit, make_board, live_server):
     slug = make_board(registration="invited")
-    said = live_server.call(
+    response = live_server.call(
         "POST", "/boards/first/invitations", live_server.organiser, json={"days": 1}
     )
-    invitation = said.json()["invitation"]
+    invitation = response.json()["invitation"]
     guest = visit()
     guest.monitor.expect_statuses(403)
     page = guest.page
-    # What is behind the # stays in the browser.
+    # A fragment is not sent to the server.
     guest.open(f"/boards/{slug}/join#{invitation}")
     assert page.get_by_label("Invitation", exact=True).input_value() == invitation
     assert invitation not in page.url
@@ -96,7 +98,7 @@ def test_by_invitation_only(visit, make_board, live_server):
     assert "was used before" in late.text("[role=alert]")
 
 
-def test_the_organiser_makes_the_teams(visit, make_board):
+def test_boards_where_only_the_organiser_adds_teams(visit, make_board):
     slug = make_board(registration="organiser")
     guest = visit()
     guest.open(f"/boards/{slug}/join")
@@ -106,23 +108,25 @@ def test_the_organiser_makes_the_teams(visit, make_board):
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 @pytest.mark.slow
-def test_a_token_is_replaced(visit, make_board, live_server, script):
+def test_rotating_a_token_ends_other_sessions(visit, make_board, live_server, script):
     slug = make_board()
     old = live_server.join("Alpha")[1]
-    here, there = visit(old, script=script), visit(old)
-    there.open(f"/boards/{slug}/submit")
-    here.open(f"/boards/{slug}/submit")
-    here.page.get_by_text("Replace it by a new one").click()
-    here.page.get_by_role("button", name="Make a new token").click()
-    new = TOKEN.search(here.text()).group()
+    first, second = visit(old, script=script), visit(old)
+    second.open(f"/boards/{slug}/submit")
+    first.open(f"/boards/{slug}/submit")
+    first.page.get_by_text("Replace it by a new one").click()
+    first.page.get_by_role("button", name="Make a new token").click()
+    new = TOKEN.search(first.text()).group()
     assert new != old
     assert live_server.call("GET", "/boards/first/team", old).status_code == 401
     assert live_server.call("GET", "/boards/first/team", new).status_code == 200
-    assert here.submit_file(make_predictions(60)).startswith(
+    assert first.submit_file(make_predictions(60)).startswith(
         "A new best: 0.800; 24 questions left."
     )
-    there.monitor.expect_statuses(401)
-    assert "Your session has ended. Sign in again below." in there.submit_file(make_predictions(50))
-    there.page.get_by_label("Your team's token").fill(new)
-    there.page.get_by_role("button", name="Sign in").click()
-    assert "Alpha: 24 questions left" in there.text()
+    second.monitor.expect_statuses(401)
+    assert "Your session has ended. Sign in again below." in second.submit_file(
+        make_predictions(50)
+    )
+    second.page.get_by_label("Your team's token").fill(new)
+    second.page.get_by_role("button", name="Sign in").click()
+    assert "Alpha: 24 questions left" in second.text()

@@ -1,10 +1,10 @@
-"""With a keyboard alone: from the address bar to an answer, and an organiser's pause."""
+"""Submitting with the keyboard alone."""
 
 from support.browser.keyboard import KeyboardUser
 from support.server.live_server import make_predictions
 
 
-def test_from_the_address_bar_to_an_answer(visit, make_board, live_server, tmp_path):
+def test_submitting_with_the_keyboard_alone(visit, make_board, live_server, tmp_path):
     slug = make_board(title="With keys alone")
     token = live_server.join("Alpha")[1]
     file = tmp_path / "predictions.csv"
@@ -33,13 +33,13 @@ def test_from_the_address_bar_to_an_answer(visit, make_board, live_server, tmp_p
     keys.focus("Submit")
     keys.press("Space")
     page.get_by_text("A new best: 0.800; 24 questions left.").wait_for()
-    # The reply has the focus, so that it is read out, and the next Tab goes on from there.
+    # The reply has the focus: screen readers read it, and Tab continues from there.
     assert page.evaluate("document.activeElement.id") == "reply"
     keys.focus("Predictions")
     assert "by hand" in team.text()
 
 
-def test_a_refusal_is_read_out_and_can_be_mended(visit, make_board, live_server):
+def test_a_refusal_gets_the_focus(visit, make_board, live_server):
     slug = make_board()
     team = visit(live_server.join("Alpha")[1])
     team.monitor.expect_statuses(422)

@@ -1,11 +1,11 @@
-"""The watch itself: what a page must not do is noticed."""
+"""The browser monitor reports what a page must not do."""
 
 import pytest
 
 from ladderboard.server._middleware import SECURITY
 from support.browser.visitor import Visitor
 
-BAD = {
+FORBIDDEN = {
     "<script>document.title = 1</script>": "policy: script-src-elem inline",
     "<p style='color: red'>x</p>": "policy: style-src-attr inline",
     "<img alt='' src='/static/none.svg' onerror='y()'>": "policy: script-src-attr inline",
@@ -23,10 +23,10 @@ SCRIPTS = {
 
 @pytest.fixture
 def visitor(browser, live_server):
-    """Somebody of whom no good is expected."""
-    made = Visitor(browser, live_server)
-    yield made
-    made.close()
+    """Give a visitor whose monitor is not checked at the end."""
+    untrusted = Visitor(browser, live_server)
+    yield untrusted
+    untrusted.close()
 
 
 def serve(visitor, path, body, kind="text/html"):
@@ -36,20 +36,20 @@ def serve(visitor, path, body, kind="text/html"):
     visitor.context.route(f"**{path}", answer)
 
 
-def test_what_must_not_be_is_noticed(visitor):
-    serve(visitor, "/page", f"<!doctype html><title>x</title><h1>x</h1>{''.join(BAD)}")
+def test_forbidden_content_is_reported(visitor):
+    serve(visitor, "/page", f"<!doctype html><title>x</title><h1>x</h1>{''.join(FORBIDDEN)}")
     for name, script in SCRIPTS.items():
         serve(visitor, f"/static/{name}.js", script, "text/javascript")
     visitor.open("/page")
     visitor.page.wait_for_load_state("networkidle")
-    told = "\n".join(visitor.monitor.problems)
-    assert [each for each in BAD.values() if each not in told] == [], told
+    problems = "\n".join(visitor.monitor.problems)
+    assert [problem for problem in FORBIDDEN.values() if problem not in problems] == [], problems
     assert visitor.monitor.statuses == [404]
     with pytest.raises(AssertionError, match="no such thing"):
         visitor.monitor.check()
 
 
-def test_a_refusal_that_was_to_come_must_come(visitor):
+def test_expected_statuses_must_occur(visitor):
     visitor.monitor.expect_statuses(404)
     assert visitor.open("/") == 200
     with pytest.raises(AssertionError, match=r"expected statuses \{404\}"):
@@ -61,13 +61,13 @@ def test_a_refusal_that_was_to_come_must_come(visitor):
         visitor.monitor.check()
 
 
-def test_what_nobody_can_read_is_noticed(visitor):
-    wide = "<!doctype html><title>x</title><h1>x</h1><input><pre>" + "wide " * 400
-    wide += "</pre><p><font color='#dddddd'>pale</font>"
-    serve(visitor, "/page", wide)
+def test_unreadable_content_is_reported(visitor):
+    html = "<!doctype html><title>x</title><h1>x</h1><input><pre>" + "wide " * 400
+    html += "</pre><p><font color='#dddddd'>pale</font>"
+    serve(visitor, "/page", html)
     visitor.open("/page")
     assert "label (critical)" in visitor.axe_violations()
     assert list(visitor.axe_violations("color-contrast", "target-size")) == [
         "color-contrast (serious)"
     ]
-    assert any(each.startswith("<pre>") for each in visitor.overflowing())
+    assert any(element.startswith("<pre>") for element in visitor.overflowing())

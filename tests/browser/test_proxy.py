@@ -1,4 +1,4 @@
-"""Taking part in a real browser, over TLS, through a real nginx, below a path."""
+"""Joining and submitting through nginx, over TLS, with a path prefix."""
 
 import re
 
@@ -12,7 +12,7 @@ from support.server.live_server import make_predictions
 
 @pytest.fixture(scope="module")
 def public(tmp_path_factory):
-    """Serve boards; give the server, which goes by its address at nginx."""
+    """Serve boards behind nginx; give the server, with its public URL."""
     port = free_port()
     url = f"https://localhost:{port}/ladder"
     with serve_for_browser(tmp_path_factory.mktemp("server"), url=url, secure=True) as live_server:
@@ -24,11 +24,11 @@ def public(tmp_path_factory):
             nginx.stop()
 
 
-def test_joining_and_submitting_below_a_path(browser, public):
+def test_joining_and_submitting_behind_a_path_prefix(browser, public):
     public.reset()
     public.create_board(title="Small")
     board = f"{public.url}/boards/{public.slug}"
-    ada = Visitor(browser, public, trusting=True)  # which complains of what is outside of the path
+    ada = Visitor(browser, public, trusting=True)  # reports requests outside of the path
     try:
         assert ada.open(f"{public.url}/") == 200
         ada.page.get_by_role("link", name="Small").first.click()
@@ -46,8 +46,8 @@ def test_joining_and_submitting_below_a_path(browser, public):
         assert (cookie["path"], cookie["secure"], cookie["httpOnly"]) == ("/ladder", True, True)
         ada.page.get_by_role("button", name="Sign out").click()
         ada.page.wait_for_url(f"{public.url}/")
-        left = [cookie["name"] for cookie in ada.context.cookies()]
-        assert "ladderboard_session" not in left
+        names = [cookie["name"] for cookie in ada.context.cookies()]
+        assert "ladderboard_session" not in names
     finally:
         ada.close()
     ada.monitor.check()

@@ -1,4 +1,4 @@
-"""The command that takes pictures of all pages, in short."""
+"""The screenshots command."""
 
 from pathlib import Path
 
@@ -11,18 +11,22 @@ from support.processes import run_module
 ROOT = Path(__file__).parents[2]
 
 
-def run(*words):
-    return run_module("support.browser.screenshots", *words)
+def take_screenshots(*arguments):
+    return run_module("support.browser.screenshots", *arguments)
 
 
 @pytest.mark.slow
-def test_pictures_of_some_pages(tmp_path):
-    done = run(tmp_path / "all", "--quick", "--only", "login", "--only", "refusal")
-    assert done.returncode == 0, done.stderr
+def test_screenshots_of_two_pages(tmp_path):
+    completed = take_screenshots(
+        tmp_path / "all", "--quick", "--only", "login", "--only", "refusal"
+    )
+    assert completed.returncode == 0, completed.stderr
     names = [
-        f"{page}-{look}" for page in ("login", "refusal") for look in ("light", "dark", "phone")
+        f"{page}-{variant}"
+        for page in ("login", "refusal")
+        for variant in ("light", "dark", "phone")
     ]
-    assert done.stdout.split() == [f"{name}.png" for name in names]
+    assert completed.stdout.split() == [f"{name}.png" for name in names]
     sheet = (tmp_path / "all/index.html").read_text()
     for name in names:
         assert f'src="{name}.png"' in sheet
@@ -30,23 +34,23 @@ def test_pictures_of_some_pages(tmp_path):
             assert picture.width == (390 if name.endswith("phone") else 1280)
             shades = picture.convert("L").getextrema()
             corner = picture.convert("L").getpixel((2, 2))
-        assert shades[1] - shades[0] > 150  # something to read
+        assert shades[1] - shades[0] > 150  # not blank
         assert (corner < 60) == name.endswith("dark")
 
 
-def test_a_page_that_is_not_there(tmp_path):
-    done = run(tmp_path, "--only", "nowhere")
-    assert done.returncode == 2
-    assert "no such page; there is: boards, board," in done.stderr
+def test_unknown_pages_are_refused(tmp_path):
+    completed = take_screenshots(tmp_path, "--only", "nowhere")
+    assert completed.returncode == 2
+    assert "no such page; there is: boards, board," in completed.stderr
 
 
-def test_every_page_has_a_name_of_its_own():
+def test_page_names_are_unique():
     names = [state.name for state in PAGE_STATES]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", ["board", "play"])
-def test_what_readme_shows_is_there_and_small(name):
-    place = f"docs/figures/pages/{name}.png"
-    assert (ROOT / place).stat().st_size < 300_000
-    assert f"({place})" in (ROOT / "README.md").read_text()
+def test_screenshots_in_the_readme_exist_and_are_small(name):
+    path = f"docs/figures/pages/{name}.png"
+    assert (ROOT / path).stat().st_size < 300_000
+    assert f"({path})" in (ROOT / "README.md").read_text()

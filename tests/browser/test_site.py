@@ -20,17 +20,17 @@ ORGANISER = Caller(Role.ORGANISER)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Python's own web server, which says nothing of what it is asked."""
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Python's web server, without a log."""
 
-    def log_message(self, *told):
-        """Say nothing."""
+    def log_message(self, *arguments):
+        """Log nothing."""
 
 
 @contextlib.contextmanager
-def hosted(folder):
-    """Serve a folder as any web server does."""
-    handler = functools.partial(Quiet, directory=folder)
+def serve_folder(folder):
+    """Serve a folder with a plain web server."""
+    handler = functools.partial(QuietHandler, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -43,7 +43,7 @@ def hosted(folder):
 
 @pytest.fixture(scope="module")
 def sites(live_server, tmp_path_factory):
-    """Write a board with a history, an odd one and a hidden one, below a prefix."""
+    """Write the sites of four boards below a path prefix."""
     top = tmp_path_factory.mktemp("www")
     below = top / "archive" / "of old boards"
     below.mkdir(parents=True)
@@ -51,9 +51,9 @@ def sites(live_server, tmp_path_factory):
         "beetles-2026": make_small_board(
             live_server, "beetles-2026", 4, 6, title="Beetles, 2026"
         ).board,
-        "odd": _odd(live_server),
-        "many": _many(live_server),
-        "hidden": _hidden(live_server),
+        "odd": _make_board_with_odd_names(live_server),
+        "many": _make_board_with_many_teams(live_server),
+        "hidden": _make_hidden_board(live_server),
     }
     for name, board in boards.items():
         board.closer.close(ORGANISER)
@@ -61,8 +61,8 @@ def sites(live_server, tmp_path_factory):
     return top, "archive/of old boards"
 
 
-def _odd(live_server):
-    """Return a board whose names are odd."""
+def _make_board_with_odd_names(live_server):
+    """Return a board with HTML and right-to-left text in its names."""
     live_server.reset()
     board = live_server.create_board(
         title=f"'Title {EVIL}'", description=f"'{EVIL} [here](/there)'"
@@ -72,64 +72,64 @@ def _odd(live_server):
     return board
 
 
-def _many(live_server):
+def _make_board_with_many_teams(live_server):
     """Return a board with two pages of standings."""
     live_server.reset()
     board = live_server.create_board(teams=200, questions=200)
-    for at in range(102):
-        board.teams.create(ORGANISER, f"Team {at}")
+    for number in range(102):
+        board.teams.create(ORGANISER, f"Team {number}")
     return board
 
 
-def _hidden(live_server):
+def _make_hidden_board(live_server):
     live_server.reset()
     return live_server.create_board(visibility="hidden")
 
 
 @pytest.fixture(params=["hosted", "double-clicked"])
 def url(request, sites):
-    """Give where the sites are: below a prefix on a web server, or in a folder of one's own."""
+    """Give the URL of the sites: on a web server below a prefix, or as local files."""
     top, prefix = sites
     if request.param == "double-clicked":
         yield (top / prefix).as_uri()
         return
-    with hosted(top) as server:
+    with serve_folder(top) as server:
         yield f"{server}/{prefix.replace(' ', '%20')}"
 
 
 @pytest.fixture
 def visit(browser, url):
-    """Give a function that opens a page, watched until the end."""
+    """Give a function that opens a page; its monitor is checked at the end."""
     visitors = []
 
-    def enter(path, **how):
-        visitor = Visitor(browser, SimpleNamespace(url=url), **how)
+    def enter(path, **options):
+        visitor = Visitor(browser, SimpleNamespace(url=url), **options)
         visitors.append(visitor)
         visitor.page.goto(f"{url}/{path}")
         return visitor
 
     yield enter
-    for each in visitors:
-        each.close()
-        each.monitor.check()
+    for visitor in visitors:
+        visitor.close()
+        visitor.monitor.check()
 
 
 @pytest.mark.parametrize("site", ["beetles-2026", "odd", "hidden"])
-@pytest.mark.parametrize("url", ["hosted"], indirect=True)  # axe reads a style sheet by itself
-def test_it_can_be_read_in_every_light_and_on_a_phone(visit, site):
+@pytest.mark.parametrize("url", ["hosted"], indirect=True)  # axe fetches style sheets itself
+def test_sites_are_accessible_in_all_colour_schemes_and_on_phones(visit, site):
     check_page(visit(f"{site}/index.html"))
 
 
-def test_it_looks_as_it_should(visit):
+def test_the_style_sheet_is_applied(visit):
     visitor = visit("beetles-2026/index.html")
-    back = "getComputedStyle(document.querySelector('.card')).borderTopLeftRadius"
-    assert visitor.page.evaluate(back) == "12px"  # the style came, whatever the policy says
+    radius = "getComputedStyle(document.querySelector('.card')).borderTopLeftRadius"
+    assert visitor.page.evaluate(radius) == "12px"  # the policy allows the style sheet
     box = visitor.page.locator("figure svg:visible").first.bounding_box()
     assert box["width"] > 500
     assert "The board was closed at 2027-01-15 08:00 UTC, after 18 questions." in visitor.text()
 
 
-def test_one_walks_through_it(visit, url):
+def test_links_work(visit, url):
     visitor = visit("many/index.html", script=url.startswith("http"))
     page = visitor.page
     page.click("text=anybody can check it")
@@ -143,18 +143,18 @@ def test_one_walks_through_it(visit, url):
     assert page.url.endswith("many/index.html")
 
 
-def test_names_stay_names(visit):
+def test_names_are_escaped(visit):
     visitor = visit("odd/index.html")
     assert visitor.text("h1") == f"Title {EVIL}"
     assert EVIL[:60] in visitor.text("table.standings")
 
 
-def test_a_download_comes_whole(visit, sites):
+def test_the_bundle_can_be_downloaded(visit, sites):
     visitor = visit("beetles-2026/index.html")
     visitor.monitor.allow_abort(".bundle")
-    with visitor.page.expect_download() as coming:
+    with visitor.page.expect_download() as download:
         visitor.page.click("text=beetles-2026.bundle >> nth=0")
     top, prefix = sites
-    whole = (top / prefix / "beetles-2026/beetles-2026.bundle").read_bytes()
-    assert coming.value.suggested_filename == "beetles-2026.bundle"
-    assert Path(coming.value.path()).read_bytes() == whole
+    content = (top / prefix / "beetles-2026/beetles-2026.bundle").read_bytes()
+    assert download.value.suggested_filename == "beetles-2026.bundle"
+    assert Path(download.value.path()).read_bytes() == content

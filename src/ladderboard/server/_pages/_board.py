@@ -93,12 +93,12 @@ async def board_page(request: Request, board: Slug) -> Response:
         row, changed_at = opened_board.cache_key()
         if row.visibility in _RESTRICTED:
             # Never cached: the response time would tell whether somebody submitted meanwhile.
-            return _render_for_cache(url, root, _read_board(opened_board, PUBLIC, cursor, now))
+            return _render_public_board(url, root, _read_board(opened_board, PUBLIC, cursor, now))
         phase = opened_board.rules_of(row).phase_at(now)
         key = (url, cursor, now // 60, phase, row, changed_at)
         return context.pages.get(
             key,
-            lambda: _render_for_cache(url, root, _read_board(opened_board, PUBLIC, cursor, now)),
+            lambda: _render_public_board(url, root, _read_board(opened_board, PUBLIC, cursor, now)),
         )
 
     page = await context.for_page(request, board, read_page)
@@ -107,10 +107,9 @@ async def board_page(request: Request, board: Slug) -> Response:
     return page_response(request, "board.html", **_template_variables(page))
 
 
-def _render_for_cache(url: str, root: str, data: dict[str, Any]) -> CachedPage:
-    content = render_public_page(
-        "board.html", url=url, root=root, **_template_variables(data)
-    ).encode()
+def _render_public_board(url: str, root: str, data: dict[str, Any]) -> CachedPage:
+    variables = _template_variables(data)
+    content = render_public_page("board.html", url=url, root=root, **variables).encode()
     return CachedPage(content, compress_page(content))
 
 

@@ -148,10 +148,10 @@ def _read_submit_page(
 
 
 def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyText:
-    """Return an answer in words."""
+    """Return the text of the reply to an answer."""
     visibility, window = snapshot.summary["visibility"], snapshot.summary["window"]
     is_restricted = visibility in {"hidden", "frozen"} and snapshot.caller.role < Role.EVALUATOR
-    scene = ReplyContext(
+    context = ReplyContext(
         answer.rules.display,
         detectable_gain=smallest_visible_gain(snapshot.board.book.mechanism),
         previous_best=_previous_best(snapshot.view, answer),
@@ -159,7 +159,7 @@ def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> Repl
         restriction=visibility if is_restricted else None,
         now=snapshot.now,
     )
-    return describe_reply(answer.describe(), scene)
+    return describe_reply(answer.describe(), context)
 
 
 def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
@@ -170,9 +170,8 @@ def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
     if answer.rules.ladder == "team":
         submission = view.submission(answer.id)
         earlier = view.submissions(limit=1, before=answer.number)
-        if (
-            earlier and earlier[0]["epoch"] == submission["epoch"]
-        ):  # else labels were corrected in between
+        # Losses of different epochs, before and after a correction of labels, do not compare.
+        if earlier and earlier[0]["epoch"] == submission["epoch"]:
             previous = earlier[0]["loss"]
     elif answer.entry is not None:
         records = none_if_hidden(view.records) or []
@@ -237,6 +236,13 @@ def team_variables(
     seconds = None if window is None else window["seconds"]
     following = team["next_submission_at"]
     row = board.row()
+    chart = older = selection = None
+    if submissions:
+        chart = team_history_chart(history_from_first_record(view.own_history()))
+        if len(submissions) == _SUBMISSIONS_PER_PAGE and submissions[-1]["number"] > 1:
+            older = submissions[-1]["number"]
+    if team["submissions"]:
+        selection = _read_selection(board, view, summary, submissions)
     return {
         "team": team,
         "remaining": remaining_text(team["limits"], seconds, following, now),
@@ -246,18 +252,12 @@ def team_variables(
             {**submission, "release": release_text(submission, summary["display"]["digits"])}
             for submission in submissions
         ],
-        "chart": team_history_chart(history_from_first_record(view.own_history()))
-        if submissions
-        else None,
-        "older": submissions[-1]["number"]
-        if len(submissions) == _SUBMISSIONS_PER_PAGE and submissions[-1]["number"] > 1
-        else None,
+        "chart": chart,
+        "older": older,
         "newer": before is not None,
         "file_format": describe_file_format(board.rules_of(row).loss, board.scorer_of(row).roster),
         "size": format_bytes(summary["files"]["bytes"]),
-        "selection": _read_selection(board, view, summary, submissions)
-        if team["submissions"]
-        else None,
+        "selection": selection,
     }
 
 
@@ -327,7 +327,7 @@ def _read_selection(
     row = board.row()
     if not board.epoch_of(row).ranked:
         return None
-    chosen, listed = view.selections(), {id_["id"] for id_ in submissions}
-    elsewhere = tuple(view.submission(id_) for id_ in chosen if id_ not in listed)
+    selected, listed = view.selections(), {submission["id"] for submission in submissions}
+    others = tuple(view.submission(id_) for id_ in selected if id_ not in listed)
     limit = board.rules_of(row).selections
-    return FinalSelection(limit, len(chosen), elsewhere, summary["status"] in _ENDED)
+    return FinalSelection(limit, len(selected), others, summary["status"] in _ENDED)

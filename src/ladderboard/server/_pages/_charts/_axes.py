@@ -83,7 +83,7 @@ def _tick_step(span: float, max_steps: int) -> float:
 def number_ticks(range_: Range, max_ticks: int) -> list[Tick]:
     """Return ticks at round numbers, about ``max_ticks`` at most.
 
-    >>> [each.label for each in number_ticks(Range(0.11, 0.42), 4)]
+    >>> [tick.label for tick in number_ticks(Range(0.11, 0.42), 4)]
     ['0.2', '0.3', '0.4']
     """
     step = _tick_step(range_.high - range_.low, max_ticks)
@@ -140,13 +140,16 @@ class _TimeStep(NamedTuple):
 
 
 _TIME_STEPS = (
-    *(_TimeStep(each, 0, "{0:%H:%M:%S}", "{0.day} {0:%b %Y}") for each in (1, 2, 5, 10, 15, 30)),
-    *(_TimeStep(each * _MINUTE, 0, *_CLOCK_LABELS) for each in (1, 2, 5, 10, 15, 30)),
-    *(_TimeStep(each * _HOUR, 0, *_CLOCK_LABELS) for each in (1, 2, 3, 6, 12)),
-    *(_TimeStep(each * _DAY, 0, "{0.day} {0:%b}", "{0.year}") for each in (1, 2, 4, 7, 14)),
-    *(_TimeStep(0, each, "{0:%b}", "{0.year}") for each in (1, 2, 3, 6)),
-    *(_TimeStep(0, 12 * each, "{0.year}", "") for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-    *(_TimeStep(0, 12 * each, "{0.year}", "") for each in (1000, 2000, 5000)),
+    *(
+        _TimeStep(seconds, 0, "{0:%H:%M:%S}", "{0.day} {0:%b %Y}")
+        for seconds in (1, 2, 5, 10, 15, 30)
+    ),
+    *(_TimeStep(minutes * _MINUTE, 0, *_CLOCK_LABELS) for minutes in (1, 2, 5, 10, 15, 30)),
+    *(_TimeStep(hours * _HOUR, 0, *_CLOCK_LABELS) for hours in (1, 2, 3, 6, 12)),
+    *(_TimeStep(days * _DAY, 0, "{0.day} {0:%b}", "{0.year}") for days in (1, 2, 4, 7, 14)),
+    *(_TimeStep(0, months, "{0:%b}", "{0.year}") for months in (1, 2, 3, 6)),
+    *(_TimeStep(0, 12 * years, "{0.year}", "") for years in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(_TimeStep(0, 12 * years, "{0.year}", "") for years in (1000, 2000, 5000)),
 )
 
 

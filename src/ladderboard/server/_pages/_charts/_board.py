@@ -67,7 +67,7 @@ def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
     steps = [_history_step(point) for point in points]
-    has_band = any(each.low is not None for each in steps)
+    has_band = any(step.low is not None for step in steps)
     confidence = _confidence_text(history["beta"])
     marks = [
         Mark(

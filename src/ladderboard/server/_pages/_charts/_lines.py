@@ -65,11 +65,11 @@ def line_chart(
     if len(lines) > _MAX_LINES:
         raise ValueError(f"There are colours for {_MAX_LINES} lines; got {len(lines)}.")
     scaled = [_scale_line(line, log_x=log_x) for line in lines]
-    places = [point for each in scaled for point in each.points]
-    if not places:
+    points = [point for line in scaled for point in line.points]
+    if not points:
         return None
-    xs = padded_range([x for x, _ in places], margin=0)
-    ys = padded_range([y for _, y in places] + [0.0] * zero)
+    xs = padded_range([x for x, _ in points], margin=0)
+    ys = padded_range([y for _, y in points] + [0.0] * zero)
 
     def draw(size: ViewBox) -> tuple[float, Markup]:
         return _draw_lines(size, (xs, ys), scaled, (x_title, y_title), log_x=log_x)
@@ -107,9 +107,9 @@ def _draw_lines(
         axes.draw_bottom_axis(area, columns, size.width, titles[0]),
     ]
     elements += [
-        _draw_line(area, each, number, log_x=log_x)
-        for number, each in enumerate(lines, 1)
-        if each.points
+        _draw_line(area, line, number, log_x=log_x)
+        for number, line in enumerate(lines, 1)
+        if line.points
     ]
     return height, Markup("").join(elements)
 
@@ -217,7 +217,7 @@ def step_chart(
     """
     if not steps:
         return None
-    steps = sorted(steps, key=lambda each: each.time)
+    steps = sorted(steps, key=lambda step: step.time)
     times = [step.time for step in steps] + [mark.time for mark in marks]
     times += [] if until is None else [until]
     xs = time_range(min(times), max(times))
@@ -280,11 +280,7 @@ def _draw_band(area: axes.PlotArea, steps: Sequence[ChartStep]) -> Markup:
         x, low, high = area.right, area.y(last.low), area.y(last.high)
         left, right = coord(x - 4), coord(x + 4)
         bar = f"M{left} {coord(low)}H{right}M{left} {coord(high)}H{right}M{coord(x)} "
-        elements += tag(
-            "path",
-            d=f"{bar}{coord(low)}V{coord(high)}",
-            class_="chart-bar-end",
-        )
+        elements += tag("path", d=f"{bar}{coord(low)}V{coord(high)}", class_="chart-bar-end")
     return elements
 
 

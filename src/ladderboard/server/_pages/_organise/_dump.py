@@ -95,9 +95,7 @@ def _write_dump(context: ServerContext, board: Board, key: _EncryptionKey) -> Bi
     spool_folder = context.spool.path
     remove_stale_dumps(spool_folder)
     context.spool.check_disk(board.row().stored)
-    folder = Path(
-        tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=spool_folder)
-    )  # which is its owner's only
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=spool_folder))  # mode 0700
     try:
         path = folder / "dump"
         dump_board(

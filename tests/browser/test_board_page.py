@@ -1,4 +1,4 @@
-"""What people see of boards in every state, and what they take away from there."""
+"""The pages of boards in every state, downloads and snippets."""
 
 import csv
 import io
@@ -11,14 +11,14 @@ import sys
 import pytest
 
 
-def table(visitor, name):
-    """Return the rows of a table by the name of its section, each a list of what its cells say."""
+def table_rows(visitor, name):
+    """Return the texts of the cells of a table, by the name of its section."""
     rows = visitor.page.get_by_role("region", name=name).first.get_by_role("row")
     return [row.split("\t") for row in rows.all_inner_texts()]
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_all_boards(visit, example_boards, script):
+def test_the_list_shows_every_board(visit, example_boards, script):
     visitor = visit(script=script)
     visitor.open("/")
     cards = [
@@ -29,7 +29,7 @@ def test_all_boards(visit, example_boards, script):
         f"{example_boards.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
         for slug in ("leaves", "birdsong", "beetles-2026", "digits")
     )
-    told = {
+    expected = {
         "Leaves of six trees": f"open Best accuracy {leaves} Teams 31 Deadline in 17 days",
         "Edible or not": "open hidden Best accuracy hidden Deadline none",
         "Birds by their song": f"open frozen Best accuracy {birds} Deadline none",
@@ -37,64 +37,64 @@ def test_all_boards(visit, example_boards, script):
         "Seedlings in spring": "not open yet Best accuracy no record Teams 0 Deadline in 2 months",
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
     }
-    for title, facts in told.items():
+    for title, facts in expected.items():
         assert any(card.startswith(f"{title} {facts}") for card in cards), (title, cards)
     visitor.page.get_by_role("link", name="Leaves of six trees").click()
     assert visitor.page.get_by_role("heading", level=1).inner_text() == "Leaves of six trees"
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_standings_with_ties_baselines_and_oneself(visit, example_boards, script):
+def test_standings_show_ties_baselines_and_the_own_team(visit, example_boards, script):
     board = example_boards["leaves"]
-    own = board.teams[0]
-    public, team = visit(script=script), visit(own.token, script=script)
+    own_team = board.teams[0]
+    public, team = visit(script=script), visit(own_team.token, script=script)
     for visitor in (public, team):
         visitor.open("/boards/leaves")
-    rows = table(public, "Standings")[1:]
+    rows = table_rows(public, "Standings")[1:]
     ranked = [row for row in rows if row[0]]
     assert len(ranked) == 30
     values = [float(row[2]) for row in ranked]
     assert values == sorted(values, reverse=True)
-    for rank, _, value, *_ in ranked:  # equal numbers, equal ranks, and said so
-        same = [float(value) == each for each in values]
-        assert rank == f"{same.index(True) + 1}{'=' if sum(same) > 1 else ''}"
+    for rank, _, value, *_ in ranked:  # equal values share a rank, marked with =
+        equal = [float(value) == other for other in values]
+        assert rank == f"{equal.index(True) + 1}{'=' if sum(equal) > 1 else ''}"
     assert any(rank.endswith("=") for rank, *_ in ranked)
     names = {row[1] for row in rows}
     assert {"A botanist (measured on other leaves) baseline", "Always oak baseline"} <= names
     assert {"O'Hara & Sons <leaves>", "Φύλλα", "Нейролес"} <= names
     assert next(row for row in rows if row[1] == "Latecomers")[2] == "no record"
-    marked = [row for row in table(team, "Standings")[1:] if "you" in row[1].split()]
-    assert [row[1].split()[0] for row in marked] == [own.name]
-    assert f"{own.name} (you)" in team.text()
+    marked = [row for row in table_rows(team, "Standings")[1:] if "you" in row[1].split()]
+    assert [row[1].split()[0] for row in marked] == [own_team.name]
+    assert f"{own_team.name} (you)" in team.text()
     assert "(you)" not in public.text()
 
 
-def test_the_best_over_time_rules_and_meanings(visit, example_boards):
+def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
     public = visit()
     public.open("/boards/leaves")
-    page, said = public.page, public.text()
+    page, page_text = public.page, public.text()
     chart = page.locator("section", has=page.get_by_role("heading", name="The best over time"))
     assert chart.locator("svg:visible").count() == 1
     assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
     chart.locator("summary").click()
-    records = table(public, "Records")[1:]
+    records = table_rows(public, "Records")[1:]
     assert len(records) >= 8
     best = [float(row[1]) for row in records]
-    assert best == sorted(best, reverse=True)  # the newest first
+    assert best == sorted(best, reverse=True)  # newest first
     for row in records:
         low, high = (float(part) for part in row[2].split(" to "))
         assert low <= high
-    for told in (
+    for fact in (
         "1,500 questions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC", "at most 40 teams",
         "Released", "Improved", "Bound", "With confidence 95%",
     ):  # fmt: skip
-        assert told in said, told
+        assert fact in page_text, fact
     board = example_boards.live_server.call("GET", "/boards/leaves").json()
-    assert board["commitment"] in said
-    assert board["head"]["hash"] in said
+    assert board["commitment"] in page_text
+    assert board["head"]["hash"] in page_text
 
 
-def test_downloads_and_programs(visit, example_boards, tmp_path):
+def test_downloads_are_complete_and_snippets_run(visit, example_boards, tmp_path):
     board = example_boards["leaves"]
     public = visit()
     public.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -104,9 +104,9 @@ def test_downloads_and_programs(visit, example_boards, tmp_path):
 
     def download(name):
         downloads = page.get_by_role("region", name="Downloads")
-        with page.expect_download() as found:
+        with page.expect_download() as downloading:
             downloads.get_by_role("link", name=name).first.click()
-        return found.value.path().read_text(), found.value.suggested_filename
+        return downloading.value.path().read_text(), downloading.value.suggested_filename
 
     text, name = download("CSV")
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -119,77 +119,83 @@ def test_downloads_and_programs(visit, example_boards, tmp_path):
         len(text.splitlines())
         == example_boards.live_server.call("GET", "/boards/leaves").json()["head"]["entries"]
     )
-    # What is shown to be pasted works when it is pasted.
+    # The copied snippet runs.
     snippet = page.locator("pre", has_text="from ladderboard.client import Client")
     snippet.locator("xpath=following-sibling::button[1]").click()
     pasted = page.evaluate("navigator.clipboard.readText()")
     assert pasted == snippet.inner_text().strip()
     (tmp_path / "predictions.csv").write_bytes(board.make_predictions(0.4))
-    told = {
+    environment = {
         **os.environ,
         "LADDERBOARD_TOKEN": board.teams[-1].token,
         "XDG_STATE_HOME": str(tmp_path),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", pasted], cwd=tmp_path, env=told, capture_output=True, text=True,
-        check=False,
+    completed = subprocess.run(
+        [sys.executable, "-c", pasted], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
-    assert re.match(r"A new best: \w+ 0\.\d+; \d+ questions left", done.stdout), done.stderr
+    assert re.match(r"A new best: \w+ 0\.\d+; \d+ questions left", completed.stdout), (
+        completed.stderr
+    )
 
 
-def test_boards_that_do_not_show_all(visit, example_boards):
+def test_hidden_and_frozen_boards(visit, example_boards):
     public, organiser = visit(), visit(example_boards.live_server.organiser)
     team = visit(example_boards["mushrooms"].teams[1].token)
     public.open("/boards/mushrooms")
-    said = public.text()
-    assert "The organiser keeps the standings of this board hidden" in said
+    page_text = public.text()
+    assert "The organiser keeps the standings of this board hidden" in page_text
     assert not re.search(r"0\.\d{3}", public.text("main > .card"))
-    assert not any(each.name in said for each in example_boards["mushrooms"].teams)
+    assert not any(other_team.name in page_text for other_team in example_boards["mushrooms"].teams)
     assert public.page.get_by_role("heading", name="The best over time").count() == 0
     team.open("/boards/mushrooms/submit")
-    assert len(table(team, "Your submissions")) == 4
+    assert len(table_rows(team, "Your submissions")) == 4
     organiser.open("/boards/mushrooms")
     assert "This board is hidden. You see all of it; others do not." in organiser.text()
-    assert len(table(organiser, "Standings")) == 5
+    assert len(table_rows(organiser, "Standings")) == 5
     public.open("/boards/birdsong")
     assert "The organiser froze the standings" in public.text()
-    frozen = table(public, "Standings")
+    frozen = table_rows(public, "Standings")
     organiser.open("/boards/birdsong")
-    assert table(organiser, "Standings") != frozen
-    assert max(row[2] for row in table(organiser, "Standings")[1:]) > max(r[2] for r in frozen[1:])
+    assert table_rows(organiser, "Standings") != frozen
+    assert max(row[2] for row in table_rows(organiser, "Standings")[1:]) > max(
+        r[2] for r in frozen[1:]
+    )
 
 
-def test_a_board_that_is_over_and_one_that_has_not_begun(visit, example_boards):
+def test_closed_and_future_boards(visit, example_boards):
     public = visit()
     public.open("/boards/beetles-2026")
-    finals = table(public, "Final ranking")[1:]
+    finals = table_rows(public, "Final ranking")[1:]
     assert len(finals) == 6
     assert finals[0][0].rstrip("=") == "1"
     assert all(re.fullmatch(r"0\.\d{3} and [01]\.\d{3}", row[5]) for row in finals)
-    assert {row[1] for row in finals} == {row[1] for row in table(public, "Public standings")[1:]}
-    assert len({row[4] for row in finals}) > 1  # who went up or down since the public standings
+    assert {row[1] for row in finals} == {
+        row[1] for row in table_rows(public, "Public standings")[1:]
+    }
+    assert len({row[4] for row in finals}) > 1  # some ranks changed since the public standings
     team = visit(example_boards["beetles-2026"].teams[0].token)
     team.open("/boards/beetles-2026/submit")
     assert "The board is closed. It takes no more submissions." in team.text()
     public.open("/boards/seedlings")
-    said = public.text()
-    assert "No team is here yet" in said
-    assert "2027-03-01 08:00 UTC" in said
+    page_text = public.text()
+    assert "No team is here yet" in page_text
+    assert "2027-03-01 08:00 UTC" in page_text
     assert public.page.locator("figure.chart").count() == 0
 
 
-def test_signing_in_with_a_wrong_token_and_a_good_one(visit, example_boards):
-    somebody = visit(script=False)
-    somebody.monitor.expect_statuses(401)
-    somebody.open("/login?next=/boards/leaves/submit")
-    page = somebody.page
+def test_signing_in_after_a_wrong_token(visit, example_boards):
+    visitor = visit(script=False)
+    visitor.monitor.expect_statuses(401)
+    visitor.open("/login?next=/boards/leaves/submit")
+    page = visitor.page
     page.get_by_label("Token").fill("lb_team_wrong")
     page.get_by_role("button", name="Sign in").click()
-    assert "This token is not good here" in somebody.text("[role=alert]")
+    assert "This token is not good here" in visitor.text("[role=alert]")
     page.get_by_label("Token").fill(example_boards["leaves"].teams[3].token)
     page.get_by_role("button", name="Sign in").click()
     assert page.url.endswith("/boards/leaves/submit")
-    assert example_boards["leaves"].teams[3].name in somebody.text()
+    assert example_boards["leaves"].teams[3].name in visitor.text()
 
 
 def test_a_snippet_is_copied(visit, example_boards):
