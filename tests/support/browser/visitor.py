@@ -5,7 +5,7 @@ from __future__ import annotations
 from axe_playwright_python.sync_playwright import Axe
 
 from ladderboard.board import hash_token
-from ladderboard.server._auth import SESSION
+from ladderboard.server._auth import SESSION_COOKIE
 from support.browser.chromium import DESKTOP, PHONE
 from support.browser.monitor import BrowserMonitor
 
@@ -65,7 +65,9 @@ class Visitor:
         self.monitor = BrowserMonitor(self.context, live_server.url)
         if token is not None:
             cookie = live_server.app.state.context.sessions.start(hash_token(token)).cookie
-            self.context.add_cookies([{"name": SESSION, "value": cookie, "url": live_server.url}])
+            self.context.add_cookies(
+                [{"name": SESSION_COOKIE, "value": cookie, "url": live_server.url}]
+            )
         self.page = self.context.new_page()
 
     def open(self, path: str) -> int:
