@@ -31,7 +31,7 @@ def get_page(empty_server):
 
 
 def animation_data(page):
-    return json.loads(html.unescape(re.search('data-film="([^"]+)"', page).group(1)))
+    return json.loads(html.unescape(re.search('data-animation="([^"]+)"', page).group(1)))
 
 
 def recorded_accuracies(choice, board, attack):

@@ -1,70 +1,70 @@
-// What a script adds to any page. Everything works without it.
+// Additions to every page; pages work without them.
 
 // <pre data-copy="what it is">: a button that copies.
-function copying(block) {
+function addCopyButton(block) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "quiet small";
-  const tell = (text) => {
+  const setLabel = (text) => {
     button.textContent = text;
     button.setAttribute("aria-label", `${text}: ${block.dataset.copy}`);
   };
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(block.textContent.trim());
-      tell("Copied");
+      setLabel("Copied");
     } catch {
-      tell("Select it, and copy");
+      setLabel("Select it, and copy");
     }
-    setTimeout(() => tell("Copy"), 2000);
+    setTimeout(() => setLabel("Copy"), 2000);
   });
-  tell("Copy");
+  setLabel("Copy");
   block.after(button);
 }
 
-// <time>: what it is where the reader is. The page itself says UTC, as every message does.
+// <time>: a tooltip with the local time; the page itself shows UTC.
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 function localise(time) {
-  const moment = new Date(time.dateTime);
-  if (!Number.isNaN(moment.getTime())) time.title = `${local.format(moment)}, your time`;
+  const date = new Date(time.dateTime);
+  if (!Number.isNaN(date.getTime())) time.title = `${local.format(date)}, your time`;
 }
 
-function dress() {
-  if (navigator.clipboard) { // only over TLS, or at home
-    document.querySelectorAll("pre[data-copy]").forEach(copying);
+function enhance() {
+  if (navigator.clipboard) { // only over TLS or on localhost
+    document.querySelectorAll("pre[data-copy]").forEach(addCopyButton);
   }
   document.querySelectorAll("time[datetime]").forEach(localise);
 }
-dress();
-addEventListener("turned", dress); // another script has put in a new <main>
+enhance();
+addEventListener("main-replaced", enhance); // by submit.js
 
-// <form data-ask="...">: asks before it does what cannot be undone.
+// <form data-ask="...">: asks for confirmation.
 for (const form of document.querySelectorAll("form[data-ask]")) {
   form.addEventListener("submit", (event) => {
     if (!window.confirm(form.dataset.ask)) event.preventDefault();
   });
 }
 
-// <div data-poll="/place">: a job's progress, until it has ended; then the page comes again.
+// <div data-poll="/path">: shows the progress of a job, and reloads the page when it has ended.
 for (const job of document.querySelectorAll("[data-poll]")) {
   const bar = job.querySelector("progress");
-  const look = async () => {
+  const poll = async () => {
     try {
       const reply = await fetch(job.dataset.poll);
-      const ended = reply.status >= 400 && reply.status < 500; // as the session may have
-      const said = ended ? {} : await reply.json();
-      if (said.state !== "running") {
-        location.replace(location.pathname); // to reload what a form brought would send it again
+      const ended = reply.status >= 400 && reply.status < 500; // for example, the session has ended
+      const progress = ended ? {} : await reply.json();
+      if (progress.state !== "running") {
+        location.replace(location.pathname); // reload() would send a form again
         return;
       }
-      if (bar && said.total) {
-        bar.max = said.total;
-        bar.value = said.done;
+      if (bar && progress.total) {
+        bar.max = progress.total;
+        bar.value = progress.done;
       }
     } catch {
-      // the server may be busy, or gone for a moment: look again
+      // the server may be busy or restarting: try again
     }
-    setTimeout(look, 1000);
+    setTimeout(poll, 1000);
   };
-  setTimeout(look, 1000);
+  setTimeout(poll, 1000);
 }

@@ -1,29 +1,29 @@
-// Play, frame by frame. Without this script the whole picture is there at once.
-const stage = document.querySelector("#play[data-film]");
-const film = JSON.parse(stage.dataset.film);
-const [left, right, top_, bottom] = film.plot;
-const [low, high] = film.range;
+// Animates the charts of the Play page. Without this script they show the last frame.
+const section = document.querySelector("#play[data-animation]");
+const animation = JSON.parse(section.dataset.animation);
+const [left, right, top_, bottom] = animation.plot;
+const [low, high] = animation.range;
 const SECONDS = 5;
 
-const panels = [...stage.querySelectorAll("[data-board]")].map((panel) => ({
+const panels = [...section.querySelectorAll("[data-board]")].map((panel) => ({
   labels: panel.querySelectorAll(".play-label"),
   clip: panel.querySelector("clipPath rect"),
   curves: [...panel.querySelectorAll("[data-attack]")].map((line) => ({
-    shown: film.shown[panel.dataset.board][line.dataset.attack],
+    shown: animation.shown[panel.dataset.board][line.dataset.attack],
     number: line.querySelector(".play-shown"),
     gap: line.querySelector(".play-gap"),
     end: panel.querySelector(`:scope > svg .play-end.play-${line.dataset.attack}`),
   })),
 }));
 const frames = panels[0].curves[0].shown.length;
-const counted = new Intl.NumberFormat("en");
+const numberFormat = new Intl.NumberFormat("en");
 
 const x = (frame) => left + (frame / frames) * (right - left);
 const y = (value) => bottom - ((Math.min(Math.max(value, low), high) - low) / (high - low)) * (bottom - top_);
-const asked = (frame) => Math.floor((film.questions * frame) / frames);
+const questionsAt = (frame) => Math.floor((animation.questions * frame) / frames);
 
-// As gap_words on the server.
-function gapWords(gap) {
+// The same as gap_text on the server.
+function gapText(gap) {
   if (Math.abs(gap) < 0.0005) return "looks as good as it is";
   return `looks ${Math.abs(gap).toFixed(3)} ${gap > 0 ? "better" : "worse"} than it is`;
 }
@@ -35,13 +35,13 @@ function show(frame) {
     for (const { shown, number, gap, end } of curves) {
       const value = shown[frame - 1];
       number.textContent = value.toFixed(3);
-      gap.textContent = gapWords(value - film.worth);
+      gap.textContent = gapText(value - animation.worth);
       end.setAttribute("transform", `translate(${x(frame)} ${y(value)})`);
     }
   }
 }
 
-// The controls are made here, so that nobody sees a button that does nothing.
+// The controls are created here, since they do nothing without the script.
 const controls = document.createElement("div");
 controls.className = "play-controls";
 const button = document.createElement("button");
@@ -53,71 +53,71 @@ const slider = document.createElement("input");
 Object.assign(slider, { id: "play-frame", type: "range", min: 1, max: frames, value: frames });
 const count = document.createElement("output");
 count.htmlFor = "play-frame";
-const said = document.createElement("p");
-said.className = "visually-hidden";
-said.setAttribute("aria-live", "polite");
-controls.append(button, label, slider, count, said);
-stage.querySelector(".play-panels").before(controls);
+const announcement = document.createElement("p");
+announcement.className = "visually-hidden";
+announcement.setAttribute("aria-live", "polite");
+controls.append(button, label, slider, count, announcement);
+section.querySelector(".play-panels").before(controls);
 
 let frame = frames;
-let begun = null; // when the film began, were it played from its first frame
+let startedAt = null; // when the first frame was shown; null while it is paused
 
-function seek(to) {
-  frame = Math.min(Math.max(Math.round(to), 1), frames);
+function seek(target) {
+  frame = Math.min(Math.max(Math.round(target), 1), frames);
   show(frame);
   slider.value = frame;
-  count.textContent = `${counted.format(asked(frame))} of ${counted.format(film.questions)}`;
+  count.textContent = `${numberFormat.format(questionsAt(frame))} of ${numberFormat.format(animation.questions)}`;
   slider.setAttribute("aria-valuetext", `${count.textContent} questions`);
 }
 
-function name() {
-  button.textContent = begun === null ? "Play" : "Pause";
+function updateButton() {
+  button.textContent = startedAt === null ? "Play" : "Pause";
 }
 
-// Screen readers are told once it stands still, not a hundred times on the way.
+// Screen readers get the numbers once, when the animation stops.
 function stop() {
-  begun = null;
-  name();
-  const lines = [...stage.querySelectorAll(".play-panel")].map((panel) => {
+  startedAt = null;
+  updateButton();
+  const lines = [...section.querySelectorAll(".play-panel")].map((panel) => {
     const board = panel.querySelector("h3").textContent;
-    const each = [...panel.querySelectorAll(".play-said li")].map((line) => line.textContent.trim().replace(/\s+/g, " "));
-    return `${board}: ${each.join("; ")}.`;
+    const texts = [...panel.querySelectorAll(".play-said li")].map((line) => line.textContent.trim().replace(/\s+/g, " "));
+    return `${board}: ${texts.join("; ")}.`;
   });
-  said.textContent = `After ${count.textContent} questions. ${lines.join(" ")}`;
+  announcement.textContent = `After ${count.textContent} questions. ${lines.join(" ")}`;
 }
 
-function turn(now) {
-  if (begun === null) return;
-  const to = ((now - begun) / (SECONDS * 1000)) * frames;
-  seek(to);
-  if (to >= frames) stop();
-  else requestAnimationFrame(turn);
+function advance(now) {
+  if (startedAt === null) return;
+  const target = ((now - startedAt) / (SECONDS * 1000)) * frames;
+  seek(target);
+  if (target >= frames) stop();
+  else requestAnimationFrame(advance);
 }
 
 function play() {
   const from = frame >= frames ? 0 : frame;
-  begun = performance.now() - (from / frames) * SECONDS * 1000;
-  said.textContent = "";
-  name();
-  requestAnimationFrame(turn);
+  startedAt = performance.now() - (from / frames) * SECONDS * 1000;
+  announcement.textContent = "";
+  updateButton();
+  requestAnimationFrame(advance);
 }
 
-button.addEventListener("click", () => (begun === null ? play() : stop()));
+button.addEventListener("click", () => (startedAt === null ? play() : stop()));
 slider.addEventListener("input", () => {
-  begun = null;
-  name();
+  startedAt = null;
+  updateButton();
   seek(Number(slider.value));
 });
 slider.addEventListener("change", stop);
 
-name();
+updateButton();
 seek(frames);
-// Once by itself when it comes into view, unless the reader would rather have nothing move.
+// Plays once when it comes into view, unless the visitor prefers reduced motion.
 if (!matchMedia("(prefers-reduced-motion: reduce)").matches) {
-  const watch = new IntersectionObserver((seen) => {
-    if (!seen.some((each) => each.isIntersecting)) return;
+  const watch = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
     watch.disconnect();
-    if (begun === null && frame === frames) play();
+    if (startedAt === null && frame === frames) play();
   }, { threshold: 0.3 });
-  watch.observe(stage.querySelector(".play-panels"));
+  watch.observe(section.querySelector(".play-panels"));
 }

@@ -1,66 +1,66 @@
-// Comfort for the page to submit with: drop a file, watch it go, stay on the page.
-// Without this script the same form does the same.
+// The submit page: drop a file, show the upload's progress, stay on the page.
+// The form also works without this script.
 
-const AGAIN = "Sending the same file again is safe: it is counted once.";
+const SAFE_TO_RETRY = "Sending the same file again is safe: it is counted once.";
 
-function make(name, text, more = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return Object.assign(made, more);
+function element(name, text, properties = {}) {
+  const node = document.createElement(name);
+  node.textContent = text;
+  return Object.assign(node, properties);
 }
 
-function sized(bytes) {
+function formatBytes(bytes) {
   for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
     if (bytes >= size) return `${Number((bytes / size).toPrecision(3))} ${unit}`;
   }
   return `${bytes} bytes`;
 }
 
-function say(text) {
+function showProblem(text) {
   document.querySelector("#reply")?.remove();
-  const said = make("div", "", { id: "reply", className: "notice notice-bad", tabIndex: -1 });
-  said.setAttribute("role", "alert");
-  said.append(make("p", text, { className: "notice-said" }));
-  document.querySelector("#main .grid").before(said);
-  said.focus();
+  const notice = element("div", "", { id: "reply", className: "notice notice-bad", tabIndex: -1 });
+  notice.setAttribute("role", "alert");
+  notice.append(element("p", text, { className: "notice-said" }));
+  document.querySelector("#main .grid").before(notice);
+  notice.focus();
 }
 
-// Show the page that came back, in place of this one.
-function turn(request) {
+// Replace the page's content with that of the response.
+function replacePage(request) {
   const page = new DOMParser().parseFromString(request.responseText, "text/html");
   const main = page.querySelector("main");
   if (!main || request.status >= 500 || request.status === 0) {
-    const told = main?.querySelector("p")?.textContent ?? "The server's answer cannot be read.";
-    return say(`${told} ${AGAIN}`);
+    const message = main?.querySelector("p")?.textContent ?? "The server's answer cannot be read.";
+    return showProblem(`${message} ${SAFE_TO_RETRY}`);
   }
   document.title = page.title;
   document.querySelector("main").replaceWith(main);
-  start();
-  dispatchEvent(new Event("turned"));
+  enhance();
+  dispatchEvent(new Event("main-replaced"));
   (main.querySelector("#reply") ?? main).focus();
 }
 
-function send(form) {
+function upload(form) {
   const file = form.elements.file.files[0];
-  const most = Number(form.dataset.bytes);
-  if (file.size > most) {
-    return say(`${file.name} has ${sized(file.size)}; at most ${form.dataset.size} are taken. Nothing was sent.`);
+  const limit = Number(form.dataset.bytes);
+  if (file.size > limit) {
+    return showProblem(`${file.name} has ${formatBytes(file.size)}; at most ${form.dataset.size} are taken. Nothing was sent.`);
   }
   document.querySelector("#reply")?.remove();
   const button = form.querySelector("#send-button");
-  const cancel = make("button", "Cancel", { type: "button", className: "quiet" });
-  const bar = make("progress", "", { max: 1, value: 0 });
-  const state = make("p", "Sending", { className: "hint", id: "sending" });
+  const cancel = element("button", "Cancel", { type: "button", className: "quiet" });
+  const bar = element("progress", "", { max: 1, value: 0 });
+  const state = element("p", "Sending", { className: "hint", id: "sending" });
   bar.setAttribute("aria-labelledby", "sending");
   state.setAttribute("role", "status");
-  const shown = make("div", "");
-  shown.append(state, bar);
-  form.append(shown);
+  const progressBox = element("div", "");
+  progressBox.append(state, bar);
+  form.append(progressBox);
   button.disabled = true;
   button.after(cancel);
   const request = new XMLHttpRequest();
-  const end = () => {
-    shown.remove();
+  const finish = () => {
+    progressBox.remove();
     cancel.remove();
     button.disabled = false;
   };
@@ -71,25 +71,25 @@ function send(form) {
     bar.removeAttribute("value");
     state.textContent = "Scoring";
   });
-  request.addEventListener("load", () => { end(); turn(request); });
-  request.addEventListener("error", () => { end(); say(`The connection broke. ${AGAIN}`); });
-  request.addEventListener("abort", () => { end(); say(`Cancelled; what had been sent whole may have been answered. ${AGAIN}`); });
+  request.addEventListener("load", () => { finish(); replacePage(request); });
+  request.addEventListener("error", () => { finish(); showProblem(`The connection broke. ${SAFE_TO_RETRY}`); });
+  request.addEventListener("abort", () => { finish(); showProblem(`Cancelled; what had been sent whole may have been answered. ${SAFE_TO_RETRY}`); });
   cancel.addEventListener("click", () => request.abort());
   request.open("POST", form.action);
   request.send(new FormData(form));
 }
 
-function drop(form) {
+function enableDrop(form) {
   const zone = form.querySelector("#drop");
   const input = form.elements.file;
-  const name = make("p", "Or drop a file here.", { className: "hint" });
+  const name = element("p", "Or drop a file here.", { className: "hint" });
   name.setAttribute("role", "status");
   zone.append(name);
-  const tell = () => {
+  const showFile = () => {
     const file = input.files[0];
-    name.textContent = file ? `${file.name}, ${sized(file.size)}` : "Or drop a file here.";
+    name.textContent = file ? `${file.name}, ${formatBytes(file.size)}` : "Or drop a file here.";
   };
-  input.addEventListener("change", tell);
+  input.addEventListener("change", showFile);
   for (const kind of ["dragenter", "dragover"]) {
     zone.addEventListener(kind, (event) => { event.preventDefault(); zone.classList.add("over"); });
   }
@@ -97,39 +97,39 @@ function drop(form) {
   zone.addEventListener("drop", (event) => {
     event.preventDefault();
     zone.classList.remove("over");
-    if (event.dataTransfer.files.length !== 1) return say("Send one file at a time. Nothing was sent.");
+    if (event.dataTransfer.files.length !== 1) return showProblem("Send one file at a time. Nothing was sent.");
     input.files = event.dataTransfer.files;
-    tell();
+    showFile();
   });
-  tell();
+  showFile();
 }
 
-function count(form) {
-  const boxes = [...form.elements].filter((each) => each.name === "submission");
-  const tell = () => {
-    const many = boxes.filter((each) => each.checked).length;
-    const most = Number(form.dataset.most);
-    const over = many > most ? `: ${many - most} too many` : "";
-    form.querySelector("#selected-count").textContent = `${many} of ${most} selected${over}`;
+function countSelected(form) {
+  const boxes = [...form.elements].filter((field) => field.name === "submission");
+  const showCount = () => {
+    const selected = boxes.filter((box) => box.checked).length;
+    const limit = Number(form.dataset.most);
+    const over = selected > limit ? `: ${selected - limit} too many` : "";
+    form.querySelector("#selected-count").textContent = `${selected} of ${limit} selected${over}`;
   };
-  for (const box of boxes) box.addEventListener("change", tell);
-  tell();
+  for (const box of boxes) box.addEventListener("change", showCount);
+  showCount();
 }
 
-function start() {
+function enhance() {
   const form = document.querySelector("#submit-form");
   if (form) {
-    drop(form);
-    form.addEventListener("submit", (event) => { event.preventDefault(); send(form); });
+    enableDrop(form);
+    form.addEventListener("submit", (event) => { event.preventDefault(); upload(form); });
   }
   const selection = document.querySelector("#selection");
-  if (selection) count(selection);
+  if (selection) countSelected(selection);
 }
 
-// A file dropped beside the zone must not take the reader away.
+// Browsers open a file that is dropped beside the zone; prevent that.
 for (const kind of ["dragover", "drop"]) {
   addEventListener(kind, (event) => {
     if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
   });
 }
-start();
+enhance();
