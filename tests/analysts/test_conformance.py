@@ -75,7 +75,7 @@ def test_every_analyst_is_tested():
         lb.ShakyLadder.from_paper(n=10_000, questions=1_000),
         lb.Ladder(step=0.9),
     ],
-    ids=lambda each: each.name,
+    ids=lambda participant: participant.name,
 )
 def test_every_analyst_meets_every_mechanism(subject, mechanism):
     score = subject.play_against(mechanism, n=50, questions=20, seed=1)

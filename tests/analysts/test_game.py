@@ -61,13 +61,13 @@ def test_the_board_shows_the_best_over_all_accounts():
     world, game = game_of(lb.Exact(), easy=1.0, questions=6)
     labels = unpack_bits(world._labels, 100)
 
-    def wrong(count):
+    def model_with_errors(count):
         model = labels.copy()
         model[:count] ^= True
         return model
 
     for count, account in ((50, 0), (30, 1), (40, 2), (20, 0), (60, 5)):
-        game.ask(wrong(count), account=account)
+        game.ask(model_with_errors(count), account=account)
     assert game._released == [0.5, 0.3, 0.3, 0.2, 0.2]
     assert game.finish().leaderboard_error == 0  # all labels are known: risk is true risk
 

@@ -8,7 +8,7 @@ from ladderboard.analysts import CoinFlipWorld, Game, MajorityAttack, unpack_bit
 from ladderboard.analysts._worlds import World
 
 
-class Table(World):
+class TableWorld(World):
     """A model is a pair: its risk on the holdout and its true risk, in hundredths."""
 
     n = 100
@@ -20,13 +20,13 @@ class Table(World):
         return model[1] / 100
 
 
-class Open(Table):
+class WorldWithKnown(TableWorld):
     known = ("what", "is", "known")
 
 
 def game_of(mechanism, world=None, *, seed=1):
     return Game(
-        Table() if world is None else world,
+        TableWorld() if world is None else world,
         mechanism,
         questions=10,
         tape=lb.NumpyTape(seed=seed),
@@ -85,7 +85,7 @@ def test_an_accounts_noise_does_not_depend_on_other_accounts():
 
 def test_what_is_known_is_what_the_world_says_and_no_more():
     assert game_of(lb.Exact()).known is None
-    assert game_of(lb.Exact(), Open()).known is Open.known
+    assert game_of(lb.Exact(), WorldWithKnown()).known is WorldWithKnown.known
     world = CoinFlipWorld(100, np.random.default_rng(1), easy=0.3)
     known = game_of(lb.Exact(), world).known
     assert known.size == 30

@@ -36,13 +36,13 @@ def test_steady_improvement_goes_from_first_to_last():
     everything = SteadyImprovement(first=0.4, last=0.1)
     risks = []
 
-    class Listening:
+    class RecordingGame:
         questions = 4
 
         def ask(self, model):
             risks.append(model)
 
-    everything.play(Listening())
+    everything.play(RecordingGame())
     assert risks == pytest.approx([0.4, 0.3, 0.2, 0.1])
 
 

@@ -11,7 +11,7 @@ from ladderboard.analysts import Game, LogLossDecoder
 N, QUESTIONS = 1_000, 300
 
 
-class Kept(Game):
+class RecordingGame(Game):
     """Keeps the last model asked."""
 
     def ask(self, model, *, account=0):
@@ -26,7 +26,7 @@ def decode(decoder, mechanism, *, n=N, questions=QUESTIONS, seeds=4):
         world = decoder.world(n, np.random.default_rng(seed))
         rng = np.random.default_rng(seed + 1_000)
         tape = lb.NumpyTape(seed=seed)
-        game = Kept(world, mechanism, questions=questions, tape=tape, rng=rng)
+        game = RecordingGame(world, mechanism, questions=questions, tape=tape, rng=rng)
         decoder.play(game)
         sure = game.last != 0.5
         read += int(sure.sum())

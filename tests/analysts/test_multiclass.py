@@ -19,7 +19,7 @@ def biases(attack, mechanism, repetitions, *, n=1_000, questions=601):
     )
 
 
-def right(classes, guesses, hard):
+def expected_accuracy(classes, guesses, hard):
     """The part that the vote gets right, by the normal approximation in the class's notes."""
     d = math.sqrt(guesses * classes / (classes - 1) / hard)
     x = np.linspace(-9, 9 + d, 4001)
@@ -35,7 +35,7 @@ def test_it_is_as_strong_as_its_formula(classes, easy):
     hard = int(n * (1 - easy))
     attack = MulticlassAttack(classes=classes, easy=easy)
     measured = biases(attack, lb.Exact(), 20, n=n, questions=guesses + 1)
-    expected = (right(classes, guesses, hard) - 1 / classes) * hard / n
+    expected = (expected_accuracy(classes, guesses, hard) - 1 / classes) * hard / n
     assert abs(measured.mean() - expected) < 4 * measured.std(ddof=1) / math.sqrt(20) + 0.005
 
 

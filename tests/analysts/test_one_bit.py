@@ -51,7 +51,7 @@ def test_noise_in_the_comparison_is_what_slows_it():
 
 
 def test_one_bit_uses_only_the_improvement_bit():
-    class Deaf(Game):
+    class BitOnlyGame(Game):
         """Returns the right bit and a wrong value."""
 
         def ask(self, model, *, account=0):
@@ -66,7 +66,7 @@ def test_one_bit_uses_only_the_improvement_bit():
         attack.play(game)
         return game.finish()
 
-    assert play(Deaf) == play(Game)
+    assert play(BitOnlyGame) == play(Game)
 
 
 def test_more_questions_and_more_easy_labels_help():

@@ -26,7 +26,7 @@ def test_what_is_known_cannot_change_the_labels():
     assert (world.known.labels == known_labels).all()
 
 
-class Onlooker:
+class RecordingClassifier:
     """A classifier that remembers the images it was shown."""
 
     def predict(self, pixels):
@@ -39,7 +39,7 @@ def test_the_truth_about_digits_is_of_the_images_that_examples_are_made_of():
 
     images = {image.tobytes() for image in load_digits().data.astype(np.float32)}
     world = DigitsWorld(3_000, np.random.default_rng(1), noise=0)
-    model = FittedClassifier(Onlooker(), np.arange(64))
+    model = FittedClassifier(RecordingClassifier(), np.arange(64))
     world.losses(model)
     examples = model.estimator.shown
     world.true_risk(model)

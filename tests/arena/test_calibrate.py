@@ -27,7 +27,7 @@ from ladderboard.errors import InvalidSetting
 QUICK = {"n": 500, "questions": 100, "quick": True}
 
 
-def made(step, error, bias):
+def make_result(step, error, bias):
     errors = {"plateau": error / 2, "shifted_majority": error}
     return CandidateResult(
         CandidateSettings(step, 1, 0, 0.01), 9, errors, dict.fromkeys(errors, 0.01), bias, 0.01
@@ -35,7 +35,12 @@ def made(step, error, bias):
 
 
 def test_least_bias_among_those_near_the_least_error():
-    trials = [made(1, 1.0, 3.0), made(2, 1.19, 2.0), made(3, 1.21, 1.0), made(4, 1.1, 2.5)]
+    trials = [
+        make_result(1, 1.0, 3.0),
+        make_result(2, 1.19, 2.0),
+        make_result(3, 1.21, 1.0),
+        make_result(4, 1.1, 2.5),
+    ]
     assert [result.candidate.step for result in rank_finalists(trials)] == [
         2,
         4,
@@ -54,7 +59,7 @@ def test_least_bias_among_those_near_the_least_error():
 
 
 def test_a_trial_knows_its_worst_analyst():
-    trial = made(1, 1.5, 3.0)
+    trial = make_result(1, 1.5, 3.0)
     assert (trial.worst, trial.error, trial.error_se) == ("shifted_majority", 1.5, 0.01)
 
 

@@ -41,7 +41,7 @@ def free_port():
 
 
 @contextmanager
-def started(*arguments, cwd):
+def run_dask(*arguments, cwd):
     command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
     log = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log) as process:
@@ -59,13 +59,13 @@ def cluster(tmp_path):
     elsewhere.mkdir()
     with ExitStack() as stack:
         address_options = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2]]
-        scheduler = stack.enter_context(started("scheduler", *address_options, cwd=elsewhere))
+        scheduler = stack.enter_context(run_dask("scheduler", *address_options, cwd=elsewhere))
         worker = ["worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
-        workers = [stack.enter_context(started(*worker, cwd=elsewhere)) for _ in range(2)]
+        workers = [stack.enter_context(run_dask(*worker, cwd=elsewhere)) for _ in range(2)]
         yield address, scheduler, workers
 
 
-def untimed(rows):
+def without_seconds(rows):
     return [dataclasses.replace(row, seconds=0) for row in rows]
 
 
@@ -96,7 +96,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, mo
     killer.join()
     assert workers[0].poll() == -signal.SIGKILL
     assert workers[1].poll() is None
-    assert untimed(rows) == untimed(play())
+    assert without_seconds(rows) == without_seconds(play())
 
 
 def test_a_scheduler_that_dies_is_one_sentence(cluster):

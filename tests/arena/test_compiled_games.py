@@ -47,7 +47,10 @@ def assert_agree(values, mean, se):
 
 @pytest.mark.parametrize(
     "candidate",
-    [CANDIDATES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in CANDIDATES[1:])],
+    [
+        CANDIDATES[0],
+        *(pytest.param(candidate, marks=pytest.mark.slow) for candidate in CANDIDATES[1:]),
+    ],
     ids=str,
 )
 def test_the_shifted_attack_does_as_well_by_counting(candidate):
@@ -75,7 +78,7 @@ def test_the_sybil_attack_does_as_well_by_counting():
         (Plateau(), "plateau"),
         (MajorityAttack(), "guesses"),
     ],
-    ids=lambda each: getattr(each, "name", ""),
+    ids=lambda parameter: getattr(parameter, "name", ""),
 )
 def test_honest_analysts_agree_in_compiled_and_plain_games(analyst, name):
     # A fine grid, so that it does not matter where on it the true risks lie.

@@ -15,11 +15,11 @@ def axes(monkeypatch):
     axes_seen = []
     draw = _figures._draw_plan
 
-    def looked_at(axis, *args):
+    def record_axis(axis, *args):
         axes_seen.append(axis)
         draw(axis, *args)
 
-    monkeypatch.setattr(_figures, "_draw_plan", looked_at)
+    monkeypatch.setattr(_figures, "_draw_plan", record_axis)
     return axes_seen
 
 

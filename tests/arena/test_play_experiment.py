@@ -40,7 +40,7 @@ def test_recording_does_not_change_the_game_and_the_last_frame_is_its_end(
         assert values == [recorded[name][stop - 1] for stop in (15, 30, 45, 60)]
 
 
-@pytest.mark.parametrize("analyst", ATTACKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("analyst", ATTACKS, ids=lambda analyst: analyst.name)
 def test_nothing_is_truly_worth_more_than_half_of_the_hard_part(analyst):
     result = recorded_match(analyst, lb.Exact()).run(threads=1)
     assert set(result["worth"]) == {0.25}

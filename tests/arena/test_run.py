@@ -33,7 +33,7 @@ def guess(game):
 SIZE = {"n": 100, "k": 10, "repetitions": 2}
 
 
-def untimed(rows):
+def without_seconds(rows):
     return [dataclasses.replace(row, seconds=0) for row in rows]
 
 
@@ -85,7 +85,7 @@ def test_processes_give_the_same_rows():
             workers=workers,
         )
 
-    assert untimed(play(1)) == untimed(play(2))
+    assert without_seconds(play(1)) == without_seconds(play(2))
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def submit():
 def join():
     """Return a function that creates a team and returns its caller and the team."""
 
-    def come(boards, board, name):
+    def create_team(boards, board, name):
         team = board.teams.create(ORGANISER, name)
         return boards.caller_by_token(team.token, board.slug), team
 
-    return come
+    return create_team
 
 
 @pytest.fixture

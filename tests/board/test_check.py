@@ -19,11 +19,11 @@ def predictions(n=300, value=0):
     return "\n".join(["id,prediction", *(f"{index},{value}" for index in range(n)), ""])
 
 
-def numbers(values):
+def label_file(values):
     return "\n".join(["id,label", *(f"{index},{value}" for index, value in enumerate(values)), ""])
 
 
-def quick(monkeypatch):
+def skip_games(monkeypatch):
     """Skip the games in tests that are not about them."""
     monkeypatch.setattr("ladderboard.board._check._report.play_attacks", lambda *_, **__: [])
 
@@ -57,7 +57,7 @@ def test_a_board_that_is_ready(folder):
 def test_the_promise_is_that_of_n_questions_and_ladders(folder, monkeypatch):
     from ladderboard.bounds import certificate
 
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     promise = check_board(folder()).promise
     assert (promise.n, promise.worth, promise.questions, promise.ladders) == (200, 200, 100, 5)
     expected = certificate(200, 100, 15, promise.mechanism, ladders=None, opened=5, amendable=True)
@@ -67,7 +67,7 @@ def test_the_promise_is_that_of_n_questions_and_ladders(folder, monkeypatch):
 
 
 def test_a_ladder_with_few_steps_is_promised_at_its_worst(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = RULES + "mechanism: {name: ladder, step: 0.4}\nladder: board\n"
     promise = check_board(folder(**{"board.yaml": rules})).promise
     assert (promise.likely, promise.changes) == (promise.worst, None)
@@ -99,7 +99,7 @@ def test_the_abstaining_attack_is_played_where_classes_are_undeclared(
     loss = "accuracy" if classes is None else f"{{name: accuracy, classes: {classes}}}"
     rules = f"loss: {loss}\nquestions: 20\nteams: 5\n"
     labels = list(labels) * (300 // len(labels))
-    report = check_board(folder(**{"board.yaml": rules, "holdout.csv": numbers(labels)}))
+    report = check_board(folder(**{"board.yaml": rules, "holdout.csv": label_file(labels)}))
     assert ("abstaining" in [attack.name for attack in report.attacks]) == plays
     assert says in " ".join(line.strip() for line in report.lines)
 
@@ -114,17 +114,17 @@ def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
 
 
 GOLD = [
-    ("accuracy", numbers(["a", "b", "c"])),
-    ("{name: accuracy, classes: [a, b, c]}", numbers(["a", "b", "c"])),
-    ("zero_one", numbers([1, 2.5, 3])),
-    ("brier", numbers([0, 1, 1])),
-    ("{name: brier, classes: [a, b, c]}", numbers(["a", "b", "c"])),
-    ("{name: log, classes: [no, yes]}", numbers(["no", "yes", "no"])),
-    ("{name: top_k, k: 2}", numbers(["a", "b", "c"])),
-    ("{name: top_k, k: 2, classes: [a, b, c]}", numbers(["a", "b", "c"])),
-    ("{name: mae, range: [0, 10]}", numbers([0, 3.5, 10])),
-    ("{name: rmse, range: [0, 10]}", numbers([0, 3.5, 10])),
-    ("{name: pinball, range: [0, 10], quantile: 0.9}", numbers([0, 3.5, 10])),
+    ("accuracy", label_file(["a", "b", "c"])),
+    ("{name: accuracy, classes: [a, b, c]}", label_file(["a", "b", "c"])),
+    ("zero_one", label_file([1, 2.5, 3])),
+    ("brier", label_file([0, 1, 1])),
+    ("{name: brier, classes: [a, b, c]}", label_file(["a", "b", "c"])),
+    ("{name: log, classes: [no, yes]}", label_file(["no", "yes", "no"])),
+    ("{name: top_k, k: 2}", label_file(["a", "b", "c"])),
+    ("{name: top_k, k: 2, classes: [a, b, c]}", label_file(["a", "b", "c"])),
+    ("{name: mae, range: [0, 10]}", label_file([0, 3.5, 10])),
+    ("{name: rmse, range: [0, 10]}", label_file([0, 3.5, 10])),
+    ("{name: pinball, range: [0, 10], quantile: 0.9}", label_file([0, 3.5, 10])),
     ("hamming", "id,label_1,label_2\n1,a,b\n2,c,d\n"),
 ]
 
@@ -147,7 +147,7 @@ def test_a_gold_submission_that_is_not_perfect(folder, tmp_path, monkeypatch, bo
     (tmp_path / "losses_of_mine.py").write_text(f"def own(labels, predictions):\n    {body}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "losses_of_mine", raising=False)
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rows = "id,label,split\n1,0,public\n2,0,public\n3,1,private\n4,1,private\n"
     path = folder(**{"board.yaml": f"loss: losses_of_mine:own\n{BASE}", "holdout.csv": rows})
     report = check_board(path)
@@ -158,7 +158,7 @@ def test_a_gold_submission_that_is_not_perfect(folder, tmp_path, monkeypatch, bo
 
 
 def test_files_that_cannot_be_graded_are_itemised(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = RULES + "baselines: [{name: short, file: short.csv}]\n"
     path = folder(
         **{
@@ -177,7 +177,7 @@ def test_files_that_cannot_be_graded_are_itemised(folder, monkeypatch):
 
 
 def test_a_sample_that_holds_the_labels_is_found(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     path = folder()
     rows = [line.split(",")[:2] for line in (path / "holdout.csv").read_text().splitlines()[1:]]
     text = "\n".join(["id,prediction", *map(",".join, rows), ""])
@@ -187,14 +187,14 @@ def test_a_sample_that_holds_the_labels_is_found(folder, monkeypatch):
 
 
 def test_a_file_above_the_limit_is_found(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = RULES + "files: {bytes: 1 kB}\n"
     path = folder(**{"board.yaml": rules, "sample_submission.csv": predictions()})
     assert [problem.code for problem in check_board(path).problems] == ["too_many_bytes"]
 
 
-def warned(folder, monkeypatch, rules, now=0.0, **files):
-    quick(monkeypatch)
+def warnings_of(folder, monkeypatch, rules, now=0.0, **files):
+    skip_games(monkeypatch)
     files = {"sample_submission.csv": predictions(), **files}
     report = check_board(folder(**{"board.yaml": rules, **files}), now=now)
     assert report.ok
@@ -219,13 +219,13 @@ DEADLINE = "end: 2027-01-31T00:00:00Z\n"
     ],
 )
 def test_warnings(folder, monkeypatch, rules, now, expected):
-    warnings = warned(folder, monkeypatch, rules, now)
+    warnings = warnings_of(folder, monkeypatch, rules, now)
     assert [expected in warning for warning in warnings] == [True] if expected else warnings == []
 
 
 def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
-    rows = numbers(np.arange(100) % 2)
-    warnings = warned(folder, monkeypatch, RULES,
+    rows = label_file(np.arange(100) % 2)
+    warnings = warnings_of(folder, monkeypatch, RULES,
                    **{"holdout.csv": rows, "sample_submission.csv": None})  # fmt: skip
     assert len(warnings) == 2
     assert "There is no sample_submission.csv" in warnings[0]
@@ -233,9 +233,9 @@ def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
 
 
 def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 20")
-    path = folder(**{"board.yaml": rules, "holdout.csv": numbers(np.arange(3_000) % 2)})
+    path = folder(**{"board.yaml": rules, "holdout.csv": label_file(np.arange(3_000) % 2)})
     (message,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
     way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
     match = re.search(f"It would say more with {way}", message)
@@ -243,28 +243,28 @@ def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
     for rows, questions, of in ((larger, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
         text = rules.replace("1000", str(questions)).replace("teams: 20", f"teams: {of}")
         (path / "board.yaml").write_text(text)
-        (path / "holdout.csv").write_text(numbers(np.arange(rows) % 2))
+        (path / "holdout.csv").write_text(label_file(np.arange(rows) % 2))
         assert not any("are too few" in warning for warning in check_board(path).warnings)
 
 
 def test_too_few_examples_for_the_promise(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     path = folder(**{"board.yaml": RULES + "mechanism: {name: ladder, step: 0.02}\n"})
     assert any("are too few for 100 questions" in warning for warning in check_board(path).warnings)
-    rows = numbers(np.arange(20_000) % 2)
+    rows = label_file(np.arange(20_000) % 2)
     (path / "holdout.csv").write_text(rows)
     assert not any("are too few" in warning for warning in check_board(path).warnings)
 
 
 def test_a_size_that_was_never_measured(folder, monkeypatch):
-    warnings = warned(folder, monkeypatch, RULES,
-                   **{"holdout.csv": numbers(np.arange(50) % 2), "sample_submission.csv":
+    warnings = warnings_of(folder, monkeypatch, RULES,
+                   **{"holdout.csv": label_file(np.arange(50) % 2), "sample_submission.csv":
                       predictions(50)})  # fmt: skip
     assert any("no board so hard was measured" in warning for warning in warnings)
 
 
 def test_groups_are_what_must_be_independent(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rows = "\n".join(
         ["id,label,group", *(f"{index},{index % 2},g{index // 3}" for index in range(300)), ""]
     )
@@ -299,7 +299,7 @@ def test_an_unreadable_folder_gives_a_report(folder):
 def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
     folder, monkeypatch, mechanism, rules, holdout, refused
 ):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     files = {"board.yaml": rules + f"mechanism: {mechanism}\n"}
     if holdout is not None:
         rows = [f"{index},{index % 2},{index // 2}" for index in range(300)]
@@ -328,11 +328,13 @@ SPREAD = np.random.default_rng(3).normal(300, 80, 3_000).clip(0, 600).round(1)
 def test_a_grid_coarser_than_the_possible_gain_is_refused(
     folder, monkeypatch, loss, labels, refused
 ):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = f"loss: {loss}\nquestions: 1000\nteams: 1\n"
     if refused:
         rules += "mechanism: {name: ladder, step: 0.02, grid: 0.02}\n"
-    rows = numbers(np.asarray(labels).astype(float) if labels is SPREAD else np.asarray(labels) * 1)
+    rows = label_file(
+        np.asarray(labels).astype(float) if labels is SPREAD else np.asarray(labels) * 1
+    )
     report = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows}))
     assert [problem.code for problem in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
@@ -342,20 +344,20 @@ def test_a_grid_coarser_than_the_possible_gain_is_refused(
 
 
 def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     rules = "loss: {name: rmse, range: [0, 600]}\n" + BASE
-    files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD[:300])}
+    files = {"board.yaml": rules, "holdout.csv": label_file(SPREAD[:300])}
     assert [problem.code for problem in check_board(folder(**files)).problems] == ["too_coarse"]
 
 
 def test_a_strong_baseline_leaves_less_possible_gain(folder, monkeypatch):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     close = "\n".join(
         ["id,prediction", *(f"{index},{value + 1}" for index, value in enumerate(SPREAD)), ""]
     )
     rules = "loss: {name: mae, range: [0, 600]}\nquestions: 1000\nteams: 1\n"
     rules += "baselines: [{name: close, file: close.csv}]\n"
-    files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD), "close.csv": close}
+    files = {"board.yaml": rules, "holdout.csv": label_file(SPREAD), "close.csv": close}
     assert [problem.code for problem in check_board(folder(**files)).problems] == ["too_coarse"]
 
 
@@ -364,7 +366,7 @@ def test_a_strong_baseline_leaves_less_possible_gain(folder, monkeypatch):
     [("accuracy", "accuracy"), ("error", "error"), ("{name: mae, range: [0, 1]}", "mae")],
 )
 def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
-    quick(monkeypatch)
+    skip_games(monkeypatch)
     first, *_, second = check_board(
         folder(**{"board.yaml": f"loss: {loss}\n{BASE}"})
     ).promise.sentences
@@ -375,8 +377,8 @@ def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
 def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
     from ladderboard.bounds import plan
 
-    quick(monkeypatch)
-    rows = numbers(np.arange(2_000) % 2)
+    skip_games(monkeypatch)
+    rows = label_file(np.arange(2_000) % 2)
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 1")
     promise = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows})).promise
     planned = plan(n=2_000, questions=1_000)

@@ -11,14 +11,14 @@ RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"
 ROWS = "id,label,split\na,1,public\nb,0,private\nc,1,ignored\nd,0,public\n"
 
 
-def refused(path):
+def refusal(path):
     with pytest.raises(InvalidRules) as error:
         read_folder(path)
     return error.value
 
 
-def codes(path):
-    return [problem.code for problem in refused(path).problems]
+def problem_codes(path):
+    return [problem.code for problem in refusal(path).problems]
 
 
 def test_rules_table_and_splits(folder):
@@ -133,20 +133,20 @@ def test_inferred_classes_do_not_count_as_changed_rules(folder):
     ],
 )  # fmt: skip
 def test_folders_that_are_refused(folder, files, expected):
-    assert codes(folder(**files)) == expected
+    assert problem_codes(folder(**files)) == expected
 
 
 def test_a_refusal_names_the_file(folder):
-    duplicate = str(refused(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
+    duplicate = str(refusal(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
     assert duplicate.startswith("holdout.csv: Ids of the holdout must differ")
 
 
 def test_a_path_that_is_not_a_folder_is_refused(tmp_path):
-    assert codes(tmp_path / "nowhere") == ["not_a_folder"]
+    assert problem_codes(tmp_path / "nowhere") == ["not_a_folder"]
 
 
 def test_a_folder_name_that_is_not_a_slug(folder):
-    assert "the folder's name 'My board'" in str(refused(folder(name="My board")))
+    assert "the folder's name 'My board'" in str(refusal(folder(name="My board")))
 
 
 def test_symbolic_links_must_stay_inside_the_folder(folder, tmp_path):
@@ -159,10 +159,10 @@ def test_symbolic_links_must_stay_inside_the_folder(folder, tmp_path):
     (path / "a.csv").unlink()
     (path / "a.csv").symlink_to(outside)
     (path / "sample_submission.csv").symlink_to(outside)
-    assert codes(path) == ["outside", "outside"]
+    assert problem_codes(path) == ["outside", "outside"]
     (path / "a.csv").unlink()
     (path / "a.csv").symlink_to("a.csv")
-    assert codes(path)[1] in {"outside", "missing_file"}
+    assert problem_codes(path)[1] in {"outside", "missing_file"}
 
 
 def test_the_digest_changes_with_every_file_that_matters(folder):

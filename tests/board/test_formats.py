@@ -139,7 +139,7 @@ def copies(address, tmp_path):
         return [row[0] for row in rows]
 
 
-def put_back(address, copy, tmp_path):
+def restore_copy(address, copy, tmp_path):
     """Do what docs/how-to/upgrade.md says."""
     if "://" in address:
         run_sql(
@@ -166,7 +166,7 @@ def test_a_newer_database_is_refused_and_the_suggested_copy_can_be_restored(
     (copy,) = copies(address, tmp_path)
     with pytest.raises(InvalidState, match=rf"board were written .* Or put {copy} back"):
         open_boards(address)
-    put_back(address, copy, tmp_path)
+    restore_copy(address, copy, tmp_path)
     boards = open_boards(address)
     with pytest.raises(StaleCopy):
         boards.open("open")

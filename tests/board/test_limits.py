@@ -13,7 +13,7 @@ from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, NotAllowed
 def count_answers(submit, predict):
     """Return a function that submits until it is refused and counts the answers."""
 
-    def asks(board, caller, first):
+    def submit_until_refused(board, caller, first):
         for count in range(60):
             try:
                 submit(board, caller, predict(first, count))
@@ -21,7 +21,7 @@ def count_answers(submit, predict):
                 return count
         return 60
 
-    return asks
+    return submit_until_refused
 
 
 @pytest.fixture

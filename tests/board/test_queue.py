@@ -19,7 +19,7 @@ def board(tmp_path, make_folder):
     boards.close()
 
 
-class Turns:
+class CountingTransactions:
     """Counts the turns of a book, and breaks the commit of some of them."""
 
     def __init__(self, book, fail=()):
@@ -47,7 +47,7 @@ class _Uncertain:
         raise StorageFailed("The line went dead.", uncertain=True)
 
 
-def all_at_once(queue, jobs):
+def run_concurrently(queue, jobs):
     """Do jobs from threads of their own, all of which wait while the first holds the turn."""
     started = threading.Barrier(len(jobs) + 1)
 
@@ -64,13 +64,15 @@ def all_at_once(queue, jobs):
         return {name: future.exception() or future.result() for name, future in futures.items()}
 
 
-def note(kind):
+def append_entry_job(kind):
     return lambda turn: turn.append_entry(kind, {}).entries
 
 
 def test_waiting_submissions_share_one_commit(board):
-    turns = Turns(board.book)
-    results = all_at_once(board.queue, {index: note("paused") for index in range(20)})
+    turns = CountingTransactions(board.book)
+    results = run_concurrently(
+        board.queue, {index: append_entry_job("paused") for index in range(20)}
+    )
     assert turns.count == 1
     assert sorted(results.values()) == list(range(3, 23))
 
@@ -79,9 +81,9 @@ def test_a_refused_submission_does_not_disturb_the_others(board):
     def refused(turn):
         raise NotOpen("no")
 
-    turns = Turns(board.book)
-    jobs = {0: note("paused"), 1: refused, 2: note("paused")}
-    results = all_at_once(board.queue, jobs)
+    turns = CountingTransactions(board.book)
+    jobs = {0: append_entry_job("paused"), 1: refused, 2: append_entry_job("paused")}
+    results = run_concurrently(board.queue, jobs)
     assert isinstance(results.pop(1), NotOpen)
     assert sorted(results.values()) == [3, 4]
     assert turns.count == 1
@@ -93,7 +95,9 @@ def test_a_submission_that_fails_after_writing_leaves_nothing(board, error):
         turn.append_entry("moved", {})
         raise error
 
-    results = all_at_once(board.queue, {0: note("paused"), 1: broken, 2: note("paused")})
+    results = run_concurrently(
+        board.queue, {0: append_entry_job("paused"), 1: broken, 2: append_entry_job("paused")}
+    )
     assert results.pop(1) is error
     assert sorted(results.values()) == [3, 4]
     kinds = [fields["kind"] for _, fields in board.book.entries()]
@@ -103,17 +107,17 @@ def test_a_submission_that_fails_after_writing_leaves_nothing(board, error):
 def test_a_commit_with_an_unknown_outcome_is_looked_up(board, submit, predict, join, tmp_path):
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
-    Turns(board.book, fail={1})
+    CountingTransactions(board.book, fail={1})
     answer = submit(board, caller, predict(30))
     assert answer.release.value == 0.1
     assert board.book.chain_state().asked == 1
     assert board.book.check() == 1
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["released"], row["submissions"]) == (0.1, 1)
-    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()
 
 
-def _place(board):
+def stored_location(board):
     with board.reading() as view:
         return view.query("SELECT place FROM main.submission")[0][0]
 
@@ -121,13 +125,13 @@ def _place(board):
 def test_a_broken_storage_raises_and_a_retry_works(board, submit, predict, join):
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
-    Turns(board.book, fail={1, 2})
+    CountingTransactions(board.book, fail={1, 2})
     with pytest.raises(LadderboardError, match="line went dead"):
         submit(board, caller, predict(30))
     retried = submit(board, caller, predict(30))
     assert retried.again
     assert board.book.chain_state().asked == 1
-    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()
 
 
 def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, join, tmp_path):
@@ -141,4 +145,4 @@ def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, joi
     assert boards.remove_orphaned_files() == 1
     with pytest.raises(LadderboardError):
         board.read_stored_file(orphan)
-    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()

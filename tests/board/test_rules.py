@@ -51,7 +51,7 @@ play: true
 """
 
 
-def refused(text, **options):
+def refusal(text, **options):
     with pytest.raises(InvalidRules) as error:
         read_rules(text, **options)
     return error.value
@@ -122,9 +122,9 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
     assert read_rules(text, slug="letters").slug == "letters"
     assert read_rules(LEAST, slug="letters").slug == "digits"
     assert "slug is missing, and the folder's name 'My board'" in str(
-        refused(text, slug="My board")
+        refusal(text, slug="My board")
     )
-    assert "slug is missing; try slug: my-board." in str(refused(text))
+    assert "slug is missing; try slug: my-board." in str(refusal(text))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
 )  # fmt: skip
 def test_refused_by_key_and_line(text, key, message):
     other_lines = [line for line in LEAST.splitlines() if line.split(":")[0] != text.split(":")[0]]
-    error = refused("\n".join([*other_lines, text]))
+    error = refusal("\n".join([*other_lines, text]))
     assert [problem.column for problem in error.problems] == [key]
     assert message in error.problems[0].message
     line = len(other_lines) + 1 + text.count("\n")
@@ -218,7 +218,7 @@ def test_refused_by_key_and_line(text, key, message):
 
 
 def test_a_loss_is_suggested_as_it_is_written_in_the_file():
-    (problem,) = refused("loss: mse\nquestions: 10\nteams: 2\nslug: a").problems
+    (problem,) = refusal("loss: mse\nquestions: 10\nteams: 2\nslug: a").problems
     assert problem.message.endswith("try loss: {name: squared, range: [0, 100]}.")
 
 
@@ -239,12 +239,12 @@ def test_the_reference_names_every_key():
 def test_a_module_that_cannot_be_imported_is_one_problem(tmp_path, monkeypatch):
     (tmp_path / "a_module_that_exits.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    error = refused("slug: a\nquestions: 100\nloss: a_module_that_exits:f\n")
+    error = refusal("slug: a\nquestions: 100\nloss: a_module_that_exits:f\n")
     assert "'a_module_that_exits:f' failed with SystemExit." in str(error)
 
 
 def test_all_problems_come_at_once_in_the_order_of_their_lines():
-    error = refused(
+    error = refusal(
         "slug: digits\ntitle: 7\nloss: auc\nquestions: 0\nphases:\n- end: soon\n- start: never\n"
     )
     assert [problem.ids for problem in error.problems] == [("2",), ("3",), ("4",), ("6",), ("7",)]
@@ -300,11 +300,11 @@ def test_every_team_has_a_share_and_the_rest_is_a_pool(text, share, pool, ladder
 
 
 def test_a_budget_without_a_share_per_team_is_refused():
-    error = refused("slug: a\nloss: accuracy\nquestions: 30\n")
+    error = refusal("slug: a\nloss: accuracy\nquestions: 30\n")
     assert error.problems[0].code == "no_share"
     assert "30 questions leave none for each of 50 teams (the default)" in str(error)
     assert "raise questions to at least 50, or teams to at most 30." in str(error)
-    error = refused(
+    error = refusal(
         "slug: a\nloss: accuracy\nquestions: 1\nteams: 1\nbaselines: [{name: a, file: a.csv}]\n"
     )
     assert "1 questions less 1 for baselines leave none for each of 1 teams; raise" in str(error)

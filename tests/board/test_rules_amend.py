@@ -18,7 +18,7 @@ TEAM = "slug: digits\nloss: accuracy\nquestions: 1000\nteams: 50\nend: 2027-01-3
 BOARD = TEAM + "ladder: board\n"
 
 
-def at(text):
+def parse_time(text):
     return read_time("at", text)
 
 
@@ -41,9 +41,9 @@ def at(text):
         ({"end": None}, {"phases": (PhaseRules("main"),)}),
         (
             {"end": "2027-03-01T00:00Z"},
-            {"phases": (PhaseRules("main", None, at("2027-03-01T00:00Z")),)},
+            {"phases": (PhaseRules("main", None, parse_time("2027-03-01T00:00Z")),)},
         ),
-        ({"start": "2027-01-01T00:00Z"}, {"deadline": at("2027-02-01T12:00Z")}),
+        ({"start": "2027-01-01T00:00Z"}, {"deadline": parse_time("2027-02-01T12:00Z")}),
         ({"phases": None}, {"phases": (PhaseRules("main"),)}),
         ({"phases": [{"name": "a"}]}, {"phases": (PhaseRules("a"),)}),
     ],
@@ -81,8 +81,12 @@ def test_one_start_and_one_end_are_those_of_all_phases():
         "phases: [{name: a, end: 2027-01-01T00:00Z}, {name: b, start: 2027-01-02T00:00Z}]\n"
     )
     amended = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
-    assert amended.phases[0] == PhaseRules("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
-    assert amended.phases[1] == PhaseRules("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
+    assert amended.phases[0] == PhaseRules(
+        "a", parse_time("2026-01-01T00:00Z"), parse_time("2027-01-01T00:00Z")
+    )
+    assert amended.phases[1] == PhaseRules(
+        "b", parse_time("2027-01-02T00:00Z"), parse_time("2028-01-01T00:00Z")
+    )
 
 
 def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():

@@ -11,14 +11,14 @@ from ladderboard.errors import InvalidRules
 LEAST = "slug: digits\nloss: accuracy\nquestions: 1000\n"
 
 
-def plain(text):
+def read_value(text):
     noted = []
     value, _ = read_yaml(text, lambda *note: noted.append(note))
     assert not noted
     return value
 
 
-def codes(text):
+def problem_codes(text):
     with pytest.raises(InvalidRules) as caught:
         read_rules(text)
     return [problem.code for problem in caught.value.problems]
@@ -56,7 +56,7 @@ def codes(text):
     ],
 )
 def test_scalars_are_read_as_expected(text, value):
-    value_read = plain(text)
+    value_read = read_value(text)
     assert (type(value_read), value_read) == (type(value), value)
 
 
@@ -99,29 +99,29 @@ def test_refused_with_the_line(text, code, line):
 
 
 def test_invalid_escapes_are_refused():
-    assert codes(LEAST + 'title: "\\UFFFFFFFF"\n') == ["yaml"]
-    assert codes(LEAST + 'title: "\\uD800"\n') == ["bad_value"]
-    assert codes(LEAST + 'title: "\\0"\n') == ["bad_value"]
+    assert problem_codes(LEAST + 'title: "\\UFFFFFFFF"\n') == ["yaml"]
+    assert problem_codes(LEAST + 'title: "\\uD800"\n') == ["bad_value"]
+    assert problem_codes(LEAST + 'title: "\\0"\n') == ["bad_value"]
 
 
 def test_limits_of_size():
     room = MAX_BYTES - len(LEAST) - 1
     assert read_rules(LEAST + "#" + "x" * room).questions == 1000
-    assert codes(LEAST + "#" + "x" * (room + 1)) == ["too_many_bytes"]
+    assert problem_codes(LEAST + "#" + "x" * (room + 1)) == ["too_many_bytes"]
     with pytest.raises(InvalidRules, match="must hold at most 50,000 keys and values"):
         read_rules("- a\n" * (MAX_VALUES + 1))
-    assert codes("[" * MAX_BYTES) == ["yaml"]
-    assert codes("- " * (MAX_BYTES // 2)) == ["yaml"]
+    assert problem_codes("[" * MAX_BYTES) == ["yaml"]
+    assert problem_codes("- " * (MAX_BYTES // 2)) == ["yaml"]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n...\n", "null"])
 def test_an_empty_file_lacks_everything(text):
-    assert codes(text) == ["missing_key"] * 3
+    assert problem_codes(text) == ["missing_key"] * 3
 
 
 @pytest.mark.parametrize("text", ["7", "words", "[a, b]", '""'])
 def test_a_file_without_keys_is_refused(text):
-    assert codes(text) == ["yaml"]
+    assert problem_codes(text) == ["yaml"]
 
 
 KEYS = st.sampled_from(
@@ -150,9 +150,11 @@ WORDS = st.sampled_from([*_SINGLE.split(), *_SEVERAL])
 VALUES = st.recursive(
     WORDS | st.text(max_size=8),
     lambda inner: (
-        st.lists(inner, max_size=3).map(lambda each: f"[{', '.join(each)}]")
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
         | st.dictionaries(KEYS, inner, max_size=4).map(
-            lambda each: "{" + ", ".join(f"{key}: {value}" for key, value in each.items()) + "}"
+            lambda mapping: (
+                "{" + ", ".join(f"{key}: {value}" for key, value in mapping.items()) + "}"
+            )
         )
     ),
     max_leaves=6,

@@ -37,7 +37,7 @@ def files(store):
     )
 
 
-def age(path, seconds=4000):
+def make_old(path, seconds=4000):
     past = time.time() - seconds
     os.utime(path, (past, past))
 
@@ -130,7 +130,7 @@ def test_orphans_are_swept_when_they_are_old(store):
     for path in (*drafts, store.path / "00/00/readme"):
         path.write_bytes(b"")
     for path in (store.path / places[0], store.path / places[1], drafts[0]):
-        age(path)
+        make_old(path)
     locations = []
 
     def known(location):
@@ -167,7 +167,7 @@ def test_a_killed_process_leaves_only_orphans_that_are_swept(store, moment):
     if moment == "after":
         assert len(read(store, PLACE)) == 1000
     assert store.sweep(lambda _: False) == 0
-    age(store.path / orphan)
+    make_old(store.path / orphan)
     assert store.sweep(lambda _: False) == 1
     assert files(store) == []
 

@@ -10,7 +10,7 @@ from ladderboard.errors import LadderboardError, NotAllowed
 EVALUATOR = Caller(Role.EVALUATOR)
 
 
-def everything(board, caller):
+def read_all_views(board, caller):
     """Return everything that a caller can read, as text."""
     view = board.as_seen_by(caller)
     reads = (
@@ -50,15 +50,17 @@ def board_in_use(boards, make_folder, join, submit, predict):
 def test_a_frozen_board_does_not_change_for_others(board_in_use, organiser):
     board, ada, bob, submit_as_bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "frozen"})
-    seen_before = {caller: everything(board, caller) for caller in (PUBLIC, ada, bob, EVALUATOR)}
+    seen_before = {
+        caller: read_all_views(board, caller) for caller in (PUBLIC, ada, bob, EVALUATOR)
+    }
     reply = submit_as_bob(15).describe()
     assert reply["released"] == 0.05
     assert reply["bound"] is None
-    assert everything(board, PUBLIC) == seen_before[PUBLIC]
-    assert everything(board, ada) == seen_before[ada]
-    assert "0.05" in everything(board, bob)
-    assert everything(board, bob) != seen_before[bob]
-    assert everything(board, EVALUATOR) != seen_before[EVALUATOR]
+    assert read_all_views(board, PUBLIC) == seen_before[PUBLIC]
+    assert read_all_views(board, ada) == seen_before[ada]
+    assert "0.05" in read_all_views(board, bob)
+    assert read_all_views(board, bob) != seen_before[bob]
+    assert read_all_views(board, EVALUATOR) != seen_before[EVALUATOR]
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["team"]["name"], row["released"]) == ("Ada Lovelace", 0.1)
     board.amendments.amend(organiser, {"visibility": "public"})
@@ -69,33 +71,33 @@ def test_a_frozen_board_does_not_change_for_others(board_in_use, organiser):
 def test_a_hidden_board_reveals_nothing_to_others(board_in_use, organiser):
     board, ada, _, submit_as_bob = board_in_use
     board.amendments.amend(organiser, {"visibility": "hidden"})
-    public_before = everything(board, PUBLIC)
-    team_before = everything(board, ada)
+    public_before = read_all_views(board, PUBLIC)
+    team_before = read_all_views(board, ada)
     assert "Bob" not in team_before
     assert "0.15" not in team_before
     assert "0.1" in team_before
     with pytest.raises(NotAllowed, match="hidden"):
         board.as_seen_by(ada).leaderboard()
     submit_as_bob(15)
-    assert everything(board, PUBLIC) == public_before
-    assert everything(board, ada) == team_before
+    assert read_all_views(board, PUBLIC) == public_before
+    assert read_all_views(board, ada) == team_before
     assert "Ada" not in public_before
     assert "0.1" not in public_before.replace("0.01", "")
-    assert "0.05" in everything(board, EVALUATOR)
+    assert "0.05" in read_all_views(board, EVALUATOR)
 
 
 def test_an_anonymous_board_names_no_other_team(board_in_use, organiser):
     board, ada, _, _ = board_in_use
     board.amendments.amend(organiser, {"visibility": "anonymous"})
-    assert "Ada" not in everything(board, PUBLIC)
-    assert "Bob" not in everything(board, PUBLIC)
-    assert "Ada" in everything(board, ada)
-    assert "Bob" not in everything(board, ada)
+    assert "Ada" not in read_all_views(board, PUBLIC)
+    assert "Bob" not in read_all_views(board, PUBLIC)
+    assert "Ada" in read_all_views(board, ada)
+    assert "Bob" not in read_all_views(board, ada)
     assert [row["released"] for row in board.as_seen_by(PUBLIC).leaderboard()["rows"]] == [
         0.1,
         0.15,
     ]
-    assert "Bob" in everything(board, organiser)
+    assert "Bob" in read_all_views(board, organiser)
 
 
 def test_a_disqualified_team_is_hidden_and_nothing_else_changes(board_in_use, organiser):
@@ -111,10 +113,10 @@ def test_a_disqualified_team_is_hidden_and_nothing_else_changes(board_in_use, or
         state_before.changes,
         state_before.ladders,
     )
-    assert "Ada" not in everything(board, PUBLIC)
+    assert "Ada" not in read_all_views(board, PUBLIC)
     assert board.as_seen_by(PUBLIC).leaderboard()["rows"][0]["rank"] == 1
     board.teams.disqualify(organiser, team, reinstate=True)
-    assert "Ada" in everything(board, PUBLIC)
+    assert "Ada" in read_all_views(board, PUBLIC)
     submit_as_bob(44)
     assert board.book.check() == 3
 

@@ -146,7 +146,7 @@ def test_a_paused_board_can_be_resumed(run_cli, folder):
 )
 def test_an_amendment_says_what_changed(run_cli, folder, arguments, changes):
     run_cli("board", "create", folder)
-    arguments = [each for change in arguments for each in ("--set", change)]
+    arguments = [argument for change in arguments for argument in ("--set", change)]
     assert run_cli("board", "amend", "first", *arguments, "--json").json["changes"] == changes
     result = run_cli("board", "amend", "first", *arguments)
     assert "nothing was changed" in result.out

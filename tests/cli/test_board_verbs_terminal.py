@@ -18,7 +18,7 @@ from ladderboard.client import read_config
 PROGRAM = [sys.executable, "-m", "ladderboard"]
 
 
-def at_terminal(arguments, *, typed=b"", wait_for=b"", **environment):
+def run_at_terminal(arguments, *, typed=b"", wait_for=b"", **environment):
     """Run the program at a pseudo-terminal; return its exit code and output."""
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
@@ -44,7 +44,7 @@ def at_terminal(arguments, *, typed=b"", wait_for=b"", **environment):
     return process.returncode, output
 
 
-def piped(arguments, **environment):
+def run_piped(arguments, **environment):
     environment = {**os.environ, **environment}
     return subprocess.run(
         [*PROGRAM, *map(str, arguments)],
@@ -63,7 +63,7 @@ def arguments(live_server, predictions, monkeypatch):
 
 
 def test_submit_shows_a_progress_bar_at_a_terminal(arguments):
-    code, output = at_terminal(arguments)
+    code, output = run_at_terminal(arguments)
     assert code == 0
     assert "Waiting for the answer" in output.decode()
     assert "━" in output.decode()
@@ -71,45 +71,45 @@ def test_submit_shows_a_progress_bar_at_a_terminal(arguments):
     assert answer.endswith("A new best: zero_one 0.2000; 24 questions left.")
     file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", receipt_line).group(1)
     assert '"receipt"' in Path(file).read_text()
-    assert b"receipt" not in at_terminal([*arguments, "-q"])[1]
+    assert b"receipt" not in run_at_terminal([*arguments, "-q"])[1]
 
 
 @pytest.mark.parametrize("columns", [70, 100])
 def test_a_long_message_is_cut_so_that_a_row_fits_on_a_line(arguments, columns):
     message = "ä deeper tree, and then another " * 10
-    assert piped([*arguments, "-m", message]).returncode == 0
-    code, output = at_terminal(["submissions", arguments[1]], COLUMNS=str(columns))
+    assert run_piped([*arguments, "-m", message]).returncode == 0
+    code, output = run_at_terminal(["submissions", arguments[1]], COLUMNS=str(columns))
     assert code == 0
     (row,) = [line for line in output.decode().splitlines() if "deeper" in line]
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
     assert row.rstrip().endswith("…")
     assert len(row.rstrip()) <= columns
     assert output.decode().count("ä") == row.count("ä")
-    assert message.strip() in piped(["submissions", arguments[1]]).stdout.decode()
+    assert message.strip() in run_piped(["submissions", arguments[1]]).stdout.decode()
 
 
 @pytest.mark.parametrize("option", ["-q", "--json"])
 def test_no_progress_bar_with_quiet_or_json(arguments, option):
-    code, output = at_terminal([*arguments, option])
+    code, output = run_at_terminal([*arguments, option])
     assert code == 0
     assert "Waiting" not in output.decode()
 
 
 def test_retries_are_shown_at_a_terminal(arguments):
     unreachable = ["leaderboard", "http://127.0.0.1:9/boards/digits"]
-    code, output = at_terminal(unreachable)
+    code, output = run_at_terminal(unreachable)
     assert code == 4
     assert output.decode().count("trying again in") == 3
     assert "again is safe" not in output.decode()
-    code, output = at_terminal([*unreachable, "-q"])
+    code, output = run_at_terminal([*unreachable, "-q"])
     assert (code, b"trying again" in output) == (4, False)
-    result = piped(["submit", "http://127.0.0.1:9/boards/digits", arguments[3]])
+    result = run_piped(["submit", "http://127.0.0.1:9/boards/digits", arguments[3]])
     assert b"trying again" not in result.stderr
     assert b"Sending the same again is safe." in result.stderr
 
 
 def test_no_progress_bar_in_a_pipe(arguments):
-    result = piped(arguments)
+    result = run_piped(arguments)
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
 
@@ -117,14 +117,14 @@ def test_no_progress_bar_in_a_pipe(arguments):
 def test_login_does_not_echo_the_token(live_server, page):
     token = live_server.join("Ada")[1]
     typed = f"{token}\n".encode()
-    code, output = at_terminal(["login", page], typed=typed, wait_for=b"The token for")
+    code, output = run_at_terminal(["login", page], typed=typed, wait_for=b"The token for")
     assert code == 0, output
     assert token.encode() not in output
     assert read_config().tokens == {live_server.url: {live_server.slug: token}}
 
 
 def test_login_without_input_fails(live_server, page):
-    code, output = at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
+    code, output = run_at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
     assert (code, b"Aborted" in output) == (130, False)
 
 
@@ -134,7 +134,7 @@ def test_shell_completion_offers_commands_and_saved_boards(live_server, page, ru
 
     def complete(line):
         variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        result = piped([], _LADDERBOARD_COMPLETE="complete_bash", **variables)
+        result = run_piped([], _LADDERBOARD_COMPLETE="complete_bash", **variables)
         assert result.returncode == 0
         return result.stdout.decode().split()
 
@@ -146,7 +146,7 @@ def test_shell_completion_offers_commands_and_saved_boards(live_server, page, ru
     assert complete("ladderboard leaderboard https") == ["https://b.example.org/boards/letters"]
     # Whatever shell runs the tests, if any does.
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    assert "complete" in piped(["--show-completion", "bash"], **named).stdout.decode()
+    assert "complete" in run_piped(["--show-completion", "bash"], **named).stdout.decode()
 
 
 def test_shell_completion_loads_no_http_library(live_server):

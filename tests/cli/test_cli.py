@@ -68,7 +68,7 @@ def ladderboard(*arguments, **options):
     )
 
 
-def refused(result):
+def refusal_line(result):
     """Return the one line on stderr; there is no traceback."""
     assert result.returncode == 2
     assert result.stdout == ""
@@ -107,10 +107,10 @@ def test_the_reference_page_lists_exactly_the_existing_commands():
 def test_command_summaries_fit_into_the_list(group):
     result = ladderboard(*group.split(), "--help")
     listed = result.stdout.partition("Commands:\n")[2].splitlines()
-    summaries = [re.fullmatch(r"  [\w-]+ +(.*)", each)[1] for each in listed]
+    summaries = [re.fullmatch(r"  [\w-]+ +(.*)", line)[1] for line in listed]
     assert len(summaries) == len(VERBS[group])
-    assert all(len(each) < 50 and each.endswith(".") for each in summaries)
-    assert not any(each.endswith("..") for each in summaries)
+    assert all(len(summary) < 50 and summary.endswith(".") for summary in summaries)
+    assert not any(summary.endswith("..") for summary in summaries)
 
 
 def test_help_shows_arguments_by_name_only():
@@ -202,7 +202,7 @@ def test_plan_writes_a_figure_and_prints_the_plan(tmp_path):
 )
 def test_an_invalid_request_is_one_line(arguments, sentence, tmp_path):
     out_option = ["--out", tmp_path / "out"] if arguments[0] == "experiment" else []
-    assert sentence in refused(ladderboard(*arguments, *out_option))
+    assert sentence in refusal_line(ladderboard(*arguments, *out_option))
 
 
 def test_numbers_are_read_as_people_type_them():
@@ -217,7 +217,7 @@ def test_numbers_are_read_as_people_type_them():
 def test_out_must_be_a_directory(tmp_path):
     (tmp_path / "file").write_text("")
     result = ladderboard("experiment", "paper", "--out", tmp_path / "file")
-    assert "out must be a directory" in refused(result)
+    assert "out must be a directory" in refusal_line(result)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_missing_extra_is_one_line(missing, arguments, tmp_path):
     )
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert missing in refused(result)
+    assert missing in refusal_line(result)
     assert "pip install 'ladderboard[arena]'" in result.stderr
     assert not list(tmp_path.iterdir())
 
@@ -258,7 +258,7 @@ def test_without_typer_the_needed_extra_is_named(tmp_path, arguments, extra):
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     message = f"typer: pip install 'ladderboard[{extra}]', in a clone '.[{extra}]'."
-    assert refused(result).endswith(message)
+    assert refusal_line(result).endswith(message)
 
 
 PATIENT = """

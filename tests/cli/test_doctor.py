@@ -24,7 +24,7 @@ def _clean(monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
 
 
-def examined(result):
+def findings_by_subject(result):
     """Return the findings by subject, after checking the exit code."""
     report = result.json
     states = [check["state"] for check in report["checks"]]
@@ -44,7 +44,7 @@ def problems(findings):
 
 @pytest.fixture
 def doctor(run_cli):
-    return lambda *arguments: examined(run_cli("doctor", "--json", *arguments))
+    return lambda *arguments: findings_by_subject(run_cli("doctor", "--json", *arguments))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def database_options(run_cli, folder, tmp_path):
     return arguments
 
 
-def listing(folder):
+def snapshot(folder):
     """Return the content and modification time of every file below a folder."""
     return {
         path: (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else None)
@@ -69,7 +69,7 @@ def listing(folder):
 def test_a_sound_installation_passes_and_stays_unchanged(
     doctor, run_cli, database_options, tmp_path
 ):
-    listing_before = listing(tmp_path)
+    listing_before = snapshot(tmp_path)
     findings = doctor(*database_options)
     assert problems(findings) == set()
     assert findings["database"][0][:2] == ("ok", f"{database_options[1]} has 1 board, in format 1.")
@@ -83,7 +83,7 @@ def test_a_sound_installation_passes_and_stays_unchanged(
     assert result.code == 0
     assert result.out.splitlines()[-1].startswith("No problems, ")
     assert f"ok key file: {database_options[3]} exists" in " ".join(result.out.split())
-    assert listing(tmp_path) == listing_before
+    assert snapshot(tmp_path) == listing_before
 
 
 def test_doctor_creates_no_files(doctor, tmp_path):
@@ -163,11 +163,11 @@ def test_files_that_are_not_a_database(doctor, database_options, tmp_path):
         database.execute("CREATE TABLE other (x)")
     Path("cut.db").write_bytes(database_options[1].read_bytes()[:6000])
     for name in ("text.db", "empty.db", "theirs.db", "cut.db"):
-        listing_before = listing(tmp_path)
+        listing_before = snapshot(tmp_path)
         state, message, do = doctor("--database", name)["database"][0]
         assert (state, name in message) == ("problem", True)
         assert "backup" in do
-        assert listing(tmp_path) == listing_before
+        assert snapshot(tmp_path) == listing_before
 
 
 def test_a_database_that_others_may_open_or_replace(doctor, database_options):
@@ -274,7 +274,7 @@ EXTRAS += "python_multipart multipart itsdangerous uvloop httptools numba scipy 
 EXTRAS += "matplotlib cloudpickle distributed sklearn optuna mcp"
 
 
-def without(blocked, *arguments, cwd):
+def run_without(blocked, *arguments, cwd):
     code = BLOCKED.format(blocked=blocked.split(), words=list(map(str, arguments)))
     command = [sys.executable, "-c", code]
     return subprocess.run(
@@ -283,7 +283,7 @@ def without(blocked, *arguments, cwd):
 
 
 def test_doctor_runs_with_the_minimal_installation(database_options, tmp_path):
-    result = without(EXTRAS, "doctor", "--json", *database_options, cwd=tmp_path)
+    result = run_without(EXTRAS, "doctor", "--json", *database_options, cwd=tmp_path)
     assert result.stderr == ""
     checks = {check["about"]: check for check in json.loads(result.stdout)["checks"]}
     assert checks["extra server"]["state"] == "note"
@@ -295,7 +295,7 @@ def test_doctor_runs_with_the_minimal_installation(database_options, tmp_path):
     assert checks["database"]["state"] == "ok"
     assert "pip install 'ladderboard[guard]'" in checks["key file"]["do"]
     assert "server" not in checks
-    result = without(EXTRAS, "doctor", "--database", "postgresql://me@there/b", cwd=tmp_path)
+    result = run_without(EXTRAS, "doctor", "--database", "postgresql://me@there/b", cwd=tmp_path)
     assert "PostgreSQL needs psycopg" in result.stdout
     assert result.returncode == 1
     assert result.stderr == ""
@@ -303,7 +303,7 @@ def test_doctor_runs_with_the_minimal_installation(database_options, tmp_path):
 
 @pytest.mark.parametrize("verb", ["doctor", "settings"])
 def test_without_typer_it_says_what_to_install(verb, tmp_path):
-    result = without("typer", verb, cwd=tmp_path)
+    result = run_without("typer", verb, cwd=tmp_path)
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
     assert "typer: pip install 'ladderboard[client]'" in line

@@ -218,7 +218,7 @@ def test_a_url_is_asked_over_http(run_guard, guard_folder, monkeypatch):
     """An answer over HTTP is printed like the answer of a file."""
     calls = []
 
-    class Line:
+    class RemoteGuardStub:
         def ask(self, predictions, **options):
             calls.append((predictions.read(), options))
             return lb.Reply(0.5, True, 1, 9, "Said elsewhere.")
@@ -228,7 +228,7 @@ def test_a_url_is_asked_over_http(run_guard, guard_folder, monkeypatch):
 
     def connect(url):
         calls.append(url)
-        return Line()
+        return RemoteGuardStub()
 
     monkeypatch.setattr(lb.Holdout, "connect", staticmethod(connect))
     for url in ("http://127.0.0.1:8765", "unix:/run/guard.sock"):

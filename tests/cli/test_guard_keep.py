@@ -137,11 +137,11 @@ def test_what_is_refused_changes_nothing(
     assert sorted(path.name for path in guard_folder.glob("*[!lm]")) == files
 
 
-def _cut(path):
+def _truncate(path):
     path.write_bytes(path.read_bytes()[: 4096 + 100])
 
 
-def _overwritten(path):
+def _overwrite(path):
     path.write_bytes(path.read_bytes()[:4096].ljust(path.stat().st_size, b"x"))
 
 
@@ -150,8 +150,8 @@ def _overwritten(path):
     [
         lambda path: path.write_text("id,label\n"),
         lambda path: path.write_bytes(b""),
-        _cut,
-        _overwritten,
+        _truncate,
+        _overwrite,
     ],
     ids=["another file", "empty", "cut", "overwritten"],
 )
@@ -175,7 +175,7 @@ def test_a_wrong_key_file_exits_with_2(run_guard, guard_folder):
 
 
 @pytest.fixture
-def killed(run_guard, guard_folder):
+def killed_guard(run_guard, guard_folder):
     """A guard with a copy made after one question and three more in its write-ahead log."""
     run_guard("ask", "guard.db", "half.csv")
     run_guard("backup", "guard.db", "copy.db")
@@ -192,7 +192,9 @@ def killed(run_guard, guard_folder):
     return guard_folder
 
 
-def test_a_copy_beside_the_write_ahead_log_of_another_file_is_refused_unchanged(run_guard, killed):
+def test_a_copy_beside_the_write_ahead_log_of_another_file_is_refused_unchanged(
+    run_guard, killed_guard
+):
     shutil.copy("copy.db", "guard.db")
     for arguments in (["restore", "guard.db", "--charge", "2"], ["status", "guard.db"]):
         result = run_guard(*arguments)
@@ -200,42 +202,42 @@ def test_a_copy_beside_the_write_ahead_log_of_another_file_is_refused_unchanged(
         assert "guard.db-wal next to it belongs to another file" in result.err
     with pytest.raises(lb.errors.InvalidState, match="another file"):
         lb.Holdout.restore("guard.db", 2)
-    assert (killed / "guard.db").read_bytes() == (killed / "copy.db").read_bytes()
+    assert (killed_guard / "guard.db").read_bytes() == (killed_guard / "copy.db").read_bytes()
     for end in ("-wal", "-shm"):
-        (killed / f"guard.db{end}").rename(f"away{end}")
+        (killed_guard / f"guard.db{end}").rename(f"away{end}")
     assert run_guard("restore", "guard.db", "--charge", "1").code == 2  # the mark knows of two
     assert run_guard("restore", "guard.db", "--charge", "2").code == 0
     assert run_guard("status", "guard.db", "--check").code == 0
 
 
-def test_a_restored_copy_with_its_own_write_ahead_log_is_accepted(run_guard, killed):
+def test_a_restored_copy_with_its_own_write_ahead_log_is_accepted(run_guard, killed_guard):
     guard = lb.Holdout.restore("copy.db", 1)
-    guard.ask(killed / "near.csv")
-    assert (killed / "copy.db-wal").stat().st_size
+    guard.ask(killed_guard / "near.csv")
+    assert (killed_guard / "copy.db-wal").stat().st_size
     assert run_guard("status", "copy.db").code == 0
     assert run_guard("restore", "copy.db", "--charge", "0").code == 0
     guard.close()
 
 
-def test_restore_replaces_the_file_and_keeps_the_old_one(run_guard, killed):
+def test_restore_replaces_the_file_and_keeps_the_old_one(run_guard, killed_guard):
     result = run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "1")
     assert result.code == 2  # the mark knows of two
-    assert not list(killed.glob("*.re[ps]*"))  # nothing was moved
+    assert not list(killed_guard.glob("*.re[ps]*"))  # nothing was moved
     report = run_guard("status", "guard.db", "--json").json
     assert report["asked"] == 3
     result = run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "2")
     assert result == (0, "2 questions were charged; 2 left. The ledger records it.\n", "")
     assert run_guard("status", "guard.db", "--check").code == 0
-    (killed / "guard.db.replaced-1.mark").write_bytes(b"")
+    (killed_guard / "guard.db.replaced-1.mark").write_bytes(b"")
     assert lb.ledger.SqliteStorage("guard.db.replaced-1").books()
     assert run_guard("restore", "guard.db", "--from", "copy.db", "--charge", "3").code == 0
-    assert (killed / "guard.db.replaced-2").exists()
+    assert (killed_guard / "guard.db.replaced-2").exists()
 
 
-def test_restore_to_a_path_without_a_file(run_guard, killed):
+def test_restore_to_a_path_without_a_file(run_guard, killed_guard):
     assert run_guard("restore", "new.db", "--from", "copy.db", "--charge", "1").code == 0
     assert run_guard("restore", "new.db", "--from", "nothing.db", "--charge", "1").code == 2
-    (killed / "folder").mkdir()
+    (killed_guard / "folder").mkdir()
     for name in ("folder", "unix:x"):
         assert run_guard("restore", name, "--from", "copy.db", "--charge", "1").code == 2
     assert run_guard("restore", "new.db", "--from", "new.db", "--charge", "1").code == 2

@@ -18,7 +18,7 @@ from ladderboard.cli._guard import _ask, _GuardGroup, find_simple_command
 from ladderboard.cli._run import parse_simple_arguments
 
 
-def program(*arguments, **options):
+def run_process(*arguments, **options):
     command = [sys.executable, "-m", "ladderboard", "guard", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, check=False, timeout=120, **options)
 
@@ -27,20 +27,20 @@ def test_the_life_of_a_guard_in_separate_processes(guard_folder):
     ladder = '{"mechanism": "ladder", "step": 0.1}'
     arguments = ("create", "new.db", "--labels", "labels.csv", "--questions", 2, "--json")
     arguments += ("--mechanism", ladder)
-    assert json.loads(program(*arguments, cwd=guard_folder).stdout)["questions"] == 2
+    assert json.loads(run_process(*arguments, cwd=guard_folder).stdout)["questions"] == 2
     gate = ("ask", "new.db", "--fail-unless-improved")
     good_csv = (guard_folder / "good.csv").read_bytes()
-    assert program(*gate, "-", cwd=guard_folder, input=good_csv).returncode == 0
-    assert program(*gate, "near.csv", cwd=guard_folder).returncode == 1
-    result = program(*gate, "half.csv", cwd=guard_folder)
+    assert run_process(*gate, "-", cwd=guard_folder, input=good_csv).returncode == 0
+    assert run_process(*gate, "near.csv", cwd=guard_folder).returncode == 1
+    result = run_process(*gate, "half.csv", cwd=guard_folder)
     assert (result.returncode, result.stdout) == (3, b"")
     assert result.stderr.count(b"\n") == 1
-    assert program(*gate, "bad.csv", "--json", cwd=guard_folder).returncode == 2
+    assert run_process(*gate, "bad.csv", "--json", cwd=guard_folder).returncode == 2
     # Nothing is left open: all of it is in the file.
     assert sorted(path.name for path in guard_folder.glob("new.db*")) == ["new.db", "new.db.mark"]
-    assert program("status", "new.db", "--check", cwd=guard_folder).returncode == 0
+    assert run_process("status", "new.db", "--check", cwd=guard_folder).returncode == 0
     (guard_folder / "new.db.mark").unlink()
-    assert program("status", "new.db", cwd=guard_folder).returncode == 4
+    assert run_process("status", "new.db", cwd=guard_folder).returncode == 4
 
 
 def test_a_served_guard_is_asked_like_a_file(guard_folder, tmp_path_factory):
@@ -54,20 +54,21 @@ def test_a_served_guard_is_asked_like_a_file(guard_folder, tmp_path_factory):
                 pass
             url = f"unix:{socket}"
             gate = ("ask", url, "--fail-unless-improved", "--ladder", "x")
-            assert program(*gate, "good.csv", cwd=guard_folder).returncode == 0
+            assert run_process(*gate, "good.csv", cwd=guard_folder).returncode == 0
             near = (guard_folder / "near.csv").read_bytes()
-            assert program(*gate, "-", cwd=guard_folder, input=near).returncode == 1
-            result = program(*gate, "bad.csv", "--json", cwd=guard_folder)
+            assert run_process(*gate, "-", cwd=guard_folder, input=near).returncode == 1
+            result = run_process(*gate, "bad.csv", "--json", cwd=guard_folder)
             assert result.returncode == 2
             assert len(json.loads(result.stdout)["error"]["problems"]) == 2
-            data = json.loads(program("status", url, "--json", cwd=guard_folder).stdout)
+            data = json.loads(run_process("status", url, "--json", cwd=guard_folder).stdout)
             assert (
-                "2 of 5 questions used" in program("status", url, cwd=guard_folder).stdout.decode()
+                "2 of 5 questions used"
+                in run_process("status", url, cwd=guard_folder).stdout.decode()
             )
         finally:
             server.send_signal(signal.SIGINT)
             server.communicate(timeout=30)
-    local_status = json.loads(program("status", "guard.db", "--json", cwd=guard_folder).stdout)
+    local_status = json.loads(run_process("status", "guard.db", "--json", cwd=guard_folder).stdout)
     assert local_status["head"] == data["head"]
     assert local_status["history"] == data["history"]
 
@@ -154,12 +155,14 @@ def test_an_answer_to_a_closed_pipe_still_counts(guard_folder):
     )
     os.close(writer)
     assert (result.returncode, result.stderr) == (0, b"")
-    assert b"4 questions left" in program("ask", "guard.db", "half.csv", cwd=guard_folder).stdout
+    assert (
+        b"4 questions left" in run_process("ask", "guard.db", "half.csv", cwd=guard_folder).stdout
+    )
 
 
 def test_file_names_need_not_be_valid_unicode(guard_folder):
     for name in (b"\xff\xfe.csv", "größe\x1b[2J.csv".encode()):
-        result = program("ask", "guard.db", os.fsdecode(name), cwd=guard_folder)
+        result = run_process("ask", "guard.db", os.fsdecode(name), cwd=guard_folder)
         assert result.returncode == 2
         assert b"could not be opened" in result.stderr
         assert b"\x1b" not in result.stderr
@@ -195,11 +198,11 @@ def test_the_fast_parser_agrees_with_typer(verb, arguments):
     app = typer.Typer(add_completion=False)
     app.command()(spy)
     app(arguments, standalone_mode=False)
-    defaults = {name: each.default for name, each in spy.__signature__.parameters.items()}
+    defaults = {name: value.default for name, value in spy.__signature__.parameters.items()}
     expected = {**defaults, **quick}
     assert expected == received
-    assert {name: type(each) for name, each in expected.items()} == {
-        name: type(each) for name, each in received.items()
+    assert {name: type(value) for name, value in expected.items()} == {
+        name: type(value) for name, value in received.items()
     }
 
 

@@ -64,7 +64,7 @@ def test_the_ledger_is_written_to_a_file(run_cli, live_server, entries, tmp_path
     assert "--out FILE" in refused.json["error"]["message"]
 
 
-def spoil(monkeypatch, change):
+def change_ledger(monkeypatch, change):
     """Let the server tell another ledger than it should."""
     ledger = Client.ledger
     monkeypatch.setattr(Client, "ledger", lambda *given: iter(change(list(ledger(*given)))))
@@ -84,7 +84,7 @@ def spoil(monkeypatch, change):
 def test_an_invalid_ledger_leaves_no_file(
     run_cli, live_server, entries, tmp_path, monkeypatch, change, message
 ):
-    spoil(monkeypatch, change)
+    change_ledger(monkeypatch, change)
     file = tmp_path / "ledger.jsonl"
     result = run_cli("ledger", live_server.slug, "--out", file)
     assert (result.code, result.out) == (4, "")

@@ -7,7 +7,7 @@ from ladderboard.errors import InvalidSetting
 
 
 @pytest.fixture(autouse=True)
-def nothing_around(monkeypatch):
+def no_passphrase_variable(monkeypatch):
     monkeypatch.delenv(PASSPHRASE_VARIABLE, raising=False)
 
 

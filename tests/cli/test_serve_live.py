@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the steps 
 
 
 @contextmanager
-def serving(command, folder, **variables):
+def run_server(command, folder, **variables):
     """Start a server; return its process and its output up to the last of the next steps."""
     environment = {**os.environ, **variables}
     environment.pop("LADDERBOARD_DATABASE", None)
@@ -37,14 +37,14 @@ def serving(command, folder, **variables):
             process.kill()
 
 
-def stopped(process):
+def stop_server(process):
     """Send Ctrl-C to the process group; return the exit code and the remaining output."""
     os.killpg(process.pid, signal.SIGINT)
     output, log = process.communicate(timeout=60)
     return process.returncode, output.strip(), log
 
 
-def pasted(output, home, **variables):
+def run_pasted_commands(output, home, **variables):
     """Paste the next steps into a shell that stops at the first that fails."""
     steps = output.partition("Next, in another terminal:\n\n")[2]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LADDER")}
@@ -69,7 +69,7 @@ def standings(pasted_output):
     return {row["team"].removesuffix(" (you)"): row for row in standing_rows}
 
 
-def same_as_in_the_readme(output, clone):
+def check_same_as_readme(output, clone):
     """The README shows what is printed, but for secrets, the port and where the clone is."""
     (expected,) = re.findall(
         r"^```text\n(digits is created.*?)^```$",
@@ -94,21 +94,21 @@ def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
     command = [".venv/bin/ladderboard", "serve", "examples/digits", "--port", "0"]
     command += ["--database", ".ladderboard/boards.db"]
     path = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}
-    with serving(command, tmp_path, **path) as (process, output):
-        same_as_in_the_readme(output.replace(sys.executable, ".venv/bin/python"), tmp_path)
-        pasted_output = pasted(output, tmp_path, **path)
+    with run_server(command, tmp_path, **path) as (process, output):
+        check_same_as_readme(output.replace(sys.executable, ".venv/bin/python"), tmp_path)
+        pasted_output = run_pasted_commands(output, tmp_path, **path)
         assert re.search(
             r"^A new best: accuracy 0\.\d{3}; 19 questions left\.$", pasted_output, re.MULTILINE
         )
         # Far better than guessing (0.1); the released value is within noise of 0.9.
         row_before = standings(pasted_output)["Team 1"]
         assert float(row_before["accuracy"]) > 0.6
-        code, rest, log = stopped(process)
+        code, rest, log = stop_server(process)
     assert (code, rest) == (0, "Stopped. All data are in .ladderboard/boards.db.")
     assert "lb_" not in log
     events = [json.loads(line)["event"] for line in log.splitlines()]
     assert (events[0], events[-1], {*events}) == ("start", "stop", {"start", "request", "stop"})
-    with serving(command, tmp_path, **path) as (process, output):
+    with run_server(command, tmp_path, **path) as (process, output):
         assert "lb_organiser_" not in output
         (token_command,) = re.findall(r"^Another token: (.*)$", output, re.MULTILINE)
         result = subprocess.run(
@@ -121,12 +121,12 @@ def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
         )
         assert result.stdout.startswith("lb_organiser_")
         assert "99 of 101 questions left" in output
-        rows = standings(pasted(output, tmp_path, **path))
+        rows = standings(run_pasted_commands(output, tmp_path, **path))
         assert (row_before["team"], rows["Team 1"]["team"]) == ("Team 1 (you)", "Team 1")
         moved = {name: row_before[name] for name in ("rank", "team")}
         assert {**rows["Team 1"], **moved} == row_before
         assert rows["Team 2"]["submissions"] == "1"
-        assert stopped(process)[0] == 0
+        assert stop_server(process)[0] == 0
 
 
 def test_commands_work_while_the_server_runs(tmp_path):
@@ -152,7 +152,7 @@ def test_commands_work_while_the_server_runs(tmp_path):
         )
         return json.loads(result.stdout)
 
-    with serving([*program, "serve", "digits", "--port", "0"], tmp_path, **path) as (
+    with run_server([*program, "serve", "digits", "--port", "0"], tmp_path, **path) as (
         process,
         output,
     ):
@@ -170,7 +170,7 @@ def test_commands_work_while_the_server_runs(tmp_path):
         assert [row["team"]["name"] for row in rows] == ["Ink in each column"]
         verb("team", "revoke", "digits", "Ada")
         assert curl(*send)["status"] == 401
-        assert stopped(process)[0] == 0
+        assert stop_server(process)[0] == 0
 
 
 @pytest.mark.slow
@@ -188,13 +188,15 @@ def test_script_serve_in_a_fresh_clone(tmp_path):
         shutil.copy2(ROOT / name, clone / name)
     command = ["script/serve", "--port", "0"]
     for tokens in (1, 0):
-        with serving(command, clone, PYTHONPATH="") as (process, output):
+        with run_server(command, clone, PYTHONPATH="") as (process, output):
             assert output.count("lb_organiser_") == tokens
             assert "TOKEN=$(.venv/bin/ladderboard team add digits" in output
-            assert float(standings(pasted(output, tmp_path))["Team 1"]["accuracy"]) > 0.6
+            assert (
+                float(standings(run_pasted_commands(output, tmp_path))["Team 1"]["accuracy"]) > 0.6
+            )
             farewell = "Stopped. All data are in .ladderboard/boards.db."
-            assert stopped(process)[:2] == (0, farewell)
+            assert stop_server(process)[:2] == (0, farewell)
             if tokens:
-                same_as_in_the_readme(output[output.index("digits is made") :], clone)
+                check_same_as_readme(output[output.index("digits is made") :], clone)
     assert (clone / ".ladderboard/boards.db").exists()
     assert (clone / ".ladderboard").stat().st_mode & 0o777 == 0o700

@@ -16,7 +16,7 @@ from ladderboard.server._log import ServerLog
 TOKEN = re.compile(rb"lb_organiser_[\w-]{43}")
 
 
-def shown_until(master, text, output=b""):
+def read_until(master, text, output=b""):
     """Return a terminal's output once it contains a text."""
     deadline = time.monotonic() + 60
     while text not in output:
@@ -34,12 +34,12 @@ def test_requests_are_not_logged_over_the_token(tmp_path):
     with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as process:
         os.close(slave)
         try:
-            output = shown_until(master, b"Another one:")
+            output = read_until(master, b"Another one:")
             url = re.search(rb"Ladderboard is at (http://[\d.:]+)", output)[1].decode()
             statuses = [httpx.get(url + path).status_code for path in ("/", "/healthz", "/nothing")]
             assert statuses == [200, 200, 404]
             os.killpg(process.pid, signal.SIGINT)
-            output = shown_until(master, b"Stopped.", output)
+            output = read_until(master, b"Stopped.", output)
         finally:
             process.kill()
             os.close(master)

@@ -13,7 +13,7 @@ def board(run_cli, folder):
     assert run_cli("board", "create", folder).code == 0
 
 
-def who(token):
+def role_of(token):
     """Return the role of a token's bearer on the board."""
     boards = open_boards("ladderboard.db")
     try:
@@ -24,7 +24,7 @@ def who(token):
         boards.close()
 
 
-def named(run_cli):
+def teams_by_name(run_cli):
     return {team["name"]: team for team in run_cli("team", "list", "first", "--json").json["teams"]}
 
 
@@ -33,16 +33,16 @@ def test_team_add_prints_only_the_token_on_stdout(run_cli, board):
     (token,) = result.out.splitlines()
     assert token not in result.err
     assert "Ada & Co is on first now" in result.err
-    assert who(token) is Role.TEAM
-    assert named(run_cli)["Ada & Co"]["id"] in result.err
+    assert role_of(token) is Role.TEAM
+    assert teams_by_name(run_cli)["Ada & Co"]["id"] in result.err
 
 
 def test_a_new_token_revokes_the_previous_one(run_cli, board):
     first = run_cli("team", "add", "first", "Ada").out.strip()
     second = run_cli("team", "rotate-token", "first", "ada", "--json").json["token"]
-    assert (who(first), who(second)) == (None, Role.TEAM)
-    run_cli("team", "revoke", "first", named(run_cli)["Ada"]["id"])
-    assert who(second) is None
+    assert (role_of(first), role_of(second)) == (None, Role.TEAM)
+    run_cli("team", "revoke", "first", teams_by_name(run_cli)["Ada"]["id"])
+    assert role_of(second) is None
 
 
 def test_an_invitation_lets_one_team_in(run_cli, board):
@@ -52,22 +52,22 @@ def test_an_invitation_lets_one_team_in(run_cli, board):
     with pytest.raises(NotAllowed):
         boards.open("first").teams.register("Eve", token)
     boards.close()
-    assert registered.id == named(run_cli)["Bob"]["id"]
+    assert registered.id == teams_by_name(run_cli)["Bob"]["id"]
     assert "at most 366 days" in run_cli("team", "invite", "first", "--days", "1000").err
 
 
 def test_a_team_is_disqualified_and_reinstated(run_cli, board):
     run_cli("team", "add", "first", "Ada")
     assert "no longer shown" in run_cli("team", "disqualify", "first", "Ada").out
-    assert named(run_cli)["Ada"]["disqualified"] is True
+    assert teams_by_name(run_cli)["Ada"]["disqualified"] is True
     assert "disqualified" in run_cli("team", "list", "first").out
     assert run_cli("team", "reinstate", "first", "Ada").code == 0
-    assert named(run_cli)["Ada"]["disqualified"] is False
+    assert teams_by_name(run_cli)["Ada"]["disqualified"] is False
 
 
 def test_a_team_named_like_another_team_id_is_not_confused_with_it(run_cli, board):
     run_cli("team", "add", "first", "Ada")
-    ada = named(run_cli)["Ada"]["id"]
+    ada = teams_by_name(run_cli)["Ada"]["id"]
     run_cli("team", "add", "first", ada)
     assert run_cli("team", "disqualify", "first", ada, "--json").json["name"] == "Ada"
 

@@ -16,7 +16,7 @@ from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def closed(run_guard, guard_folder):
+def closed_guard(run_guard, guard_folder):
     """Close a guard that was asked twice; return its head."""
     for name in ("half", "good"):
         run_guard("ask", "guard.db", f"{name}.csv")
@@ -38,19 +38,19 @@ def test_a_guard_is_closed_opened_and_verified(run_guard, guard_folder):
     assert Path("a.bundle").stat().st_mode & 0o777 == 0o600
 
 
-def test_verify_lists_what_holds_and_what_could_not_be_checked(run_cli, closed):
-    assert (closed["before"], closed["bundle"]["labels"]) == (False, False)
-    output = run_cli("verify", "a.bundle", "--head", closed["bundle"]["head"]).out
+def test_verify_lists_what_holds_and_what_could_not_be_checked(run_cli, closed_guard):
+    assert (closed_guard["before"], closed_guard["bundle"]["labels"]) == (False, False)
+    output = run_cli("verify", "a.bundle", "--head", closed_guard["bundle"]["head"]).out
     assert output.startswith("verified: 2 releases\nVerified:\n  - the chain: 5 entries, ")
     assert "entries 0 to 4: unchanged since the saved head or receipt" in output
     assert "  - 2 risks: the labels and submissions are not in the bundle\n" in output
-    assert output.endswith(f"\nhead       {closed['bundle']['head']}\n")
+    assert output.endswith(f"\nhead       {closed_guard['bundle']['head']}\n")
     report = run_cli("verify", "a.bundle", "--json").json
     assert (report["verified"], report["releases"], report["unchanged"]) == (True, 2, None)
     assert "rewritten" in report["unchecked"][0]
 
 
-def test_a_closed_guard_is_opened_again_with_its_labels(run_guard, run_cli, closed):
+def test_a_closed_guard_is_opened_again_with_its_labels(run_guard, run_cli, closed_guard):
     arguments = ("export", "guard.db", "--close", "--out", "b.bundle", "--labels")
     refused = run_guard(*arguments)
     assert (refused.code, Path("b.bundle").exists()) == (2, False)
@@ -60,7 +60,7 @@ def test_a_closed_guard_is_opened_again_with_its_labels(run_guard, run_cli, clos
     assert "the labels: as committed to" in run_cli("verify", "b.bundle").out
 
 
-def test_the_first_entry_that_differs_is_named(run_cli, closed):
+def test_the_first_entry_that_differs_is_named(run_cli, closed_guard):
     content = Path("a.bundle").read_bytes()
     Path("a.bundle").write_bytes(content.replace(b'"improved":true', b'"improved":null', 1))
     result = run_cli("verify", "a.bundle")
@@ -100,7 +100,7 @@ def test_the_public_ledger_of_a_guard_is_verified(run_guard, run_cli, guard_fold
     ],
 )
 def test_an_unverifiable_file_is_refused_in_one_sentence(
-    run_cli, closed, arguments, code, sentence
+    run_cli, closed_guard, arguments, code, sentence
 ):
     result = run_cli("verify", *arguments)
     assert (result.code, result.out) == (code, "")
@@ -108,22 +108,22 @@ def test_an_unverifiable_file_is_refused_in_one_sentence(
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_damaged_receipt_is_refused(run_cli, page, taken_part):
+def test_a_damaged_receipt_is_refused(run_cli, page, receipts_file):
     run_cli("ledger", page, "--out", "ledger.jsonl")
-    intact = taken_part.read_bytes()
+    intact = receipts_file.read_bytes()
     last = json.loads(intact.splitlines()[-1])
-    arguments = ("verify", "--ledger", "ledger.jsonl", "--receipt", taken_part)
-    taken_part.write_bytes(intact + b'\n{"state": "answered", "ti')  # as a crash leaves it
+    arguments = ("verify", "--ledger", "ledger.jsonl", "--receipt", receipts_file)
+    receipts_file.write_bytes(intact + b'\n{"state": "answered", "ti')  # as a crash leaves it
     assert run_cli(*arguments).code == 0
     del last["answer"]["receipt"]["salt"]
     for damage in (json.dumps(last).encode(), b"garbage"):
-        taken_part.write_bytes(intact + b"\n" + damage)
+        receipts_file.write_bytes(intact + b"\n" + damage)
         result = run_cli(*arguments)
         assert (result.code, result.out) == (4, "")
-        assert f"line {len(intact.splitlines()) + 1} of {taken_part} is damaged" in result.err
+        assert f"line {len(intact.splitlines()) + 1} of {receipts_file} is damaged" in result.err
 
 
-def test_the_commitment_that_was_announced(run_cli, closed, run_guard):
+def test_the_commitment_that_was_announced(run_cli, closed_guard, run_guard):
     commitment = run_guard("status", "guard.db", "--json").json["commitment"]
     assert run_cli("verify", "a.bundle", "--commitment", commitment).code == 0
     mixed_up = run_cli("verify", "a.bundle", "--head", commitment)
@@ -194,7 +194,7 @@ def test_export_and_close_ask_for_confirmation(guard_folder, typed, code, senten
 
 
 @pytest.fixture
-def taken_part(run_cli, live_server, page, monkeypatch):
+def receipts_file(run_cli, live_server, page, monkeypatch):
     """Submit twice to a board; return where the receipts are kept."""
     _, token = live_server.join("Ada")
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
@@ -207,10 +207,10 @@ def taken_part(run_cli, live_server, page, monkeypatch):
 
 
 def test_a_receipt_matches_its_entry_before_and_after_the_close(
-    run_cli, live_server, page, taken_part
+    run_cli, live_server, page, receipts_file
 ):
     run_cli("ledger", page, "--out", "ledger.jsonl")
-    receipt_option = ("--receipt", taken_part)
+    receipt_option = ("--receipt", receipts_file)
     result = run_cli("verify", *receipt_option, "--ledger", "ledger.jsonl")
     assert result.err == ""
     assert result.out.count("The receipt opens entry ") == 2
@@ -242,9 +242,9 @@ def test_a_receipt_matches_its_entry_before_and_after_the_close(
         ({"book": "another"}, "belongs to another ledger"),
     ],
 )
-def test_a_forged_receipt_is_refused(run_cli, page, taken_part, change, sentence):
+def test_a_forged_receipt_is_refused(run_cli, page, receipts_file, change, sentence):
     run_cli("ledger", page, "--out", "ledger.jsonl")
-    last = json.loads(taken_part.read_text().splitlines()[-1])
+    last = json.loads(receipts_file.read_text().splitlines()[-1])
     Path("forged.json").write_text(json.dumps({**last["answer"]["receipt"], **change}))
     result = run_cli("verify", "--receipt", "forged.json", "--ledger", "ledger.jsonl")
     assert (result.code, result.out) == (4, "")
@@ -258,9 +258,9 @@ def test_a_forged_receipt_is_refused(run_cli, page, taken_part, change, sentence
         *({"improved": False}, {"question": 7}, {"entry": 3}, {"team": {"id": "x"}}),
     ],
 )
-def test_an_answer_missing_from_the_ledger_is_found(run_cli, page, taken_part, change):
+def test_an_answer_missing_from_the_ledger_is_found(run_cli, page, receipts_file, change):
     run_cli("ledger", page, "--out", "ledger.jsonl")
-    last = json.loads(taken_part.read_text().splitlines()[-1])
+    last = json.loads(receipts_file.read_text().splitlines()[-1])
     last["answer"].update(change)
     Path("other.json").write_text(json.dumps(last))
     result = run_cli("verify", "--receipt", "other.json", "--ledger", "ledger.jsonl")

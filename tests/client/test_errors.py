@@ -206,11 +206,11 @@ def test_an_unresolvable_host_name(call, url):
 
 
 def test_both_clients_have_the_same_verbs():
-    def verbs(kind):
+    def public_methods(kind):
         return {
             name: inspect.signature(method).parameters
             for name, method in inspect.getmembers(kind, inspect.isfunction)
             if not name.startswith("_") and name != "guard"
         }
 
-    assert verbs(Client) == verbs(AsyncClient)
+    assert public_methods(Client) == public_methods(AsyncClient)

@@ -13,7 +13,7 @@ from ladderboard.files import read_holdout
 LABELS = np.arange(400) % 2
 
 
-def wrong(count):
+def predictions_with_errors(count):
     """Predictions with a given number of errors on the public split."""
     return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < count)).tolist()}
 
@@ -22,7 +22,7 @@ def test_a_judge_asks_a_board(live_server, client):
     guard = client.guard(live_server.slug)
     judge = lb.Judge(guard)
     for name, score, errors in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
-        judge.consider(score, wrong(errors), name=name)
+        judge.consider(score, predictions_with_errors(errors), name=name)
     assert [verdict.name for verdict in judge.verdicts] == ["a", "c"]
     assert judge.winner.name == "c"
     assert guard.remaining == 23
@@ -34,9 +34,9 @@ def test_a_judge_stops_when_no_submissions_are_left(empty_server):
     live_server.create_board(per_team=1)
     with Client(live_server.url, live_server.join("Ada")[1]) as client:
         judge = lb.Judge(client.guard(live_server.slug))
-        assert judge.consider(0.5, wrong(80)) is not None
+        assert judge.consider(0.5, predictions_with_errors(80)) is not None
         assert judge.spent
-        assert judge.consider(0.4, wrong(10)) is None
+        assert judge.consider(0.4, predictions_with_errors(10)) is None
 
 
 def test_a_board_that_takes_the_next_question_tomorrow_ends_no_search(empty_server):
@@ -44,11 +44,11 @@ def test_a_board_that_takes_the_next_question_tomorrow_ends_no_search(empty_serv
     live_server.create_board(window="{questions: 1, hours: 24}")
     with Client(live_server.url, live_server.join("Ada")[1]) as client:
         judge = lb.Judge(client.guard(live_server.slug))
-        assert judge.consider(0.5, wrong(80), name="first").improved
-        assert judge.consider(0.4, wrong(70), name="too soon") is None
+        assert judge.consider(0.5, predictions_with_errors(80), name="first").improved
+        assert judge.consider(0.4, predictions_with_errors(70), name="too soon") is None
         assert (judge.best, judge.spent) == (0.5, False)
         live_server.clock.now += 86_400
-        assert judge.consider(0.45, wrong(60), name="next day").improved
+        assert judge.consider(0.45, predictions_with_errors(60), name="next day").improved
         assert judge.winner.name == "next day"
 
 
@@ -61,7 +61,9 @@ def test_a_study_goes_on_while_a_board_takes_no_questions(empty_server):
 
         def objective(trial):
             live_server.clock.now += 86_400 * (trial.number == 2)
-            return (0.5, 0.4, 0.3)[trial.number], wrong((80, 70, 60)[trial.number])
+            return (0.5, 0.4, 0.3)[trial.number], predictions_with_errors(
+                (80, 70, 60)[trial.number]
+            )
 
         study.optimize(guard_objective(objective, client.guard(live_server.slug)), n_trials=3)
     assert [trial_.state.name for trial_ in study.trials] == ["COMPLETE"] * 3
@@ -73,7 +75,7 @@ def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_s
     """A board then counts the questions of a ladder anew."""
     judge = lb.Judge(client.guard(live_server.slug))
     for errors in (90, 80, 70, 60):
-        judge.ask(wrong(errors), name=errors)
+        judge.ask(predictions_with_errors(errors), name=errors)
     rows = [
         f"{index},{index % 2 ^ (index < 15)},{'public' if index < 300 else 'private'}"
         for index in range(400)
@@ -81,7 +83,7 @@ def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_s
     corrected = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     live_server.boards.open(live_server.slug).amendments.correct_labels(organiser, corrected)
-    last = judge.ask(wrong(15), name=15)
+    last = judge.ask(predictions_with_errors(15), name=15)
     assert last.improved
     assert last.question < 4 < last.order
     assert judge.winner is last

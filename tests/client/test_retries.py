@@ -22,7 +22,7 @@ from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions
 
 
-def said(status, code=None, **headers):
+def make_response(status, code=None, **headers):
     """An answer as bytes: a problem document, or a page if there is no code."""
     problem = {"detail": f"{code} it is.", "code": code, "errors": []}
     body = b"<h1>Sorry</h1>" if code is None else json.dumps(problem).encode()
@@ -36,14 +36,14 @@ PASSING = {
     "reset": ["reset"],
     "answer lost": ["swallow"],
     "answer cut off": ["cut"],
-    "408": [said(408, "too_slow")],
-    "429 rate": [said(429, "rate", Retry_After=0)],
-    "502": [said(502)],
-    "503": [said(503, "busy", Retry_After=0)],
-    "503 storage": [said(503, "storage", Retry_After=0)],
-    "504": [said(504)],
-    "507 disk full": [said(507, "disk_full", Retry_After=0)],
-    "all at once": ["reset", "swallow", said(503)],
+    "408": [make_response(408, "too_slow")],
+    "429 rate": [make_response(429, "rate", Retry_After=0)],
+    "502": [make_response(502)],
+    "503": [make_response(503, "busy", Retry_After=0)],
+    "503 storage": [make_response(503, "storage", Retry_After=0)],
+    "504": [make_response(504)],
+    "507 disk full": [make_response(507, "disk_full", Retry_After=0)],
+    "all at once": ["reset", "swallow", make_response(503)],
 }
 
 
@@ -90,15 +90,15 @@ def test_reading_all_pages_is_retried(live_server, token, call, no_retry_delay, 
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (said(409, "budget_spent"), BudgetSpent),
-        (said(422, "invalid_predictions"), InvalidPredictions),
-        (said(403, "not_allowed"), NotAllowed),
-        (said(429, "too_soon", Retry_After=1), RateLimited),
-        (said(429, "rate", Retry_After=3600), RateLimited),
-        (said(503, "busy", Retry_After=3600), ServerUnreachable),
-        (said(500, "broken"), ServerUnreachable),
-        (said(507, "no_room"), QuotaExceeded),
-        (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
+        (make_response(409, "budget_spent"), BudgetSpent),
+        (make_response(422, "invalid_predictions"), InvalidPredictions),
+        (make_response(403, "not_allowed"), NotAllowed),
+        (make_response(429, "too_soon", Retry_After=1), RateLimited),
+        (make_response(429, "rate", Retry_After=3600), RateLimited),
+        (make_response(503, "busy", Retry_After=3600), ServerUnreachable),
+        (make_response(500, "broken"), ServerUnreachable),
+        (make_response(507, "no_room"), QuotaExceeded),
+        (make_response(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )
 def test_a_refusal_is_not_sent_again(live_server, token, call, no_retry_delay, answer, kind):
@@ -122,7 +122,7 @@ def test_retries_end(live_server, token, call, no_retry_delay):
                 options={"retries": 2},
             )
         assert len(proxy._faults) == 6
-    with FaultyProxy(live_server.port, *[said(502)] * 9) as proxy:
+    with FaultyProxy(live_server.port, *[make_response(502)] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="status 502"):
             call(proxy.url, token, "board", live_server.slug, options={"retries": 1})
         assert len(proxy.requests) == 2
@@ -179,7 +179,7 @@ def test_requests_without_a_key_are_retried_only_if_never_sent(live_server, call
         with pytest.raises(ServerUnreachable, match="may have been carried out"):
             call(proxy.url, None, "register", live_server.slug, "Eve")
         assert len(proxy.requests) == 1
-    with FaultyProxy(live_server.port, said(503, "storage", Retry_After=0)) as proxy:
+    with FaultyProxy(live_server.port, make_response(503, "storage", Retry_After=0)) as proxy:
         with pytest.raises(StorageFailed):
             call(proxy.url, None, "register", live_server.slug, "Fay")
         assert len(proxy.requests) == 1

@@ -19,7 +19,7 @@ DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "comple
 UNSEEN = "this one was not seen to be better"
 
 
-def said(display=None, **changes):
+def make_answer(display=None, **changes):
     """Return the answer of a board that shows accuracies."""
     fields = {**SAID, **changes}  # as losses
     fields |= {"loss": fields["released"], "score_loss": fields["score"]}
@@ -38,7 +38,7 @@ def said(display=None, **changes):
     [
         ({}, "A new best: accuracy 0.900"),
         ({"ladder": "board"}, "A new best of the whole board: accuracy 0.900"),
-        ({"released": None}, "A new best; its value is not told now"),
+        ({"released": None}, "A new best; its value is not shown now"),
         ({"improved": False}, f"Your best stays accuracy 0.900: {UNSEEN}"),
         (
             {"improved": False, "ladder": "board"},
@@ -57,7 +57,7 @@ def said(display=None, **changes):
     ],
 )
 def test_the_sentence_about_the_best_score(changes, sentence):
-    assert str(said(**changes)) == f"{sentence}; 19 questions left."
+    assert str(make_answer(**changes)) == f"{sentence}; 19 questions left."
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_sentence_about_the_best_score(changes, sentence):
 )
 def test_a_duplicate_is_described_in_the_past_tense(changes, sentence):
     first = "The same predictions were answered before, as submission 7, and nothing was counted; "
-    assert str(said(again=True, **changes)) == f"{first}{sentence}; 19 questions left."
+    assert str(make_answer(again=True, **changes)) == f"{first}{sentence}; 19 questions left."
 
 
 TEAM = {"name": "team", "remaining": 43, "allowed": 50}
@@ -104,18 +104,20 @@ LATER = "2026-11-16T14:05:00Z"
     ],
 )
 def test_the_sentence_about_remaining_submissions(limits, following, expected):
-    answer = said(limits=limits, remaining=limits[0]["remaining"], next_submission_at=following)
+    answer = make_answer(
+        limits=limits, remaining=limits[0]["remaining"], next_submission_at=following
+    )
     assert str(answer) == f"A new best: accuracy 0.900; {expected}."
 
 
 def test_a_notebook_shows_the_same():
-    assert said()._repr_html_() == (
+    assert make_answer()._repr_html_() == (
         "<p><b>Improved.</b> A new best: accuracy 0.900; 19 questions left.</p>"
     )
-    assert "&lt;b&gt; 0.900" in said({"name": "<b>"})._repr_html_()
+    assert "&lt;b&gt; 0.900" in make_answer({"name": "<b>"})._repr_html_()
 
 
 @pytest.mark.parametrize("display", [{"name": "a\x1b[2J"}, {"digits": -1}, {"digits": 10**6}])
 def test_a_metric_that_no_board_has_is_refused(display):
     with pytest.raises(ValueError, match="unprintable name or too many digits"):
-        said(display)
+        make_answer(display)

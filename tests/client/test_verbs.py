@@ -21,7 +21,7 @@ from support.server.live_server import make_predictions
 LABELS = np.arange(400) % 2
 
 
-def wrong(count):
+def predictions_with_errors(count):
     """Predictions with a given number of errors on the public split."""
     return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < count)).tolist()}
 
@@ -55,20 +55,20 @@ def test_predictions_come_in_any_form(live_server, client, tmp_path, form):
             "text path": str(file),
             "bytes": make_predictions(30),
             "file": handle,
-            "columns": wrong(30),
+            "columns": predictions_with_errors(30),
         }[form]
         assert client.submit(live_server.slug, forms).released == pytest.approx(0.1, abs=0.01)
 
 
 def test_the_same_predictions_again_are_answered_once(live_server, client):
-    first = client.submit(live_server.slug, wrong(50))
-    second = client.submit(live_server.slug, wrong(50))
+    first = client.submit(live_server.slug, predictions_with_errors(50))
+    second = client.submit(live_server.slug, predictions_with_errors(50))
     assert (first.again, second.again) == (False, True)
     assert (second.id, second.remaining) == (first.id, first.remaining)
 
 
 def test_a_board_is_described(live_server, client):
-    client.submit(live_server.slug, wrong(50))
+    client.submit(live_server.slug, predictions_with_errors(50))
     board = client.board(live_server.slug)
     assert (board.slug, board.title, board.status, board.used) == (
         live_server.slug,
@@ -89,7 +89,7 @@ def test_a_board_is_described(live_server, client):
 def test_submissions_and_standings_are_read_page_by_page(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 2)
     for errors in range(50, 55):
-        client.submit(live_server.slug, wrong(errors), message=f"{errors}")
+        client.submit(live_server.slug, predictions_with_errors(errors), message=f"{errors}")
     submissions = list(client.submissions(live_server.slug))
     assert [submission.message for submission in submissions] == ["54", "53", "52", "51", "50"]
     fetched = client.submission(live_server.slug, submissions[0].id)
@@ -97,7 +97,9 @@ def test_submissions_and_standings_are_read_page_by_page(live_server, client, mo
     assert fetched.receipt["entry"] == fetched.entry
     for name in ("Bob", "Cleo"):
         with Client(live_server.url, live_server.join(name)[1]) as other_client:
-            other_client.submit(live_server.slug, wrong(20 if name == "Bob" else 90))
+            other_client.submit(
+                live_server.slug, predictions_with_errors(20 if name == "Bob" else 90)
+            )
     rows = list(client.leaderboard(live_server.slug))
     assert [row.team.name for row in rows] == ["Bob", "Ada", "Cleo"]
     assert [row.you for row in rows] == [False, True, False]
@@ -117,7 +119,10 @@ def test_a_team_registers_rotates_its_token_selects_and_reads_the_finals(empty_s
     assert newer.token != registered.token
     with Client(live_server.url, newer.token) as client:
         assert client.team(live_server.slug).name == "Dora"
-        ids = [client.submit(live_server.slug, wrong(errors)).id for errors in (40, 30)]
+        ids = [
+            client.submit(live_server.slug, predictions_with_errors(errors)).id
+            for errors in (40, 30)
+        ]
         assert client.selections(live_server.slug) == ()
         assert (
             client.select(live_server.slug, [ids[1]])
@@ -138,7 +143,7 @@ def test_a_team_registers_rotates_its_token_selects_and_reads_the_finals(empty_s
 def test_the_ledger_is_returned_byte_for_byte(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._LEDGER_PAGE_SIZE", 2)
     for errors in range(4):
-        client.submit(live_server.slug, wrong(errors))
+        client.submit(live_server.slug, predictions_with_errors(errors))
     entries = list(client.ledger(live_server.slug))
     assert len(entries) == client.board(live_server.slug).head.entries == 7
     assert list(client.ledger(live_server.slug, 3)) == entries[3:]
@@ -151,14 +156,14 @@ def test_an_evaluator_submits_for_a_team(live_server, token):
         .team()
     )
     with Client(live_server.url, live_server.issue_token("evaluator")) as client:
-        answer = client.submit(live_server.slug, wrong(10), team=team["id"])
+        answer = client.submit(live_server.slug, predictions_with_errors(10), team=team["id"])
         assert answer.team.id == team["id"]
         assert [
             submission.id for submission in client.submissions(live_server.slug, team["id"])
         ] == [answer.id]
         guard = client.guard(live_server.slug, team=team["id"])
         assert guard.remaining == 99
-        guard.ask(wrong(11))
+        guard.ask(predictions_with_errors(11))
         assert guard.remaining == 23
 
 
@@ -182,7 +187,7 @@ def test_a_client_can_be_pickled(live_server, client):
 
 
 def test_an_answer_can_be_pickled_and_shown(live_server, client):
-    answer = client.submit(live_server.slug, wrong(10))
+    answer = client.submit(live_server.slug, predictions_with_errors(10))
     assert pickle.loads(pickle.dumps(answer)) == answer
     assert "Improved" in answer._repr_html_()
 

@@ -145,7 +145,7 @@ class _OneBitSearch:
         return max(int(slack - hard / 2 - 1.5 * math.sqrt(hard)) - 1, 0)
 
     def ask(self, guess: NDArray[np.bool_], mistakes: int) -> bool:
-        """Ask a guess with so many mistakes on the easy labels."""
+        """Ask a guess with a given number of mistakes on the easy labels."""
         easy = self.easy.copy()
         easy[:mistakes] ^= True
         return self.game.ask(pack_bits(np.concatenate((easy, guess)))).improved

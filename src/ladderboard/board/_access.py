@@ -48,7 +48,7 @@ class Role(IntEnum):
 
 
 class Caller(NamedTuple):
-    """Who makes a request to a board: role, team number, and the hash of the token used."""
+    """The caller of a board: role, team number, and the hash of the token used."""
 
     role: Role
     team: int | None = None

@@ -79,7 +79,7 @@ class TransactionQueue:
     Results are returned only after the commit. If no transaction can begin, all waiting jobs fail
     at once.
 
-    One thread, the leader, works for all that wait. It wakes the next leader first, then all
+    One thread, the leader, works for all waiting threads. It wakes the next leader first, then all
     threads whose jobs are done.
     """
 

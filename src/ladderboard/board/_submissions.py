@@ -469,7 +469,7 @@ class SubmissionService:
 
 
 def _check_sender(caller: Caller, team: str | None) -> None:
-    """Refuse a caller who may not submit for this team, or names none."""
+    """Refuse a caller that may not submit for this team or does not name one."""
     check_permission(caller, "submit")
     if team is None and caller.team is None:
         raise InvalidSetting("Name the team that this submission is for.")

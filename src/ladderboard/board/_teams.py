@@ -124,7 +124,7 @@ class Teams:
         return self._board.queue.run(work)
 
     def invite(self, caller: Caller, *, days: float = 7) -> str:
-        """Return an invitation for one team, valid for so many days."""
+        """Return an invitation for one team, valid for the given number of days."""
         check_permission(caller, "teams")
         if not 0 < days <= 366:
             raise InvalidSetting(

@@ -201,7 +201,7 @@ ALTERNATIVES = (
     Alternative(
         "exact scores",
         PROMISED_IF,
-        "every score told, about k ln(n + 1) nats, if the loss is zero-one",
+        "every score released, about k ln(n + 1) nats, if the loss is zero-one",
         _exact,
     ),
     Alternative(

@@ -212,7 +212,7 @@ class TranscriptWeights:
         return lambda changes: self._when(t, changes) + self._shared(values, changes)
 
     def _ways(self, changes: int) -> float:
-        """Return the price of how so many changes are shared among the ladders."""
+        """Return the price of how the changes are shared among the ladders."""
         return log_binomial(changes + self.ladders - 1, changes)
 
     def _split_count(

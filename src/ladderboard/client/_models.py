@@ -375,7 +375,7 @@ def _current_best(result: SubmissionResult) -> str:
     if result.improved:
         best = "a new best" if result.ladder == "team" else "a new best of the whole board"
         return (
-            f"{best}; its value is not told now" if result.released is None else f"{best}: {value}"
+            f"{best}; its value is not shown now" if result.released is None else f"{best}: {value}"
         )
     if result.released is None:
         return f"{whose} stays what it was: this one was not seen to be better"

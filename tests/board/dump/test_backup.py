@@ -43,7 +43,7 @@ def save(boards, backup_folder, **options):
     return back_up(boards, backup_folder, public_key=KEY.public, **options)
 
 
-def wrong(backup):
+def find_problems(backup):
     """Return the problems that a check finds."""
     return [result.wrong for result in check_backup(backup, secret_key=KEY) if result.wrong]
 
@@ -60,7 +60,7 @@ def test_a_backup_is_private_whole_and_read_back(two_boards, backup_folder):
     for saved in backup.boards:
         head = two_boards.open(saved.board).book.head()
         assert (saved.entries, saved.head) == (head.entries, head.hash.hex())
-    assert wrong(backup) == []
+    assert find_problems(backup) == []
 
 
 def test_two_backups_in_one_second_have_different_names(two_boards, backup_folder, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_database_with_other_boards_is_refused(
 def test_a_moved_board_stays_moved(two_boards, backup_folder, make_boards, open_board, tmp_path):
     dump_board(two_boards, "digits", tmp_path / "digits.dump", public_key=KEY.public, move=True)
     backup = save(two_boards, backup_folder)
-    assert wrong(backup) == []
+    assert find_problems(backup) == []
     target = make_boards()
     restore_backup(target, backup, secret_key=KEY)
     digits = open_board(target)

@@ -66,7 +66,7 @@ def test_check_recognises_another_board_with_the_same_slug(saved, key, make_boar
     assert comparison.strange == ("digits", "birds")
 
 
-def _cut(folder):
+def _truncate(folder):
     (folder / "digits.dump").write_bytes((folder / "digits.dump").read_bytes()[:-1])
 
 
@@ -82,7 +82,7 @@ def _swap(folder):
     (folder / "x").rename(folder / "birds.dump")
 
 
-def _swap_and_say_so(folder):
+def _swap_with_manifest(folder):
     """Exchange two dumps, with their sizes and hashes in the manifest."""
     _swap(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -109,14 +109,14 @@ def _pipe(path):
 
 
 DAMAGE = {
-    "cut": (_cut, {"digits": "is cut off"}),
+    "cut": (_truncate, {"digits": "is cut off"}),
     "changed": (_change, {"digits": "was changed"}),
-    "missing": (lambda each: (each / "digits.dump").unlink(), {"digits": "is missing"}),
+    "missing": (lambda folder: (folder / "digits.dump").unlink(), {"digits": "is missing"}),
     "a pipe": (_pipe, {"digits": "is not a file"}),
     "swapped": (_swap, {"digits": "was changed", "birds": "was changed"}),
-    "swapped well": (_swap_and_say_so, {"digits": "another board", "birds": "another board"}),
+    "swapped well": (_swap_with_manifest, {"digits": "another board", "birds": "another board"}),
     "another time": (_other_head, {"digits": "another time"}),
-    "strange": (lambda each: (each / "fish.dump").touch(), {"fish.dump": "manifest"}),
+    "strange": (lambda folder: (folder / "fish.dump").touch(), {"fish.dump": "manifest"}),
 }
 
 
@@ -129,7 +129,9 @@ def test_check_names_the_damage(saved, problems, damage, expected):
     assert all(text in problems_found[board] for board, text in expected.items())
 
 
-@pytest.mark.parametrize("damage", [_cut, _change, _swap, _swap_and_say_so, _other_head, _pipe])
+@pytest.mark.parametrize(
+    "damage", [_truncate, _change, _swap, _swap_with_manifest, _other_head, _pipe]
+)
 def test_nothing_is_restored_from_a_damaged_backup(saved, key, make_boards, damage):
     damage(saved.path)
     target = make_boards()
@@ -191,7 +193,7 @@ def test_check_leaves_no_files_and_no_schemas(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     schemas_before = postgres.run("SELECT count(*) FROM pg_namespace")
     assert problems(saved) == problems(saved, scratch=postgres.url()) == {}
-    _cut(saved.path)
+    _truncate(saved.path)
     assert problems(saved, scratch=postgres.url())
     with pytest.raises(WrongKey):
         check_backup(saved, secret_key=SecretKey.make(), scratch=postgres.url())

@@ -54,7 +54,7 @@ def dumped(make_boards, moved_dump, tmp_path):
 
     def restore(change=lambda records: records):
         with read_vault(path, key) as vault:
-            records = list(_all(RecordReader(vault)))
+            records = list(_all_records(RecordReader(vault)))
         with write_vault(tmp_path / "changed", KEY.public) as vault:
             writer = RecordWriter(vault)
             for kind, content in change(records):
@@ -66,7 +66,7 @@ def dumped(make_boards, moved_dump, tmp_path):
     return restore
 
 
-def _all(records):
+def _all_records(records):
     for kind in KINDS:
         for content in records.read_section(kind):
             yield kind, content
@@ -77,7 +77,7 @@ def _all(records):
     records.expect_end()
 
 
-def set_in(kind, **changes):
+def set_fields(kind, **changes):
     """Return a change to all records of a kind."""
 
     def change(records):
@@ -89,7 +89,7 @@ def set_in(kind, **changes):
     return change
 
 
-def without(kind, key=None):
+def without_last(kind, key=None):
     """Return a change that removes the last record of a kind, or one key of all its records."""
 
     def change(records):
@@ -107,16 +107,16 @@ def without(kind, key=None):
     return change
 
 
-def twice(kind):
+def duplicated(kind):
     return lambda records: [record for record in records for _ in range(1 + (record[0] == kind))]
 
 
-def no_last_file(records):
+def without_last_file(records):
     last = max(index for index, record in enumerate(records) if record[0] == "body")
     return records[:last]
 
 
-def labels(records):
+def other_labels(records):
     return [
         (
             kind,
@@ -128,7 +128,7 @@ def labels(records):
     ]
 
 
-def corrected(records):
+def undo_correction(records):
     """Let the labels of the second epoch be those of the first."""
     first = next(
         content[1] for kind, content in records if kind == "kept" and content[0] == "sample"
@@ -150,41 +150,41 @@ def test_an_unchanged_dump_is_restored(dumped):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (set_in("dump", format=2), "newer Ladderboard, in format 2 of dumps"),
-        (set_in("dump", tables=99), "newer Ladderboard, in format 99 of boards"),
-        (set_in("dump", status="moved"), "status"),
-        (set_in("dump", status="paused"), "has moved"),
-        (set_in("dump", book="server"), "not write"),
-        (set_in("dump", book=7), "not write"),
-        (set_in("dump", book="0" * 31), "not write"),
-        (set_in("dump", book="0" * 31 + "G"), "not write"),
-        (set_in("dump", book="../../../../../../tmp/mark00000000"[:32]), "not write"),
-        (set_in("dump", more=7), "not write"),
-        (set_in("dump", entries=3), "header"),
-        (set_in("dump", head=bytes(32)), "header"),
-        (set_in("dump", slug="other"), "header"),
-        (set_in("board", slug="other"), "header"),
-        (set_in("board", epoch=0), "epoch"),
-        (set_in("board", rules="{"), "not write"),
-        (set_in("board", rules="{}"), "."),
-        (set_in("team", used="many"), "a team whose used "),
-        (set_in("team", used=2**63), "a team whose used "),
-        (set_in("team", name="a\0b"), "a team whose name "),
-        (set_in("team", name="\ud800"), "a team whose name "),
-        (set_in("team", name=None), "a team whose name "),
-        (set_in("team", colour="red"), "a team with other columns"),
-        (without("team", "name"), "a team with other columns"),
-        (twice("team"), "A team of this board is here already"),
-        (twice("board"), "not write"),
-        (without("dump"), "not write"),
-        (without("body"), "do not write|lacks files"),
-        (no_last_file, "lacks files"),
+        (set_fields("dump", format=2), "newer Ladderboard, in format 2 of dumps"),
+        (set_fields("dump", tables=99), "newer Ladderboard, in format 99 of boards"),
+        (set_fields("dump", status="moved"), "status"),
+        (set_fields("dump", status="paused"), "has moved"),
+        (set_fields("dump", book="server"), "not write"),
+        (set_fields("dump", book=7), "not write"),
+        (set_fields("dump", book="0" * 31), "not write"),
+        (set_fields("dump", book="0" * 31 + "G"), "not write"),
+        (set_fields("dump", book="../../../../../../tmp/mark00000000"[:32]), "not write"),
+        (set_fields("dump", more=7), "not write"),
+        (set_fields("dump", entries=3), "header"),
+        (set_fields("dump", head=bytes(32)), "header"),
+        (set_fields("dump", slug="other"), "header"),
+        (set_fields("board", slug="other"), "header"),
+        (set_fields("board", epoch=0), "epoch"),
+        (set_fields("board", rules="{"), "not write"),
+        (set_fields("board", rules="{}"), "."),
+        (set_fields("team", used="many"), "a team whose used "),
+        (set_fields("team", used=2**63), "a team whose used "),
+        (set_fields("team", name="a\0b"), "a team whose name "),
+        (set_fields("team", name="\ud800"), "a team whose name "),
+        (set_fields("team", name=None), "a team whose name "),
+        (set_fields("team", colour="red"), "a team with other columns"),
+        (without_last("team", "name"), "a team with other columns"),
+        (duplicated("team"), "A team of this board is here already"),
+        (duplicated("board"), "not write"),
+        (without_last("dump"), "not write"),
+        (without_last("body"), "do not write|lacks files"),
+        (without_last_file, "lacks files"),
         (lambda records: [*records, ("body", "00" * 16)], "belongs to no submission"),
-        (twice("body"), "belongs to no submission"),
+        (duplicated("body"), "belongs to no submission"),
         (lambda records: [*records, ("strange", 1)], "not write"),
         (lambda records: [*records[:5], ("entry", 7), *records[5:]], "not write"),
-        (labels, "labels"),
-        (corrected, "commitment"),
+        (other_labels, "labels"),
+        (undo_correction, "commitment"),
     ],
 )
 def test_a_forged_dump_is_refused(dumped, change, message):
@@ -200,7 +200,7 @@ def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_
     mark_before = mark.path.read_bytes()
     alike = victim.name[:8] + "0" * 24  # the file name once had only the first digits
     with pytest.raises(LadderboardError):
-        dumped(set_in("dump", book=alike))
+        dumped(set_fields("dump", book=alike))
     assert mark.path.read_bytes() == mark_before
 
 
@@ -219,7 +219,7 @@ def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, moved
     mark = dumped.target.high_water_mark(book)
     mark.replace(Position(book, 9, 7, "0" * 64))
     with pytest.raises(LadderboardError):
-        dumped(set_in("board", epoch=0))
+        dumped(set_fields("board", epoch=0))
     assert mark.read().entries == 9
 
 

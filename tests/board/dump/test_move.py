@@ -102,12 +102,12 @@ def test_earlier_submissions_are_recognised_after_a_move(moved):
     asked = target.book.chain_state().asked
     assert target.submit(8).again
     with pytest.raises(IdempotencyKeyReused):
-        target.board.submit(Caller(Role.TEAM, 3), _sent(target, number=30, retry="key 8"))
+        target.board.submit(Caller(Role.TEAM, 3), _incoming(target, number=30, retry="key 8"))
     assert target.book.chain_state().asked == asked
     assert source.book.chain_state().asked == asked
 
 
-def _sent(history, number, retry):
+def _incoming(history, number, retry):
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, number % 2) for index in range(200))
     return IncomingSubmission(history.board.scorer().read(body), 1_800_000_000, retry=retry)
 
@@ -254,7 +254,7 @@ def test_a_dump_that_fails_after_the_seal_says_what_to_do(
     source, target = make_boards(), make_boards()
     history = make_board(source)
     real = source.store.get
-    monkeypatch.setattr(type(source.store), "get", lambda *_: _full())
+    monkeypatch.setattr(type(source.store), "get", lambda *_: _raise_disk_full())
     with pytest.raises(StorageFailed, match=r"No space left.*dump it again in the same way"):
         dump(source, tmp_path / "dump", move=True)
     assert history.status == "moved"
@@ -265,7 +265,7 @@ def test_a_dump_that_fails_after_the_seal_says_what_to_do(
     assert open_board(target).status == "open"
 
 
-def _full():
+def _raise_disk_full():
     raise OSError(28, "No space left on device")
 
 
@@ -326,7 +326,7 @@ def test_a_slug_that_is_taken_is_refused(source_and_target, make_board, tmp_path
     assert target.storage.books() == ["server", existing.book.name]
 
 
-def everything(boards, folder):
+def contents_of(boards, folder):
     """Return everything that a failed restore might leave behind."""
     counted = ["board", "team", "credential", "submission", "record", "upload", "entry", "mark"]
     with boards.storage.read_transaction("server") as view:
@@ -343,7 +343,7 @@ def target(request, make_boards):
 
 def test_damage_is_found_and_leaves_nothing(target, moved_dump, tmp_path):
     path, key = moved_dump
-    contents_before = everything(target, tmp_path)
+    contents_before = contents_of(target, tmp_path)
     form = path.read_bytes()
     damaged = {"longer": form + b"x"}
     for share in (0.0001, 0.3, 0.6, 0.9999):
@@ -356,13 +356,13 @@ def test_damage_is_found_and_leaves_nothing(target, moved_dump, tmp_path):
         (tmp_path / name).write_bytes(changed)
         with pytest.raises((BrokenDump, InvalidState)):
             restore_board(target, tmp_path / name, secret_key=key)
-        assert everything(target, tmp_path) == contents_before, name
+        assert contents_of(target, tmp_path) == contents_before, name
     assert restore_board(target, path, secret_key=key) == "digits"
 
 
 def test_a_failure_on_the_way_leaves_nothing(target, moved_dump, tmp_path, monkeypatch):
     path, key = moved_dump
-    contents_before = everything(target, tmp_path)
+    contents_before = contents_of(target, tmp_path)
 
     def fail(*_):
         raise KeyboardInterrupt
@@ -372,7 +372,7 @@ def test_a_failure_on_the_way_leaves_nothing(target, moved_dump, tmp_path, monke
             patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):
                 restore_board(target, path, secret_key=key)
-        assert everything(target, tmp_path) == contents_before, step
+        assert contents_of(target, tmp_path) == contents_before, step
     assert restore_board(target, path, secret_key=key) == "digits"
 
 
@@ -382,12 +382,12 @@ def test_an_unacknowledged_commit_is_looked_up(target, moved_dump, monkeypatch):
     target.storage._pool.release(connection)
     link, real = type(connection), type(connection).commit
 
-    def lost(self):
+    def commit_without_answer(self):
         real(self)
         raise StorageFailed("nothing heard", uncertain=True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(link, "commit", lost)
+        patch.setattr(link, "commit", commit_without_answer)
         assert restore_board(target, path, secret_key=key) == "digits"
     assert target.open("digits").book.check() > 12
 

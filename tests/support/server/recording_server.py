@@ -126,9 +126,13 @@ class RecordingServer(ThreadedServer):
         with board.reading() as view:
             self.entries = list(view.entries())
             self.teams = dict(view.query("SELECT id, number FROM main.team"))
-        kept = {board.book.read_encrypted(name): name for name in SECRET_NAMES}
+        secrets_by_value = {board.book.read_encrypted(name): name for name in SECRET_NAMES}
         key = hashlib.sha256(board.book.read_encrypted("key")).digest()
-        self.secrets = {**kept, key: "hash of the key", self.boards.signing_key(): "signing key"}
+        self.secrets = {
+            **secrets_by_value,
+            key: "hash of the key",
+            self.boards.signing_key(): "signing key",
+        }
 
     def files(self):
         """Return the content of all files but the database."""

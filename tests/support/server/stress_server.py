@@ -252,7 +252,7 @@ def check_board(board, replies):
     best, best_rows, pooled = None, [], 0
     standings = {number: [0, None, None, None] for number in team_ids}
     for entry, columns in zip(entries, rows, strict=True):
-        own_id, team, number, _, time, size, place, value, score, improved, question = columns
+        own_id, team, number, _, time, size, location, value, score, improved, question = columns
         assert entry["asker"] == team_ids[team]
         assert entry["time"] == time
         assert [value, score, bool(improved), question] == [entry[name] for name in RELEASE]
@@ -266,12 +266,12 @@ def check_board(board, replies):
             if value is not None and (best is None or value < best):
                 best = value
                 best_rows.append((entry["number"], time, team, value))
-        files[own_id] = board.read_stored_file(place)
+        files[own_id] = board.read_stored_file(location)
         assert len(files[own_id]) == size
         by_id[own_id] = {
             **dict(zip(RELEASE, columns[7:], strict=True)),
             "entry": columns[3], "time": time, "team": team_ids[team], "number": number,
-            "place": place,
+            "place": location,
         }  # fmt: skip
     # Counts in other tables agree with the ledger.
     assert {number: [*rest] for number, _, *rest in teams} == standings

@@ -89,11 +89,11 @@ def check_receipt_routes(server):
     receipts = find_receipts(server)
     redacted = {"public": False, "anonymous": False, "hidden": True, "frozen": True}
     for visibility, is_redacted in redacted.items():
-        given = [receipt for receipt in receipts if receipt.visibility == visibility]
-        to_teams = [receipt for receipt in given if receipt.recipient.role == Role.TEAM]
+        matching = [receipt for receipt in receipts if receipt.visibility == visibility]
+        to_teams = [receipt for receipt in matching if receipt.recipient.role == Role.TEAM]
         assert {receipt.route for receipt in to_teams} == {"answer", "again", "fetched", "page"}
         assert all((item.receipt["entry"] is None) is is_redacted for item in to_teams)
-        to_staff = [item.receipt["entry"] for item in given if item.recipient.role > Role.TEAM]
+        to_staff = [item.receipt["entry"] for item in matching if item.recipient.role > Role.TEAM]
         assert to_staff
         assert None not in to_staff
 
@@ -116,15 +116,15 @@ def _answers(reply):
 
 def check_receipts(server, folder):
     """Check every receipt against the public ledger; return what the verifier found."""
-    ledger, kept = folder / "ledger.jsonl", folder / "receipts.jsonl"
+    ledger, receipts_file = folder / "ledger.jsonl", folder / "receipts.jsonl"
     public = [
         reply
         for reply in server.replies
         if reply.path.endswith("/ledger?limit=1000") and reply.recipient == PUBLIC
     ]
     ledger.write_bytes(public[-1].body)
-    answers = [given.answer for given in find_receipts(server)]
-    kept.write_text("\n".join(json.dumps(answer) for answer in answers))
-    receipts = read_receipts(kept)
+    answers = [receipt.answer for receipt in find_receipts(server)]
+    receipts_file.write_text("\n".join(json.dumps(answer) for answer in answers))
+    receipts = read_receipts(receipts_file)
     assert len(receipts) == len(answers)
     return verify_bundle(ledger, receipts=receipts)

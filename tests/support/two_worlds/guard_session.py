@@ -218,10 +218,10 @@ def _ask(recorder, case, guard, rng):
     """Ask in every form, be refused in every way, and read what is public."""
     step, path, labels = recorder.step, recorder.path, case.neither
     step("create again", lambda: lb.Holdout.create(path, labels=labels, ids=IDS, questions=40))
-    for at in range(4):
+    for index in range(4):
         model = case.predict(rng)
-        step(f"ask {at}", lambda model=model: guard.ask(case.frame(model)))
-        step(f"ask {at} again", lambda model=model: guard.ask(case.frame(model)))
+        step(f"ask {index}", lambda model=model: guard.ask(case.frame(model)))
+        step(f"ask {index} again", lambda model=model: guard.ask(case.frame(model)))
     # In every form.
     for form in ("csv", "tsv", "parquet", "arrow", "jsonl"):
         data = write_frame(case.frame(case.predict(rng)), form)
@@ -245,9 +245,9 @@ def _ask(recorder, case, guard, rng):
         step(f"ladder {name!r}", lambda name=name: guard.ladder(name))
     # Ladders, and what is public.
     other = step("ladder", lambda: guard.ladder("study"))
-    for at in range(3):
+    for index in range(3):
         model = case.predict(rng)
-        step(f"study {at}", lambda model=model: other.ask(case.frame(model)))
+        step(f"study {index}", lambda model=model: other.ask(case.frame(model)))
     step("status", lambda: guard.status().describe())
     step("released", lambda: [guard.released, guard.remaining, guard.head, guard.meter])
     step("certificate", lambda: guard.certificate)
@@ -273,8 +273,8 @@ def _finish(recorder, case, how, rng):
     step("charge too much", lambda: lb.Holdout.restore(path, 1000, **how))
     guard = step("restore", lambda: lb.Holdout.restore(path, 2, **how))
     models = [case.predict(rng) for _ in range(40)]
-    for at, model in enumerate(models):
-        step(f"to the end {at}", lambda model=model: guard.ask(case.frame(model)))
+    for index, model in enumerate(models):
+        step(f"to the end {index}", lambda model=model: guard.ask(case.frame(model)))
     step("again past the end", lambda: guard.ask(case.frame(models[0])))
     step("close", guard.close_for_good)
     step("closed", lambda: guard.ask(case.frame(case.predict(rng))))

@@ -98,8 +98,8 @@ def _make_folder(folder, table, **changes):
     A rule that is None is left out.
     """
     (folder / "coin.csv").write_bytes(predictions(0))
-    given = {name: rule for name, rule in {**RULES, **changes}.items() if rule is not None}
-    rules = read_rules(json.dumps(given))
+    settings = {name: rule for name, rule in {**RULES, **changes}.items() if rule is not None}
+    rules = read_rules(json.dumps(settings))
     described = rules.describe()["baselines"]
     names = [baseline["name"] for baseline in described if baseline.get("file")]
     baselines = dict.fromkeys(names, folder / "coin.csv")
@@ -154,7 +154,7 @@ def make_full_history(folder, url, *, ladder="board"):
     board.amendments.pause(ORGANISER)
     board.amendments.resume(ORGANISER, charge=2)
     board.amendments.correct_labels(ORGANISER, holdout_table(flip=6), sandbox=sandbox)
-    answers = [submit_predictions(board, 2 + at % 3, at) for at in range(14, 18)]
+    answers = [submit_predictions(board, 2 + index % 3, index) for index in range(14, 18)]
     board.closer.select_submissions(Caller(Role.TEAM, 4), [answers[0].id])
     board.teams.disqualify(ORGANISER, teams[1].id)
     board.closer.close(ORGANISER, sandbox=sandbox)

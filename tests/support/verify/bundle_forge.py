@@ -104,8 +104,8 @@ class BundleForge:
     def _commit(self, finals):
         """Commit to labels, standings and the final ranking."""
         committing = [entry.fields for entry in self.entries if "holdout" in entry.fields]
-        for fields, held in zip(committing, self.samples, strict=False):
-            commitment = Commitment("holdout", digest("sample", held["sample"]), held["salt"])
+        for fields, sample in zip(committing, self.samples, strict=False):
+            commitment = Commitment("holdout", digest("sample", sample["sample"]), sample["salt"])
             fields["holdout"] = commitment.hash.hex()
         for closed in self.of("closed"):
             closed.fields.pop("standings", None)

@@ -285,11 +285,13 @@ def measure_candidate(
     table = _guess_table(rules, math.sqrt(size.n - easy) / 2)
 
     def play_game(number: int) -> list[float]:
-        draws = [np.random.Generator(np.random.SFC64([seed, number, who])) for who in range(5)]
+        draws = [
+            np.random.Generator(np.random.SFC64([seed, number, analyst])) for analyst in range(5)
+        ]
         error, bias = play_attack(rules, table, easy, draws[0])
         errors = (
-            play_honest(rules, *kind, draws[1 + who])
-            for who, kind in enumerate(HONEST_ANALYSTS.values())
+            play_honest(rules, *kind, draws[1 + analyst])
+            for analyst, kind in enumerate(HONEST_ANALYSTS.values())
         )
         return [bias, error, *errors]
 

@@ -111,7 +111,7 @@ class Target:
         return declared
 
     def games(self, questions: int) -> int:
-        """Return the number of games per attack with so many questions."""
+        """Return the number of games per attack for a number of questions."""
         return min(max(_WORK_PER_POINT // (questions + _WORK_PER_GAME), _MIN_GAMES), _MAX_GAMES)
 
     def work(self, questions: int) -> int:
@@ -231,7 +231,7 @@ def play_attacks_on_target(
 
 
 def _make_attacks(target: Target, questions: int) -> list[Analyst]:
-    """Return the attacks with so many questions; several ladders add one with many accounts."""
+    """Return the attacks for a number of questions; several ladders add the Sybil attack."""
     from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
 
     attacks: list[Analyst] = [MajorityAttack(), ShiftedMajority()]

@@ -36,7 +36,7 @@ class PhaseRules:
 
 @dataclass(frozen=True)
 class RateLimitRules:
-    """How many questions a team may ask in any period of so many seconds."""
+    """The number of questions that a team may ask in any period of the given length."""
 
     questions: int
     seconds: int
