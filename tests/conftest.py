@@ -56,7 +56,7 @@ def postgres():
 
 @pytest.fixture
 def disk(tmp_path):
-    """Give a disk of eight megabytes."""
+    """Return a disk of eight megabytes."""
     from support.small_disk import SmallDisk
 
     small_disk = SmallDisk(tmp_path / "disk", 2**23)
@@ -111,7 +111,7 @@ def isolated_home(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _no_idle_workers():
-    """End joblib's workers with the test that had them made: idle ones end by themselves, later."""
+    """End joblib's workers with the test that started them; idle ones would end only later."""
     yield
     executors = sys.modules.get("joblib.externals.loky.reusable_executor")
     if executors is not None and executors._executor is not None:

@@ -1,4 +1,4 @@
-"""Every format that was released is read; the page of formats has what the program has."""
+"""Every released format is read, and the page of formats agrees with the code."""
 
 import json
 import re

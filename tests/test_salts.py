@@ -1,4 +1,4 @@
-"""The search for salts finds what it looks for: the two-worlds tests rely on it."""
+"""The search for salts finds them in every encoding; the two-worlds tests rely on it."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Our own analysts pass the public suite, and can be had by name."""
+"""Our own analysts pass the public suite and are found by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The score-keeper: which question the bias is of, what silence costs, and what an analyst sees."""
+"""Results of games: the question that the bias is of, silent mechanisms, and visible values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The control group: honest analysts, and the worlds they live in."""
+"""Honest analysts as the control group, and their worlds."""
 
 import math
 import sys

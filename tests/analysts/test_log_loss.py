@@ -1,4 +1,4 @@
-"""The log-loss decoder: what it reads off which board."""
+"""The log-loss decoder: the labels it reads under each mechanism."""
 
 import math
 
@@ -12,7 +12,7 @@ N, QUESTIONS = 1_000, 300
 
 
 class RecordingGame(Game):
-    """Keeps the last model asked."""
+    """Records the last model."""
 
     def ask(self, model, *, account=0):
         self.last = np.asarray(model)

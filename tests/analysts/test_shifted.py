@@ -1,4 +1,4 @@
-"""The shifted majority attack and the sybil attack: how much luck they collect.
+"""The shifted majority attack and the sybil attack: the bias they leave.
 
 Every bound below lies at least ten standard errors from what the attack does on average, so a
 false alarm is out of the question; a bound that fails means that the attack has grown weaker.

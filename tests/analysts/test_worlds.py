@@ -1,4 +1,4 @@
-"""Worlds: what they hide, and what their true risk is made of."""
+"""Worlds: what they reveal, and their true risk."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The yardstick of the benchmark is the judge of the law here."""
+"""The dense attack of the benchmark, as the reference for distributions."""
 
 import importlib.util
 from pathlib import Path

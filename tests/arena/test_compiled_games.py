@@ -1,4 +1,4 @@
-"""Sparring against the real thing: games played by counting have the law of games with vectors.
+"""Compiled games, played by counting, have the same distribution as games with vectors.
 
 Means over independent games are compared at 5 standard errors of their difference; with 14
 comparisons a false alarm has a probability below 1e-5.

@@ -1,4 +1,4 @@
-"""Experiments: files that say what they should, the same bytes every time."""
+"""Experiments: the content of their files, reproducible byte for byte."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The experiment about faithful mechanisms: what it writes, and that it comes out as proved."""
+"""The experiment about faithful mechanisms: its files, and agreement with the proofs."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Random streams at the sizes where the work is cut: released ones stay, and failures are heard."""
+"""Random streams at the sizes where work is split: they stay the same, and failures raise."""
 
 import math
 import threading

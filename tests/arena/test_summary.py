@@ -1,4 +1,4 @@
-"""Cells, summed up by hand; and the exact curve beside them, against games that were played."""
+"""Summaries of cells against hand computation, and the exact curve against played games."""
 
 import math
 from statistics import fmean

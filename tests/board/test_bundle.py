@@ -1,4 +1,4 @@
-"""The end of a board commits to its standings, and its bundle opens everything."""
+"""The close commits to the standings, and the bundle opens every commitment."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from support.verify.board_history import make_full_history, read_bundle
 
 @pytest.fixture(scope="module", params=["board", "team"])
 def full_history(request, postgres, tmp_path_factory):
-    """Give a board that has seen everything, on each kind of ladder; and its bundle."""
+    """Return a board with a full history, on each kind of ladder, and its bundle."""
     folder = tmp_path_factory.mktemp("lived")
     first, second, board = make_full_history(folder, postgres.url(), ladder=request.param)
     head = write_board_bundle(board, folder / "bundle", labels=True, submissions=True)

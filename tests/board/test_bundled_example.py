@@ -1,4 +1,4 @@
-"""The example board: ready, made by its maker byte for byte, and its script works."""
+"""The bundled example: ready to serve, reproducible byte for byte, and its script works."""
 
 import runpy
 import shutil

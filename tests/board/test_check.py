@@ -1,4 +1,4 @@
-"""board check: what it grades, promises, tries and warns of."""
+"""``board check``: scored files, promises, simulated attacks and warnings."""
 
 import json
 import re

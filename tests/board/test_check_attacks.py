@@ -1,4 +1,4 @@
-"""What an attacker could gain: the sizes that are played, and the games."""
+"""Simulated attacks of ``board check``: the sizes that are played, and the games."""
 
 import json
 import subprocess

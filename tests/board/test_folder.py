@@ -1,4 +1,4 @@
-"""A board's folder: what it must hold, and where its files may lie."""
+"""A board's folder: required files and their content."""
 
 import polars as pl
 import pytest

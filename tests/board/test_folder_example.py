@@ -21,7 +21,7 @@ def example_folder(tmp_path):
 
 
 def accuracy(folder):
-    """Run the script that takes part, with nothing but NumPy, and grade what it wrote."""
+    """Run the participant's script with NumPy only, and score its file."""
     script = folder / "public/example_submission.py"
     block_imports = "for name in ('ladderboard', 'sklearn', 'polars'): sys.modules[name] = None"
     code = f"import runpy, sys\n{block_imports}\nrunpy.run_path({str(script)!r})"

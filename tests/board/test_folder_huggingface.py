@@ -21,7 +21,7 @@ CONF = {
 
 @pytest.fixture
 def source(tmp_path):
-    """The private repository of a competition, as it makes one."""
+    """The private repository of a Hugging Face competition."""
     path = tmp_path / "old"
     path.mkdir()
     (path / "conf.json").write_text(json.dumps(CONF))

@@ -44,7 +44,7 @@ def number(request):
 
 @pytest.fixture(params=["file", "server"])
 def address(request, number, tmp_path):
-    """Give the address of a copy of the fixture."""
+    """Return the address of a copy of the fixture."""
     if request.param == "file":
         for path in FORMATS.glob(f"{number}.db*"):
             to = tmp_path / path.name.replace(f"{number}.db", "boards.db")

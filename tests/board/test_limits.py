@@ -92,7 +92,7 @@ def test_an_idempotency_key_belongs_to_its_first_submission(pair, submit, predic
 def test_a_format_chosen_at_submission_is_used_at_the_close(
     boards, make_folder, join, organiser, submit, predict
 ):
-    """Formats that a reader cannot guess, and limits that were lowered since."""
+    """Also for formats that cannot be detected, and after limits were lowered."""
     board = boards.create(make_folder(finals="{selections: 1}"))
     ada, _ = join(boards, board, "Ada")
     body = "".join(

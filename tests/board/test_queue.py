@@ -20,7 +20,7 @@ def board(tmp_path, make_folder):
 
 
 class CountingTransactions:
-    """Counts the turns of a book, and breaks the commit of some of them."""
+    """Counts the transactions of a book and makes some commits fail."""
 
     def __init__(self, book, fail=()):
         self.count, self._turn, self._fail = 0, book.transaction, set(fail)
@@ -48,7 +48,7 @@ class _Uncertain:
 
 
 def run_concurrently(queue, jobs):
-    """Do jobs from threads of their own, all of which wait while the first holds the turn."""
+    """Run jobs in threads that all wait while the first one holds the transaction."""
     started = threading.Barrier(len(jobs) + 1)
 
     def run(work):

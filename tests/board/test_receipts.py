@@ -1,4 +1,4 @@
-"""Receipts of submissions to a board: whose they are, and what they tell."""
+"""Receipts of submissions: access to them, and what they reveal."""
 
 import json
 

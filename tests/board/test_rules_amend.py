@@ -1,4 +1,4 @@
-"""What may be changed after the start, and what may not."""
+"""Rules that may be amended after the start, and rules that may not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The second verifier and the ledger of a board in which all happened that can."""
+"""The second verifier on the ledger of a board with every kind of event."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A store in the database: a file is there if and only if its row is."""
+"""A store in the database: a file exists if and only if its row does."""
 
 import secrets
 
@@ -13,7 +13,7 @@ ID = "00c0ffee"
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def storage(request, tmp_path):
-    """Give a database with a book in it."""
+    """Return a database with a book."""
     if request.param == "sqlite":
         storage_, blob = SqliteStorage(tmp_path / "boards.db", create=True), "BLOB"
     else:

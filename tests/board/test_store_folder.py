@@ -1,4 +1,4 @@
-"""A store in a folder: all of a file or nothing, durable, for its owner's eyes only."""
+"""A store in a folder: files are complete or absent, durable and private."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ PLACE = "00/c0/00c0ffee"
 
 @pytest.fixture
 def store(tmp_path):
-    """Give an empty store."""
+    """Return an empty store."""
     return FolderStore(tmp_path / "new" / "store")
 
 

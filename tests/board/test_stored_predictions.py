@@ -18,7 +18,7 @@ PACKED = AlignedPredictions.of(np.ones(3)).pack()
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """Give the list of calls that parse a file in this process, from when it is cleared."""
+    """Return a list that collects the calls that parse a file in this process."""
     calls = []
     for module, name in (
         (scoring, "read_predictions"),
@@ -37,7 +37,7 @@ def parsed(monkeypatch):
 
 @pytest.fixture
 def board_in_use(boards, make_folder, join, submit, predict):
-    """Give a board with two teams and three submissions, and the first's body."""
+    """Return a board with two teams and three submissions, and the first answer."""
     board = boards.create(make_folder(finals="{selections: 2}"))
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")

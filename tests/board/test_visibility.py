@@ -38,7 +38,7 @@ def read_all_views(board, caller):
 
 @pytest.fixture
 def board_in_use(boards, make_folder, join, submit, predict):
-    """Give a board on which Ada has asked, and a function by which Bob asks."""
+    """Return a board with a submission by Ada, and a function that submits as Bob."""
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada Lovelace")
     bob, _ = join(boards, board, "Bob Noyce")

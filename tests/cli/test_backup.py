@@ -1,4 +1,4 @@
-"""``ladderboard backup``: made by cron, tried out by cron, and the day it is needed."""
+"""``ladderboard backup``: creating, checking and restoring backups."""
 
 import json
 import secrets

@@ -1,4 +1,4 @@
-"""The verbs of ``ladderboard board``, from an empty folder to the final ranking."""
+"""``ladderboard board``, from an empty folder to the final ranking."""
 
 import json
 import re

@@ -135,7 +135,7 @@ def test_an_interval_is_rounded_outwards(run_cli, board):
 def test_after_a_full_disk_the_board_is_closed_and_the_command_to_retry_is_printed(
     run_cli, board, tmp_path
 ):
-    """The limit on the size of files stands for a disk that is full."""
+    """The limit on the size of files stands in for a full disk."""
     script = (
         "import resource, signal, sys\n"
         "import ladderboard.board as bundle\n"

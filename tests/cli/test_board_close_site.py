@@ -122,7 +122,7 @@ def test_the_confirmation_says_what_becomes_public(run_cli, board, monkeypatch):
 
 
 def test_a_missing_library_is_named_before_the_board_is_closed(board, tmp_path):
-    """Pages need more than boards do."""
+    """Writing pages needs more libraries than closing a board."""
     argv = ["ladderboard", "board", "close", "first", "--site", "site", "--yes"]
     code = f"import sys\nsys.modules['jinja2'] = None\nsys.argv = {argv}\n"
     code += "from ladderboard.cli import main\nmain()"
@@ -136,7 +136,7 @@ def test_a_missing_library_is_named_before_the_board_is_closed(board, tmp_path):
 def test_after_a_full_disk_the_board_is_closed_and_the_command_to_retry_is_printed(
     run_cli, board, tmp_path
 ):
-    """The limit on the size of files stands for a disk that is full."""
+    """The limit on the size of files stands in for a full disk."""
     script = (
         "import resource, signal, sys\n"
         "import ladderboard.server._pages._site as site\n"

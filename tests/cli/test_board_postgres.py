@@ -1,4 +1,4 @@
-"""The verbs of boards on PostgreSQL, and from one kind of database to the other."""
+"""Board commands on PostgreSQL, and moves between the kinds of database."""
 
 import secrets
 
@@ -9,7 +9,7 @@ from support.credentials import random_secret
 
 @pytest.fixture
 def database_url(postgres):
-    """Make an empty database, and give its address."""
+    """Create an empty database; return its URL."""
     name = f"cli_{secrets.token_hex(6)}"
     postgres.run(f"CREATE DATABASE {name}")
     yield postgres.url().replace("/postgres", f"/{name}").replace("sql:", "sql+psycopg:")

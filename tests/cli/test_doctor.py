@@ -310,7 +310,7 @@ def test_without_typer_it_says_what_to_install(verb, tmp_path):
 
 
 def test_a_broken_server_is_found(database_options, tmp_path):
-    """A module is there, and cannot be loaded."""
+    """A module exists but cannot be imported."""
     (tmp_path / "uvloop.py").write_text("")
     (tmp_path / "httptools.py").write_text("raise OSError('libhttp.so: no such file')")
     code = BLOCKED.format(blocked=[], words=["doctor", *map(str, database_options)])

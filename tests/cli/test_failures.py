@@ -1,4 +1,4 @@
-"""Verbs where a disk is full, may only be read, or the database is gone: one sentence, code 4."""
+"""Commands with a full or read-only disk or a missing database: one sentence, code 4."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Running the verbs: processes of their own, exit codes, pipes, and the quick way in."""
+"""Guard commands as processes: exit codes, pipes, and the fast parser."""
 
 import inspect
 import json
@@ -130,7 +130,7 @@ def test_an_internal_error_does_not_exit_like_no_improvement(run_guard, guard_fo
 
 
 def test_ctrl_c_exits_with_130(guard_folder):
-    """While a question waits for the pipe to say more."""
+    """While the command waits for more input."""
     command = [sys.executable, "-m", "ladderboard", "guard", "ask", "guard.db", "-"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, cwd=guard_folder, **pipes) as process:

@@ -65,7 +65,7 @@ def test_the_ledger_is_written_to_a_file(run_cli, live_server, entries, tmp_path
 
 
 def change_ledger(monkeypatch, change):
-    """Let the server tell another ledger than it should."""
+    """Make the server return a changed ledger."""
     ledger = Client.ledger
     monkeypatch.setattr(Client, "ledger", lambda *given: iter(change(list(ledger(*given)))))
 

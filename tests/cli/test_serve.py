@@ -227,7 +227,7 @@ def test_printed_urls_include_the_base_path(serve, folder):
 
 
 def test_the_server_lock_file_has_every_requirement_of_the_extra():
-    """Every name of the extra, and of those that it takes in, is in the file that is locked."""
+    """Every requirement of the extra, and of the extras it includes, is locked."""
     root = Path(__file__).parents[2]
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
         "optional-dependencies"

@@ -1,4 +1,4 @@
-"""The server at a terminal: a new token stays in sight, and what goes wrong is readable."""
+"""The server at a terminal: a new token stays visible, and errors are readable."""
 
 import os
 import pty

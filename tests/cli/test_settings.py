@@ -1,4 +1,4 @@
-"""``ladderboard settings``, and the verbs that go by a settings file."""
+"""``ladderboard settings``, and the commands that read a settings file."""
 
 import json
 import os

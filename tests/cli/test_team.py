@@ -1,4 +1,4 @@
-"""The verbs of ``ladderboard team``."""
+"""``ladderboard team``: tokens, invitations and disqualification."""
 
 import sqlite3
 
@@ -98,7 +98,7 @@ def test_a_full_board_refuses_another_team(run_cli, board):
 
 
 def test_control_characters_in_names_are_escaped(run_cli, board):
-    """Names are checked when they come; should one be there all the same, it is escaped."""
+    """Names are checked at registration; the output is escaped all the same."""
     run_cli("team", "add", "first", "Ada")
     database = sqlite3.connect("ladderboard.db")
     with database:

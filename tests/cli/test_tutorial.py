@@ -1,4 +1,4 @@
-"""The tutorials that are typed into a shell do what they say, line by line."""
+"""Tutorials for the shell: every command prints what the page shows."""
 
 import sys
 from pathlib import Path

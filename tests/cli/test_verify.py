@@ -1,4 +1,4 @@
-"""``ladderboard verify``, and ``guard export --close``, of which it checks what it leaves."""
+"""``ladderboard verify``, and ``guard export --close``, whose bundles it verifies."""
 
 import json
 import os
@@ -195,7 +195,7 @@ def test_export_and_close_ask_for_confirmation(guard_folder, typed, code, senten
 
 @pytest.fixture
 def receipts_file(run_cli, live_server, page, monkeypatch):
-    """Submit twice to a board; return where the receipts are kept."""
+    """Submit twice to a board; return the path of the receipts."""
     _, token = live_server.join("Ada")
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)

@@ -1,4 +1,4 @@
-"""Clients of a live server, with folders of their own for what they keep."""
+"""Clients of a live server, with temporary folders for settings and receipts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ladderboard.client import AsyncClient, Client
 
 @pytest.fixture(autouse=True)
 def home(isolated_home):
-    """Where a client keeps settings and receipts."""
+    """The folder of a client's settings and receipts."""
     return isolated_home
 
 

@@ -1,4 +1,4 @@
-"""Which server is asked, with which token, and where a token never goes."""
+"""The server and the token that a client uses, and where a token is never sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals come as the exceptions that the server had raised itself."""
+"""Refusals are raised as the same exceptions as in the server."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_extra_fields_are_ignored_and_missing_or_wrong_fields_refused(live_serve
 
 @pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
 def test_control_characters_in_a_board_name_are_refused(live_server, client, slug):
-    """It is shown raw where a token is asked for."""
+    """The prompt for a token shows it unescaped."""
     answer = client.board(live_server.slug).raw
     content = json.dumps({"boards": [{**answer, "slug": slug}]}).encode()
     with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server"):

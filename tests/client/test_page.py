@@ -1,4 +1,4 @@
-"""The page about the client names everything, and what stands on it works when it is pasted."""
+"""The page about the client names everything, and its examples work."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_receipts_can_be_disabled_or_saved_elsewhere(live_server, token, home, t
 
 
 def test_a_pending_submission_is_retried_with_its_key_after_a_crash(live_server, token, tmp_path):
-    """Killed when the server has answered and the client has not heard: asked once."""
+    """Killed between the server's answer and its receipt: the submission counts once."""
     file = tmp_path / "predictions.csv"
     file.write_bytes(make_predictions(30))
     with FaultyProxy(live_server.port, "hang") as proxy:

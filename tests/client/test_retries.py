@@ -1,4 +1,4 @@
-"""What breaks on the way, through a proxy that breaks it: nothing is asked or counted twice."""
+"""Network failures, simulated by a proxy: nothing is submitted or counted twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.server.live_server import make_predictions
 
 
 def make_response(status, code=None, **headers):
-    """An answer as bytes: a problem document, or a page if there is no code."""
+    """Return a response as bytes: a problem document, or a page if there is no code."""
     problem = {"detail": f"{code} it is.", "code": code, "errors": []}
     body = b"<h1>Sorry</h1>" if code is None else json.dumps(problem).encode()
     lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", "Connection: close"]
@@ -136,7 +136,7 @@ def test_a_server_that_does_not_answer_times_out(live_server, token, call, no_re
 
 
 def test_an_answer_that_takes_too_long(live_server, call, monkeypatch):
-    """It would come whole, byte by byte, and never make anybody wait for long."""
+    """It is sent byte by byte, so that no single read times out."""
     monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
     with FaultyProxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:

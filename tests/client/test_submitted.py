@@ -1,4 +1,4 @@
-"""The sentence that an answer prints as: in the metric that people are shown, true under noise."""
+"""The sentence of an answer: in the displayed metric, and true under noise."""
 
 from __future__ import annotations
 

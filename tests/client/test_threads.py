@@ -11,7 +11,7 @@ from ladderboard.client import Client
 
 
 def test_concurrent_threads_share_the_connections(live_server, token, monkeypatch):
-    """Each would else make its own, and all but the last would never be closed."""
+    """Otherwise each would open its own, and all but the last would stay open."""
     clients = []
 
     class CountingClient(httpx.Client):

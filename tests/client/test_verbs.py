@@ -1,4 +1,4 @@
-"""Every verb against a live server."""
+"""Every method of the client against a live server."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def table(flip=0):
 
 
 def predictions(number):
-    """Return predictions that are better the later they come, and one file that is large."""
+    """Return a file of predictions; later ones are better, and one is large."""
     rng = np.random.default_rng(number)
     errors = rng.random(N) < 0.5 / (1 + number / 8)
     lines = [f"{index},{(index + errors[index]) % 2}" for index in range(N)]
@@ -103,12 +103,12 @@ class History:
 
 
 def open_board(boards, slug="digits"):
-    """Return a board that is there."""
+    """Return an existing board."""
     return History(boards.open(slug))
 
 
 def make_board(boards, slug="digits", *, status="open"):
-    """Make a board with three teams, history in two epochs, and all kinds of tokens."""
+    """Create a board with three teams, a history in two epochs, and all kinds of tokens."""
     folder = SimpleNamespace(rules=read_rules(RULES.format(slug=slug)), table=table(), baselines={})
     history = History(boards.create(folder))
     teams = history.board.teams
@@ -151,7 +151,7 @@ def _boards(storage, store, key_file=None):
 
 @pytest.fixture
 def make_boards(request, tmp_path):
-    """Give a function that makes a place for boards: a file, or a schema of a server."""
+    """Return a function that creates a database: a file, or a schema of a server."""
     opened = []
 
     def make(kind="file", key=False):
@@ -173,7 +173,7 @@ def make_boards(request, tmp_path):
 
 @pytest.fixture(scope="session")
 def moved_dump(tmp_path_factory):
-    """Give the path of a dump of a board that was moved, and the key that opens it."""
+    """Return the path of the dump of a moved board and its key."""
     folder, key = tmp_path_factory.mktemp("dump"), SecretKey.make()
     boards = _boards(
         SqliteStorage(folder / "boards.db", create=True), FolderStore(folder / "files")
@@ -186,7 +186,7 @@ def moved_dump(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def backup_of_two(tmp_path_factory):
-    """Give a folder with a backup of the boards digits and birds, and the key that opens it."""
+    """Return a folder with a backup of the boards digits and birds, and its key."""
     folder, key = tmp_path_factory.mktemp("backup"), SecretKey.make()
     storage = SqliteStorage(folder / "boards.db", create=True)
     boards = _boards(storage, FolderStore(folder / "files"))
@@ -200,18 +200,18 @@ def backup_of_two(tmp_path_factory):
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS)
 def source_and_target(request, make_boards):
-    """Give two places to move between."""
+    """Return two databases to move between."""
     source, key, target, target_key = request.param
     return make_boards(source, key), make_boards(target, target_key)
 
 
 @pytest.fixture(name="make_board")
 def give_make_board():
-    """Give the function."""
+    """Return the function."""
     return make_board
 
 
 @pytest.fixture(name="open_board")
 def give_open_board():
-    """Give the function."""
+    """Return the function."""
     return open_board

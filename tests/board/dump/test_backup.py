@@ -1,4 +1,4 @@
-"""Backups: all boards while they are in use, whole or not there at all, and restored elsewhere."""
+"""Backups of boards in use: complete or absent, and restored elsewhere."""
 
 import stat
 import subprocess

@@ -49,7 +49,7 @@ def test_the_dump_has_every_table_and_column(make_boards, kind):
 
 @pytest.fixture
 def dumped(make_boards, moved_dump, tmp_path):
-    """Give a function that restores a dump whose records were changed, and the target."""
+    """Return a function that restores a dump with changed records, and the target."""
     target, (path, key) = make_boards(), moved_dump
 
     def restore(change=lambda records: records):
@@ -129,7 +129,7 @@ def other_labels(records):
 
 
 def undo_correction(records):
-    """Let the labels of the second epoch be those of the first."""
+    """Replace the labels of the second epoch by those of the first."""
     first = next(
         content[1] for kind, content in records if kind == "kept" and content[0] == "sample"
     )

@@ -1,4 +1,4 @@
-"""A board that was moved goes on elsewhere as it would have here; a copy waits."""
+"""A moved board continues elsewhere as it would have here; a copy stays paused."""
 
 import stat
 
@@ -43,7 +43,7 @@ def rows(history):
 
 @pytest.fixture
 def moved(source_and_target, make_board, open_board, tmp_path):
-    """Give a board that was moved, the same where it is now, and the head of the dump."""
+    """Return the source board, the restored board, and the head of the dump."""
     source, target = source_and_target
     history = make_board(source)
     make_board(source, "other")

@@ -1,4 +1,4 @@
-"""A board that was restored from a copy, and its end."""
+"""Closing a board that was restored from a copy."""
 
 import pytest
 
