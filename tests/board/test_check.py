@@ -76,7 +76,7 @@ def test_a_ladder_with_few_steps_is_promised_at_its_worst(folder, monkeypatch):
 
 def test_exact_scores_have_no_promise_and_the_attack_gains(folder):
     report = check_board(folder(**{"board.yaml": RULES + "mechanism: exact\nladder: board\n"}))
-    assert report.promise.hollow
+    assert report.promise.is_trivial
     assert "exact reveals too much for 200 examples" in report.promise.sentences[0]
     # Against exact scores the majority attack on n=200 with 100 questions gains 0.21 a game, with a
     # standard deviation of 0.025: three of them are below 0.1 on average once in 10^13 runs.
@@ -308,7 +308,7 @@ def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
     assert [problem.code for problem in report.problems] == ["mechanism"] * refused
     if refused:
         assert "can be counted under zero-one loss only" in report.problems[0].message
-        assert report.promise.none
+        assert report.promise.is_impossible
 
 
 SPREAD = np.random.default_rng(3).normal(300, 80, 3_000).clip(0, 600).round(1)

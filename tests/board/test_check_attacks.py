@@ -22,8 +22,8 @@ def target(mechanism=None, **options):
 def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
     for per_team in {1, max(questions // 3, 1), questions}:
         attack_target = target(questions=questions, per_team=per_team)
-        assert attack_target.sizes[-1] == attack_target.most == min(questions, 2_000)
-        assert min(per_team, attack_target.most) in attack_target.sizes
+        assert attack_target.sizes[-1] == attack_target.max_questions == min(questions, 2_000)
+        assert min(per_team, attack_target.max_questions) in attack_target.sizes
         assert 1 <= len(attack_target.sizes) <= 8
         assert all(smaller < larger for smaller, larger in pairwise(attack_target.sizes))
         assert {attack_target.games(size) for size in attack_target.sizes} <= set(range(3, 21))
@@ -32,7 +32,7 @@ def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
 def test_a_large_board_is_played_smaller_with_noise_for_that_size():
     large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
     attack_target = target(large, worth=10**6, questions=10**5, ladders=7, calibrated=True)
-    assert (attack_target.n, attack_target.most) == (10_000, 2_000)
+    assert (attack_target.n, attack_target.max_questions) == (10_000, 2_000)
     assert attack_target.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
     uncalibrated = target(large, worth=10**6, questions=10**5, ladders=7)
     assert uncalibrated.played() == large

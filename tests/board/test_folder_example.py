@@ -37,7 +37,7 @@ def accuracy(folder):
 def test_the_example_is_ready_without_a_warning(example_folder):
     report = check_board(example_folder)
     assert (report.ok, report.warnings) == (True, ())
-    assert not report.promise.hollow
+    assert not report.promise.is_trivial
     assert sum("can be scored" in fact for fact in report.facts) == 2
 
 

@@ -271,7 +271,11 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines():
 def test_how_a_loss_is_shown(text, shown_as, name, expected):
     rules = read_rules(f"slug: a\nquestions: 100\n{text}\n")
     display = rules.display
-    assert (display.shown_as, display.name, display.shown(0.25)) == (shown_as, name, expected)
+    assert (display.shown_as, display.name, display.metric_value(0.25)) == (
+        shown_as,
+        name,
+        expected,
+    )
     assert Rules.of(rules.describe()).display == display
 
 

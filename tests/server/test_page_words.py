@@ -98,7 +98,7 @@ def test_bounds_are_rounded_outwards():
         display = DisplayRules("m", int(rng.integers(0, 6)), kind, 7.0)
         words = bound_text({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
         shown_low, shown_high = float(words[-3]), float(words[-1].rstrip("."))
-        ends = sorted((display.shown(low), display.shown(high)))
+        ends = sorted((display.metric_value(low), display.metric_value(high)))
         assert shown_low <= ends[0] + 1e-8
         assert shown_high >= ends[1] - 1e-8
         assert shown_high - shown_low <= ends[1] - ends[0] + 2.001 * 10.0**-display.digits

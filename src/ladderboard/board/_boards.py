@@ -277,7 +277,7 @@ class Boards:
         )
         name = self.world.salt()[-16:].hex()
 
-        def furnish(view: SqlWriteView) -> None:
+        def insert_board(view: SqlWriteView) -> None:
             visibility = rules.visibility
             values = (view.book_id, rules.slug, to_json(described), visibility, self.world.clock())
             view.execute(_INSERT_BOARD, values)
@@ -292,7 +292,7 @@ class Boards:
             encryption=self.seal(name),
             high_water=self.high_water_mark(name),
             environment=self.world,
-            also=cast("Callable[..., None]", furnish),
+            also=cast("Callable[..., None]", insert_board),
         )
         board = self.open(rules.slug)
         submit_baselines(board, folder)

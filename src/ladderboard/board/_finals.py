@@ -162,7 +162,7 @@ class BoardCloser:
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
 
-        def end(turn: BookTransaction) -> None:
+        def record_close(turn: BookTransaction) -> None:
             view = cast("SqlWriteView", turn.view)
             now = read_board(view)
             if now.status == "closed":
@@ -181,7 +181,7 @@ class BoardCloser:
             visibility = "public" if now.visibility == "frozen" else now.visibility
             view.execute(_SET_CLOSED, (final_json, visibility, view.book_id))
 
-        board.queue.run(end)
+        board.queue.run(record_close)
         return final
 
     def _score_finalists(
@@ -263,7 +263,7 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
 
 def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str, Any]:
     """Return a row of the final ranking, which is stored in losses, in the board's metric."""
-    low, high = sorted((display.shown(row["low"]), display.shown(row["high"])))
+    low, high = sorted((display.metric_value(row["low"]), display.metric_value(row["high"])))
     score = to_metric(display, row["score"])
     return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 

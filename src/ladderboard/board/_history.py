@@ -203,7 +203,7 @@ def _interval(certificate: Certificate, released: float) -> tuple[float, float, 
 
 def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str, float]:
     """Return an interval in the metric, rounded outwards so that it stays true."""
-    smallest, largest = map(float, display.ends(low, high))
+    smallest, largest = map(float, display.format_interval(low, high))
     return {"low": smallest, "high": largest}
 
 

@@ -315,7 +315,7 @@ class UncommittedFiles:
     def __exit__(self, *_: object) -> None:
         self._places.close()
 
-    def note(self, location: str) -> None:
+    def track(self, location: str) -> None:
         """Track a file."""
         if "/" in location:
             self._places.write(f"{location}\n")
@@ -337,7 +337,7 @@ def restore_bodies(view: SqlWriteView, arriving: UncommittedFiles, records: Reco
             body = _join_chunks(records.read_section("part"), Path(folder) / "body")
             # Under a new id: the store may be the one that the dump came from.
             prepared = arriving.store.prepare(secrets.token_hex(16), body)
-            arriving.note(prepared.location)
+            arriving.track(prepared.location)
             prepared.commit(view)
             view.execute(_SET_PLACE, (prepared.location, view.book_id, submission_id))
 

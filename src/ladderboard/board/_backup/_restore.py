@@ -217,13 +217,13 @@ def _insert_everything(
     restore_row(view, BOARD, board, lambda row: row.update(status=status))
     without = 0
 
-    def no_place(row: dict[str, Any]) -> None:
+    def clear_location(row: dict[str, Any]) -> None:
         nonlocal without
         without += not row["place"]
         row["place"] = ""
 
     for table in TABLES:
-        restore_rows(view, table, records, no_place if table.name == "submission" else None)
+        restore_rows(view, table, records, clear_location if table.name == "submission" else None)
     restore_bodies(view, files, records)
     if view.query(_COUNT_WITHOUT_FILE, (view.book_id,))[0][0] != without:
         raise BrokenDump("The dump lacks files that were submitted.")

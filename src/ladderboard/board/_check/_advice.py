@@ -52,19 +52,19 @@ class BoardPromise:
     baseline: float | None
 
     @property
-    def hollow(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether it promises no more than is known without data."""
-        return self.none or _error_or_trivial(self.likely) >= _TRIVIAL_ERROR
+        return self.is_impossible or _error_or_trivial(self.likely) >= _TRIVIAL_ERROR
 
     @property
-    def none(self) -> bool:
+    def is_impossible(self) -> bool:
         """Whether nothing can be promised for this mechanism with any number of labels."""
         return self.likely.theorem == NO_THEOREM
 
     @property
     def sentences(self) -> list[str]:
         """The promise in words."""
-        if self.none:
+        if self.is_impossible:
             return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
         if self.likely.vacuous:
             size = f"{self.worth:,} examples and {self.questions:,} questions"
@@ -129,7 +129,7 @@ class BoardPromise:
             "likely": self.likely.describe(),
             "worst": self.worst.describe(),
             "unseen": self.smallest_visible_gain,
-            "hollow": self.hollow,
+            "hollow": self.is_trivial,
         }
 
 
@@ -290,9 +290,9 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
             f"{rules.questions:,} there are: {rules.share:,} are reserved for each, and the "
             f"other {rules.pool:,} are first come, first served."
         )
-    if promise.none:
+    if promise.is_impossible:
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
-    elif promise.hollow:
+    elif promise.is_trivial:
         ways = suggest_remedies(folder)
         on = format_count(promise.ladders, "ladder")
         yield (

@@ -80,7 +80,7 @@ class Target:
         return min(self.worth, MAX_EXAMPLES)
 
     @property
-    def most(self) -> int:
+    def max_questions(self) -> int:
         """The number of questions in the longest game."""
         return min(self.questions, MAX_QUESTIONS)
 
@@ -95,7 +95,7 @@ class Target:
         >>> Target(worth=300, questions=3, per_team=3, **kind).sizes
         [1, 2, 3]
         """
-        largest = self.most
+        largest = self.max_questions
         smallest = max(largest // _MAX_SPAN, min(_MIN_QUESTIONS, largest // 6), 1)
         steps = [
             smallest * (largest / smallest) ** (step / (_CURVE_POINTS - 1))
@@ -106,8 +106,10 @@ class Target:
     def played(self) -> Mechanism:
         """Return the mechanism of the games; refuse an unknown one."""
         declared = mechanism(self.mechanism)
-        if self.calibrated and (self.n, self.most) != (self.worth, self.questions):
-            return ShakyLadder.calibrated(n=self.n, questions=self.most, teams=self.ladders)
+        if self.calibrated and (self.n, self.max_questions) != (self.worth, self.questions):
+            return ShakyLadder.calibrated(
+                n=self.n, questions=self.max_questions, teams=self.ladders
+            )
         return declared
 
     def games(self, questions: int) -> int:

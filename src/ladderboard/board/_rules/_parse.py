@@ -274,11 +274,11 @@ def _suggest_in_yaml(sentence: str) -> str:
     'It needs a range; try loss: {name: squared, range: [0, 100]}.'
     """
 
-    def spelled(match: re.Match[str]) -> str:
+    def to_yaml(match: re.Match[str]) -> str:
         settings = match[2].replace("=", ": ").replace("(", "[").replace(")", "]")
         return f"loss: {{name: {match[1]}{settings}}}"
 
-    return re.sub(r'\bloss\("(\w+)"((?:, \w+=\([^()]*\))*)\)', spelled, sentence)
+    return re.sub(r'\bloss\("(\w+)"((?:, \w+=\([^()]*\))*)\)', to_yaml, sentence)
 
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:

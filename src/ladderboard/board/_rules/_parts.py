@@ -64,10 +64,10 @@ class DisplayRules:
         """Whether higher or lower shown values are better."""
         return "higher" if self.shown_as == "complement" else "lower"
 
-    def shown(self, loss: float) -> float:
+    def metric_value(self, loss: float) -> float:
         """Return a loss as the shown metric, unrounded.
 
-        >>> DisplayRules("accuracy", shown_as="complement").shown(0.25)
+        >>> DisplayRules("accuracy", shown_as="complement").metric_value(0.25)
         0.75
         """
         if self.shown_as == "complement":
@@ -84,7 +84,7 @@ class DisplayRules:
         >>> DisplayRules("accuracy", digits=3, shown_as="complement").text(0.25)
         '0.750'
         """
-        return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
+        return "-" if loss is None else f"{self.metric_value(loss):.{self.digits}f}"
 
     def gain_text(self, gain: float | None, best: float | None) -> str | None:
         """Return a gain in loss as text in the metric, measured from the best so far.
@@ -105,22 +105,22 @@ class DisplayRules:
         if self.shown_as == "root":
             if best is None:
                 return None  # a gain in a root depends on the best
-            size = self.shown(best) - self.shown(max(best - gain, 0.0))
+            size = self.metric_value(best) - self.metric_value(max(best - gain, 0.0))
         else:
             size = gain * (self.unit if self.shown_as == "scaled" else 1.0)
         if not size:
             return None
         return f"{size:.2g}" if size < 100 else f"{size:.0f}"
 
-    def ends(self, low: float, high: float) -> tuple[str, str]:
+    def format_interval(self, low: float, high: float) -> tuple[str, str]:
         """Return an interval of losses as printed in the metric, the lower number first.
 
         It is rounded outwards, so that it is still true.
 
-        >>> DisplayRules("accuracy", digits=2, shown_as="complement").ends(0.111, 0.25)
+        >>> DisplayRules("accuracy", digits=2, shown_as="complement").format_interval(0.111, 0.25)
         ('0.75', '0.89')
         """
-        smallest, largest = sorted((self.shown(low), self.shown(high)))
+        smallest, largest = sorted((self.metric_value(low), self.metric_value(high)))
         return round_outwards(smallest, largest, self.digits)
 
     def describe(self) -> dict[str, Any]:

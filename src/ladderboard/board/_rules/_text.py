@@ -174,7 +174,7 @@ def _offset_seconds(name: str, value: str, text: str) -> int:
 
 def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
     """Return a loss in the board's metric, rounded to the digits of the display."""
-    return None if loss is None else round(display.shown(loss), display.digits)
+    return None if loss is None else round(display.metric_value(loss), display.digits)
 
 
 def to_metric(display: DisplayRules, loss: float | None) -> float | None:
@@ -184,7 +184,7 @@ def to_metric(display: DisplayRules, loss: float | None) -> float | None:
     >>> to_metric(DisplayRules("accuracy", shown_as="complement"), 0.1)
     0.9
     """
-    return None if loss is None else round(display.shown(loss), _METRIC_DIGITS)
+    return None if loss is None else round(display.metric_value(loss), _METRIC_DIGITS)
 
 
 def serialize_bound(
@@ -201,7 +201,7 @@ def serialize_bound(
         centre = released if certificate.differences and released is not None else 0.0
         smallest, largest = certificate.span
         first, last = max(centre + low, smallest), min(centre + high, largest)
-        pair = display.shown(first), display.shown(last)
+        pair = display.metric_value(first), display.metric_value(last)
         interval = min(pair), max(pair)
     return {
         "low": interval[0],

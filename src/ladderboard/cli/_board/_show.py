@@ -107,7 +107,7 @@ def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float |
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
-    low_end, high_end = display.ends(low, high)
+    low_end, high_end = display.format_interval(low, high)
     text = f"{sure}, the true {display.name} of the best model lies in [{low_end}, {high_end}]."
     return f"{text} That is no more than was known beforehand." if bound.vacuous else text
 

@@ -254,7 +254,7 @@ def bound_text(
     whose = (
         "the best of your models so far" if ladder == "team" else "the board's best model so far"
     )
-    shown_low, shown_high = display.ends(low, high)
+    shown_low, shown_high = display.format_interval(low, high)
     confidence = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
     return (
         f"With confidence {confidence:g}%, {whose} truly has {display.name} between {shown_low} "

@@ -97,7 +97,7 @@ def displayed_gain(display: DisplayRules, gain: float) -> float:
     2.828...
     """
     gain = min(max(gain, 0.0), _REFERENCE_LOSS)
-    return abs(display.shown(_REFERENCE_LOSS - gain) - display.shown(_REFERENCE_LOSS))
+    return abs(display.metric_value(_REFERENCE_LOSS - gain) - display.metric_value(_REFERENCE_LOSS))
 
 
 def _summarise_gains(
@@ -147,10 +147,10 @@ def size_notes(target: Target) -> list[str]:
             f"The board's holdout is worth {target.worth:,} examples; to be quick, {target.n:,} "
             "are played with, on which attackers gain more."
         )
-    if target.most < target.questions:
+    if target.max_questions < target.questions:
         notes.append(
             f"The board allows {target.questions:,} questions; to be quick, at most "
-            f"{target.most:,} are played, with which attackers gain less."
+            f"{target.max_questions:,} are played, with which attackers gain less."
         )
     if notes and target.calibrated:
         notes.append("The noise is that of a board of the size that is played.")
