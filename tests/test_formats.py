@@ -37,7 +37,7 @@ NUMBERS = {
     "ledger entry": number_in(_encoding.PREFIX),
     "encrypted secret side": _encryption._CLOSED[0],
     "key file": None,
-    "mark": number_in(_high_water._WORDS),
+    "mark": number_in(_high_water._HEADER),
     "large submissions": None,
     "vault": number_in(_vault._START),
     "dump": _dump.FORMAT,

@@ -110,7 +110,7 @@ def test_a_bundle_needs_a_closed_board(boards, make_folder, organiser, tmp_path)
     assert head == board.book.head()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     content = path.read_bytes()
-    with pytest.raises(InvalidState, match="there already"):
+    with pytest.raises(InvalidState, match="already"):
         write_board_bundle(board, path, labels=True)
     assert path.read_bytes() == content
     assert [path_.name for path_ in tmp_path.glob("*bundle*")] == ["bundle"]

@@ -157,7 +157,7 @@ def test_a_loss_is_described_by_options(run_guard, tmp_path, labels, arguments, 
 
 
 REFUSED = {
-    "there already": (["--labels", "labels.csv"], "exists already"),
+    "already": (["--labels", "labels.csv"], "exists already"),
     "no labels": (["--labels", "nothing.csv"], "could not be opened"),
     "not labels": (["--labels", "half.csv"], "no column named label"),
     "no questions": (["--questions", "0"], "questions must be"),

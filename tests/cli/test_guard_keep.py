@@ -100,7 +100,7 @@ def test_an_old_copy_that_was_put_back_is_refused(run_guard, guard_folder):
     ("arguments", "sentence"),
     [
         (["restore", "guard.db", "--charge", "-1"], "at least 0"),
-        (["restore", "guard.db", "--charge", "6"], "No more than 5 can be charged"),
+        (["restore", "guard.db", "--charge", "6"], "Questions left: 5"),
         (["restore", "guard.db", "--charge", "few"], "Expected a whole number"),
         (["restore", "nothing.db", "--charge", "1"], "There is no file nothing.db"),
         (["restore", "unix:/run/guard.sock", "--charge", "1"], "needs the guard's file"),

@@ -109,7 +109,7 @@ def test_a_disk_that_may_only_be_read_shows_what_is_there(guard, disk):
         with pytest.raises(ReadOnly) as refused:
             seen.ask(model(1))
         assert not refused.value.uncertain
-    with pytest.raises(ReadOnly, match="cannot be made"):
+    with pytest.raises(ReadOnly, match="cannot be created"):
         lb.Holdout.create(disk.path / "new.db", LABELS, questions=9)
     disk.writable()
     assert guard.ask(model(1)).question == 2

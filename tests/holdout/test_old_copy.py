@@ -51,7 +51,7 @@ def put_back(kept, path):
 @pytest.fixture
 def looking(monkeypatch):
     """Let a storage look at every transaction whether its file is still there."""
-    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._GLANCE", -1)
+    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._REPLACED_CHECK_INTERVAL", -1)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_an_old_copy_is_refused_until_its_questions_are_charged(rolled_back, cha
     for charge in (0, 1, 2):
         with pytest.raises(InvalidSetting, match="at least 3"):
             lb.Holdout.restore(made.path, charge, key_file=made.key_file)
-    with pytest.raises(InvalidSetting, match="No more than 8"):
+    with pytest.raises(InvalidSetting, match="left: 8"):
         lb.Holdout.restore(made.path, 9, key_file=made.key_file)
     with pytest.raises(StaleCopy):
         made.open()
@@ -215,7 +215,7 @@ def test_a_file_swapped_while_it_is_open(make_guard, tmp_path, looking):
 
 def test_a_file_swapped_between_two_looks_at_it(make_guard, tmp_path, monkeypatch):
     """Somebody answers in a file that has lost its name: the mark knows of it all the same."""
-    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._GLANCE", math.inf)
+    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._REPLACED_CHECK_INTERVAL", math.inf)
     made = make_guard(n=N)
     guard = made.open()
     ask(guard, 0)

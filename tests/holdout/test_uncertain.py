@@ -118,13 +118,13 @@ def test_another_asks_the_same_before_it_is_looked_up(uncertain_guard, chain):
     """This commit did not stand, and that of another process does: theirs is the answer."""
     made, guard = uncertain_guard
     Unsure.plan[:] = ["never"]
-    true = guard._book._look_up
+    true = guard._book._look_up_uncertain_answer
 
     def look_up(*args):
         made.open().ask(model(1))
         return true(*args)
 
-    guard._book._look_up = look_up
+    guard._book._look_up_uncertain_answer = look_up
     reply = guard.ask(model(1))
     assert (reply.question, reply.again) == (1, True)
     assert len(chain(guard)[1]) == 1

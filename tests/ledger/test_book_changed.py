@@ -114,7 +114,7 @@ def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(bo
     assert told.value.missing == 3
     with pytest.raises(InvalidSetting, match="at least 3"):
         adopt_copy(SqliteStorage(path), "b", 2, high_water=water)
-    with pytest.raises(InvalidSetting, match="No more than 19"):
+    with pytest.raises(InvalidSetting, match="left: 19"):
         adopt_copy(SqliteStorage(path), "b", 20, high_water=water)
     adopt_copy(SqliteStorage(path), "b", 5, high_water=water)
     back = Book(SqliteStorage(path), "b", high_water=water)

@@ -73,7 +73,9 @@ def begin(storage, seal, mechanism=None):
     opening = Opening(
         N, {"name": "zero_one"}, mechanism.describe(), {"questions": BUDGET}, b"h" * 32
     )
-    book = Book.create(storage, opening, name="b", encryption=seal("b"), keep={"sample": b"labels"})
+    book = Book.create(
+        storage, opening, name="b", encryption=seal("b"), extra_secrets={"sample": b"labels"}
+    )
     with storage.write_transaction("b") as view:
         view.set_value("colour", b"blue")  # no secret
     rng = np.random.default_rng(1)
@@ -225,17 +227,17 @@ def _no_secret(records):
     ("change", "said"),
     [
         (_without("entry", 3), "does not follow|is numbered"),
-        (_without("entry", -1), "entry 33, which is not there"),
-        (_without("ladder", -1), "no entry has started"),
+        (_without("entry", -1), "entry 33, which is missing"),
+        (_without("ladder", -1), "without an entry that starts"),
         (_without("kept", 1), "secret side is missing"),
         (_another_key, "noise key is not the one"),
         (_states_swapped, "does not follow from its questions"),
-        (_a_mark_of_nothing, "entry 999, which is not there"),
-        (_a_ladder_too_many, "no entry has started"),
-        (_with(("kept", ["copy", b"1", False])), "no ledger keeps"),
-        (_with(("kept", ["colour", b"\0blue", False])), "no ledger keeps"),
+        (_a_mark_of_nothing, "entry 999, which is missing"),
+        (_a_ladder_too_many, "without an entry that starts"),
+        (_with(("kept", ["copy", b"1", False])), "no ledger has"),
+        (_with(("kept", ["colour", b"\0blue", False])), "no ledger has"),
         (_no_secret, "its secret side is missing"),
-        (_with(("strange", 1)), "something that we do not write"),
+        (_with(("strange", 1)), "does not write"),
         (lambda records: [], "no entry"),
     ],
 )

@@ -45,12 +45,12 @@ def test_the_settings_that_durability_needs(file):
 
 
 def test_a_file_is_made_once(file, tmp_path):
-    with pytest.raises(InvalidState, match="there already"):
+    with pytest.raises(InvalidState, match="already"):
         SqliteStorage(file, create=True)
     (tmp_path / "other.db-wal").write_bytes(b"left behind")
     with pytest.raises(InvalidState, match=r"other\.db-wal is left"):
         SqliteStorage(tmp_path / "other.db", create=True)
-    with pytest.raises(StorageFailed, match="cannot be made"):
+    with pytest.raises(StorageFailed, match="cannot be created"):
         SqliteStorage(tmp_path / "nowhere" / "guard.db", create=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["guard.db", "other.db-wal"]
 
@@ -62,7 +62,7 @@ def test_a_file_system_without_links_will_do(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     SqliteStorage(tmp_path / "guard.db", create=True).close()
     assert [path.name for path in tmp_path.iterdir()] == ["guard.db"]
-    with pytest.raises(InvalidState, match="there already"):
+    with pytest.raises(InvalidState, match="already"):
         SqliteStorage(tmp_path / "guard.db", create=True)
 
 
@@ -158,7 +158,7 @@ def test_values_of_a_kind_never_written_are_refused(file):
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "moved"])
 def test_a_file_that_is_no_longer_there_is_not_written_to(file, how, tmp_path, monkeypatch, grow):
-    monkeypatch.setattr(_sqlite, "_GLANCE", -1.0)
+    monkeypatch.setattr(_sqlite, "_REPLACED_CHECK_INTERVAL", -1.0)
     storage = SqliteStorage(file)
     storage.backup(tmp_path / "old.db")
     with storage.write_transaction("b") as book:
@@ -197,7 +197,9 @@ def write_to(path):
 
 
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such users here")
-@pytest.mark.parametrize(("end", "said"), [("-shm", "remove it while nobody"), ("-wal", "belongs")])
+@pytest.mark.parametrize(
+    ("end", "said"), [("-shm", "remove it while no process"), ("-wal", "belongs")]
+)
 def test_a_file_beside_it_that_may_only_be_read_is_named(as_somebody, end, said):
     path = as_somebody / "guard.db"
     SqliteStorage(path, create=True).close()
@@ -214,5 +216,5 @@ def test_a_file_that_may_only_be_read_itself_is_said_so(as_somebody):
     path = as_somebody / "guard.db"
     SqliteStorage(path, create=True).close()
     path.chmod(0o444)
-    with pytest.raises(StorageFailed, match="it may only be read"):
+    with pytest.raises(StorageFailed, match="it is read-only"):
         write_to(path)

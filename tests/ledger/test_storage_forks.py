@@ -32,11 +32,11 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
     thread.start()
     inside.wait()
     storage.close()
-    (link,) = storage._pool._all  # still in use, so still known
+    (link,) = storage._pool._connections  # still in use, so still known
     threading.Timer(0.1, go.set).start()
     assert in_a_child(lambda: (go.is_set(), write(storage, grow))) == "(True, 2)"
     thread.join()
-    assert not storage._pool._all
+    assert not storage._pool._connections
     assert link.closing
     assert write(storage, grow) == 3
     storage.close()
@@ -45,7 +45,7 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
 def test_a_fork_waits_for_a_link_that_is_being_closed(file, in_a_child, grow, monkeypatch):
     storage, closing, go = SqliteStorage(file), threading.Event(), threading.Event()
     write(storage, grow)
-    (link,) = storage._pool._all
+    (link,) = storage._pool._connections
     really = link.close
 
     def close():
@@ -66,7 +66,7 @@ def test_a_fork_waits_for_a_link_that_is_being_closed(file, in_a_child, grow, mo
 def test_a_child_of_a_fork_while_a_link_was_opened_for_too_long_refuses(
     file, in_a_child, grow, monkeypatch
 ):
-    monkeypatch.setattr("ladderboard.ledger._storage._pool._CALM", 0.05)
+    monkeypatch.setattr("ladderboard.ledger._storage._pool._FORK_TIMEOUT", 0.05)
     storage, opening, go = SqliteStorage(file), threading.Event(), threading.Event()
     storage.close()
     really = storage._pool._make

@@ -38,7 +38,7 @@ def write(storage, grow):
 def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
     storage = opener()
     assert write(storage, grow) == 2
-    inherited = set(storage._pool._all)
+    inherited = set(storage._pool._connections)
 
     def child():
         link = storage._pool.acquire()
@@ -49,7 +49,7 @@ def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
     assert in_a_child(child) == "(False, 3, 4)"
     assert write(storage, grow) == 5
     if isinstance(storage, PostgresStorage):
-        assert set(storage._pool._all) == inherited  # still good, though the child is gone
+        assert set(storage._pool._connections) == inherited  # still good, though the child is gone
     storage.close()
 
 
@@ -61,7 +61,7 @@ def test_a_fork_inside_a_block_cannot_end_it(opener, in_a_child, grow):
         def go_on():
             grow(book)
 
-        assert "StorageFailed: This block cannot go on" in in_a_child(go_on)
+        assert "StorageFailed: This transaction cannot go on" in in_a_child(go_on)
 
         said = in_a_child(lambda: entries(opener()))
         if isinstance(storage, SqliteStorage):  # whose locks would be the parent's in the child

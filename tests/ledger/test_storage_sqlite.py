@@ -49,7 +49,7 @@ def test_what_may_not_be_written_is_a_failure(in_a_child, touch, grow):
     assert said.startswith("ReadOnly: "), said
     assert unread.startswith("StorageFailed: "), unread
     assert made.startswith("StorageFailed: "), made
-    assert "cannot be made: Permission denied" in made
+    assert "cannot be created: Permission denied" in made
 
 
 def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
@@ -158,7 +158,7 @@ def test_a_commit_without_an_answer_is_uncertain(file, done, grow):
     link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_IOERR_FSYNC, done=done)
     storage._pool.release(link)
     with (
-        pytest.raises(StorageFailed, match="not known") as caught,
+        pytest.raises(StorageFailed, match="may or may not") as caught,
         storage.write_transaction("b") as book,
     ):
         grow(book)
@@ -239,8 +239,8 @@ def test_names_with_a_meaning_in_addresses_are_names(tmp_path):
 
 def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, grow):
     """Without SQLite's own checkpoints, which readers may keep from ever finishing."""
-    monkeypatch.setattr(_sqlite, "_LONG", 300_000)
-    monkeypatch.setattr(_sqlite, "_COMMITS", 8)
+    monkeypatch.setattr(_sqlite, "_LONG_WAL", 300_000)
+    monkeypatch.setattr(_sqlite, "_COMMITS_PER_WAL_CHECK", 8)
     monkeypatch.setattr(_sqlite, "_SETTINGS", ("PRAGMA wal_autocheckpoint = 0",))
     storage, log = SqliteStorage(file), file.with_name("guard.db-wal")
 
@@ -262,7 +262,7 @@ def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, g
 def test_a_storage_that_is_dropped_closes_its_connections(file):
     storage = SqliteStorage(file)
     entries(storage)
-    connection = next(iter(storage._pool._all)).connection
+    connection = next(iter(storage._pool._connections)).connection
     pools = len(_pool._POOLS)
     del storage
     assert len(_pool._POOLS) == pools - 1

@@ -152,7 +152,7 @@ def test_no_room_for_the_copy_changes_nothing(tmp_path):
         [sys.executable, "-c", NO_ROOM, file], capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith("StorageFailed")
-    assert "copied before it is brought up to date, which failed: " in done.stdout
+    assert "copied before it is upgraded, which failed: " in done.stdout
     assert done.stdout.endswith("Nothing was changed.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["guard.db"]
     assert file.read_bytes() == before

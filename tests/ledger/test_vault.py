@@ -83,7 +83,7 @@ def test_a_passphrase_opens_what_it_closed():
     form = closed(b"content", Passphrase("correct horse"))
     assert form[20:24] == b"p\x11\x08\x01"  # the real cost, once
     assert opened(form, Passphrase("correct horse")) == b"content"
-    with pytest.raises(WrongKey, match="The passphrase is another one"):
+    with pytest.raises(WrongKey, match="The passphrase is wrong"):
         opened(form, Passphrase("correct Horse"))
 
 
@@ -101,9 +101,9 @@ def test_a_weak_passphrase_is_refused(words):
 @pytest.mark.parametrize(
     ("key", "other", "said"),
     [
-        (KEY.public, SecretKey(bytes(32)), "closed for another key"),
-        (KEY.public, Passphrase("correct horse"), "closed for a key, not with a passphrase"),
-        (Passphrase("correct horse", CHEAP), KEY, "closed with a passphrase, not for a key"),
+        (KEY.public, SecretKey(bytes(32)), "encrypted for another key"),
+        (KEY.public, Passphrase("correct horse"), "encrypted for a key, not with a passphrase"),
+        (Passphrase("correct horse", CHEAP), KEY, "encrypted with a passphrase, not for a key"),
     ],
 )
 def test_another_key_is_refused(key, other, said):
@@ -227,7 +227,7 @@ def test_another_file_is_never_replaced(tmp_path):
     path = tmp_path / "board.dump"
     path.write_bytes(b"mine")
     with (
-        pytest.raises(InvalidState, match="there already"),
+        pytest.raises(InvalidState, match="already"),
         write_vault(path, KEY.public),
     ):
         pass

@@ -166,7 +166,7 @@ def test_a_locked_database_does_not_block_readers(serve_from_disk, disk, monkeyp
             assert_problem(future.result(), 503, "storage", NOTHING)
         other_connection.execute("ROLLBACK")
     assert len(transactions) <= 4  # a transaction that could not begin is not retried
-    assert "others have been writing for too long" in errors_in(live_server)[0]
+    assert "other processes have been writing for too long" in errors_in(live_server)[0]
     assert live_server.submit(token, make_predictions(0)).status_code == 201
 
 
@@ -175,7 +175,7 @@ def test_a_moved_database_file_gives_503_until_it_is_back(serve_from_disk, disk)
     _, token = live_server.join("Alpha")
     file, away = disk.path / "boards.db", disk.path / "away.db"
     file.rename(away)
-    time.sleep(2 * _sqlite._GLANCE)
+    time.sleep(2 * _sqlite._REPLACED_CHECK_INTERVAL)
     assert_problem(live_server.submit(token, make_predictions(20)), 503, "storage", NOTHING)
     assert live_server.call("GET", "/healthz").status_code == 503
     # A copy is another file, without the others' writes.
@@ -212,7 +212,7 @@ def test_a_spool_distinguishes_full_and_read_only_disks(disk):
         asyncio.run(write_body(spool))
     disk.free()
     disk.read_only()
-    with pytest.raises(ReadOnly, match="cannot be made"):
+    with pytest.raises(ReadOnly, match="cannot be created"):
         asyncio.run(write_body(spool))
     disk.writable()
     assert asyncio.run(write_body(spool)).parent == spool.path

@@ -41,7 +41,7 @@ def postgres_server():
 def server(postgres_server, monkeypatch):
     """Serve one board with a team, with short database timeouts."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
-    monkeypatch.setattr(_postgres, "_SILENT", 0.5)
+    monkeypatch.setattr(_postgres, "_RETRY_PAUSE", 0.5)
     url = postgres_server.url(query="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
     live_server = LiveServer(storage)
@@ -138,7 +138,7 @@ def test_a_read_from_a_freezing_database_times_out(server, postgres_server, monk
 
 def test_a_statement_without_an_answer_times_out(postgres_server, open_transaction):
     storage, connection = open_transaction
-    connection.connection.patience = 0.5
+    connection.connection.timeout = 0.5
     postgres_server.hang()
     try:
         with pytest.raises(Exception, match=r"said nothing for 0\.5 seconds"):
@@ -167,7 +167,7 @@ def test_a_commit_without_an_answer_is_uncertain_and_is_found_by_a_retry(
     server, postgres_server, monkeypatch
 ):
     """A commit that waits for a missing standby server is already on the disk."""
-    monkeypatch.setattr(_postgres, "_ANSWER", 1.0)
+    monkeypatch.setattr(_postgres, "_STATEMENT_TIMEOUT", 1.0)
     short = _postgres._WRITE.replace("'30s'", "'300ms'")
     monkeypatch.setattr(_postgres, "_WRITE", short)
     assert_recovered(server, 30, 1)

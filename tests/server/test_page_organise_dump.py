@@ -103,7 +103,7 @@ def test_invalid_passphrases_and_keys_are_refused(organiser_page, tmp_path):
     organiser_page.send_refused(
         "dump", 422, "at least 8 characters", **dict.fromkeys(DUMP_FIELDS, "short")
     )
-    organiser_page.send_refused("dump", 422, "not a whole key", public_key=public[:-1])
+    organiser_page.send_refused("dump", 422, "not a complete key", public_key=public[:-1])
     for path in (secret, "/etc/passwd", "no-such-file"):  # files of the server are not read
         organiser_page.send_refused("dump", 422, "not a public key", public_key=str(path))
     secret_key = "ladderboard-secret-" + "0" * 72

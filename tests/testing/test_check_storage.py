@@ -59,7 +59,7 @@ def entries_of_all_books(patch):
         return original(self, first, last)
 
     patch.setattr(SqlReadView, "entries", wide)
-    patch.setattr(_sql, "_ENTRIES", 3)
+    patch.setattr(_sql, "_MAX_ENTRIES", 3)
 
 
 def bytes_that_are_not(patch):
@@ -82,12 +82,12 @@ def closed_as_a_number(patch):
 
 
 def small_numbers(patch):
-    original = original_method(SqlReadView, "_read")
+    original = original_method(SqlReadView, "_chain_state_from_row")
 
     def narrow(self, row):
         return original(self, tuple(v & 0x7FFFFFFF if i > 1 else v for i, v in enumerate(row)))
 
-    patch.setattr(SqlReadView, "_read", narrow)
+    patch.setattr(SqlReadView, "_chain_state_from_row", narrow)
 
 
 def secrets_forgotten(patch):
@@ -99,7 +99,7 @@ def secrets_forgotten(patch):
 
 def entries_anywhere(patch):
     def append(self, row, at, secret=None):
-        self._at = at._replace(entries=row.number)
+        self._chain_state = at._replace(entries=row.number)
         original(self, row, at._replace(entries=row.number + 1, head=row.hash), secret)
 
     original = original_method(SqlWriteView, "append")
@@ -129,15 +129,19 @@ def nothing(name):
 
 
 def values_set_once(patch):
-    patch.setattr(_sql, "_KEEP", _sql._KEEP.partition(" ON ")[0] + " ON CONFLICT DO NOTHING")
+    patch.setattr(
+        _sql, "_UPSERT_VALUE", _sql._UPSERT_VALUE.partition(" ON ")[0] + " ON CONFLICT DO NOTHING"
+    )
 
 
 def dedupe_keys_of_all_books(patch):
-    patch.setattr(_sql, "_FIND", "SELECT number FROM main.mark WHERE ? AND mark = ?")
+    patch.setattr(
+        _sql, "_SELECT_BY_DEDUPE_KEY", "SELECT number FROM main.mark WHERE ? AND mark = ?"
+    )
 
 
 def values_of_all_books(patch):
-    patch.setattr(_sql, "_KEPT", "SELECT value FROM main.kept WHERE ? AND name = ?")
+    patch.setattr(_sql, "_SELECT_VALUE", "SELECT value FROM main.kept WHERE ? AND name = ?")
 
 
 def undo_commits(patch):
@@ -206,7 +210,9 @@ def books_by_name(patch):
 
 def books_added_twice(patch):
     patch.setattr(
-        _transaction, "_ADD", _transaction._ADD.replace("NOTHING", "UPDATE SET name = name")
+        _transaction,
+        "_INSERT_BOOK",
+        _transaction._INSERT_BOOK.replace("NOTHING", "UPDATE SET name = name"),
     )
 
 

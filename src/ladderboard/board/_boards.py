@@ -288,11 +288,11 @@ class Boards:
             name=name,
             mechanism=mechanism,
             key=self.world.salt(),
-            keep={sample_key(0): encode_sample(table)},
+            extra_secrets={sample_key(0): encode_sample(table)},
             encryption=self.seal(name),
             high_water=self.high_water_mark(name),
             environment=self.world,
-            also=cast("Callable[..., None]", insert_board),
+            also_write=cast("Callable[..., None]", insert_board),
         )
         board = self.open(rules.slug)
         submit_baselines(board, folder)

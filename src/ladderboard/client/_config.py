@@ -104,7 +104,7 @@ def read_config() -> Config:
 def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
     """Update the config file; return whether anything changed, and the file's path.
 
-    A lock makes concurrent updates wait, so that none is lost.
+    A lock makes concurrent updates wait, so that all of them are saved.
     """
     path = config_file()
     try:

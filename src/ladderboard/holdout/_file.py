@@ -222,7 +222,7 @@ class GuardFile:
                 name=name,
                 mechanism=mechanism,
                 key=key,
-                keep={SAMPLE: encode_sample(table)},
+                extra_secrets={SAMPLE: encode_sample(table)},
                 encryption=encryption,
                 high_water=high_water,
                 environment=environment,
@@ -255,7 +255,7 @@ class GuardFile:
             encryption=encryption,
             high_water=HighWaterMark(self.path),
             environment=self.environment,
-            stale=stale,
+            allow_stale=stale,
         )
         if book.max_ladders is None:
             # Files of older versions allowed any number of ladders but were calibrated for one:

@@ -1,8 +1,8 @@
 """The record and its storage.
 
-Append-only: the commitment made at the start, the chain of entries, and the databases that keep
-them. A :class:`Book` answers a question in one transaction, in which everything that decides it is
-read and everything that follows from it is written.
+Append-only: the commitment made at the start, the chain of entries, and the databases that store
+them. A :class:`Book` answers a question in one transaction, which reads everything that decides the
+answer and writes everything that follows from it.
 """
 
 from importlib import import_module
@@ -134,7 +134,7 @@ __all__ = [
 ]
 
 
-# Loaded when they are used: not needed for a guard in a file, and not installed everywhere.
+# Imported on first use: a guard in a file does not need them, and their packages are optional.
 _LAZY = {
     "PostgresAddress": "_storage",
     "PostgresStorage": "_storage",

@@ -13,7 +13,7 @@ from ladderboard.errors import InvalidState, storage_error
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
+SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # of the files that SQLite writes beside a database
 
 
 def absolute_path(path: Path | str) -> Path:
@@ -23,36 +23,36 @@ def absolute_path(path: Path | str) -> Path:
 
 @contextmanager
 def atomic_create(path: Path) -> Iterator[Path]:
-    """Give an empty file to fill, readable by its owner only; ``path`` is its name afterwards."""
-    _refuse_taken(path)
+    """Yield an empty file to fill, readable by its owner only; it becomes ``path`` afterwards."""
+    _refuse_existing(path)
     draft = path.with_name(f".ladderboard-{secrets.token_hex(8)}")
     try:
         try:
-            _make(draft)
+            _create_empty(draft)
             yield draft
             _publish(draft, path)
         except FileExistsError:
-            raise InvalidState(f"{path} is there already; choose another name.") from None
+            raise InvalidState(f"{path} exists already; choose another name.") from None
         except OSError as error:
-            raise storage_error(error, f"{path} cannot be made") from None
+            raise storage_error(error, f"{path} cannot be created") from None
     finally:
-        for end in ("", *BESIDE):
+        for suffix in ("", *SQLITE_SUFFIXES):
             with suppress(OSError):
-                draft.with_name(draft.name + end).unlink()
+                draft.with_name(draft.name + suffix).unlink()
 
 
-def _refuse_taken(path: Path) -> None:
+def _refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
-        raise InvalidState(f"{path} is there already; open it, or choose another name.")
-    for end in BESIDE:
-        if os.path.lexists(f"{path}{end}"):  # SQLite would read it into the new file
-            raise InvalidState(f"{path}{end} is left from another file; move it away first.")
+        raise InvalidState(f"{path} exists already; open it, or choose another name.")
+    for suffix in SQLITE_SUFFIXES:
+        if os.path.lexists(f"{path}{suffix}"):  # SQLite would read it into the new file
+            raise InvalidState(f"{path}{suffix} is left from another file; move it away first.")
 
 
-def _make(draft: Path) -> None:
+def _create_empty(draft: Path) -> None:
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
-        os.fchmod(handle, 0o600)  # the umask may have taken even the owner's bits
+        os.fchmod(handle, 0o600)  # the umask may have cleared even the owner's bits
     finally:
         os.close(handle)
 
@@ -60,10 +60,10 @@ def _make(draft: Path) -> None:
 def _publish(draft: Path, path: Path) -> None:
     _sync(draft)
     try:
-        os.link(draft, path)  # unlike a rename, it never replaces
+        os.link(draft, path)  # unlike a rename, it never replaces a file
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         draft.replace(path)
     _sync(path.parent)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger._receipt import Receipt
     from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
 
-_KEEP = "kept {}"
+_VALUE_CONTEXT = "kept {}"
 
 
 def _now() -> int:
@@ -62,37 +62,37 @@ def _now() -> int:
 
 @dataclass(frozen=True)
 class LedgerEnvironment:
-    """The time, and randomness for salts and ids; fixed in tests, and nowhere else."""
+    """The clock, and the source of salts and ids; replaced in tests only."""
 
     clock: Callable[[], int] = field(default=_now)
     salt: Callable[[], bytes] = field(default=random_salt)
 
     @property
     def uses_system_clock(self) -> bool:
-        """Whether time is the machine's, so that a database that is shared may know better."""
+        """Whether the clock is this machine's; then a shared database's time takes precedence."""
         return self.clock is _now
 
 
 class Book:
     """An append-only record of questions, in a storage.
 
-    Started by ``Book.create``. Any number of processes and threads may have one of their own on the
-    same storage; a thread may share its own with others.
+    ``Book.create`` starts one. Any number of processes and threads may open the same book, and
+    threads may share a ``Book`` object.
 
     Parameters
     ----------
     storage, name
-        Where it is, and its id.
+        The database, and the book's id in it.
     mechanism
-        Needed only where it is not one of the house's own.
+        Needed only if it is not one of Ladderboard's own.
     encryption
-        What the secret side is closed with.
+        Encrypts and decrypts the secret side.
     high_water
-        A mark beside the storage, which the book must not be behind.
+        The high-water mark beside the storage; a book that is behind it is refused.
     environment
-        Time and randomness.
-    stale
-        Open it although it may be an old copy: to look, or to restore it.
+        The clock and the source of randomness.
+    allow_stale
+        Open the book even if it may be an old copy: to read or to restore it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Book:
         encryption: Encryption | None = None,
         high_water: HighWaterMark | None = None,
         environment: LedgerEnvironment | None = None,
-        stale: bool = False,
+        allow_stale: bool = False,
     ) -> None:
         self.storage, self.name = storage, name
         self.encryption = NoEncryption() if encryption is None else encryption
@@ -112,32 +112,35 @@ class Book:
             LedgerEnvironment() if environment is None else environment,
             high_water,
         )
-        level = None if high_water is None or stale else high_water.read()
+        position = None if high_water is None or allow_stale else high_water.read()
         with storage.read_transaction(name) as book:
-            if book.get_value(COPY) and not stale:
+            if book.get_value(COPY) and not allow_stale:
                 raise StaleCopy(
-                    "This is a copy made by a backup, and cannot know what was asked since."
+                    "This is a copy made by a backup; questions answered since are missing from it."
                 )
-            if high_water is not None and not stale:
-                high_water.check(level, name, book.chain_state(), book)
-            first = next(iter(book.entries(0, 1)), None)
-            if first is None:
-                raise InvalidState("The book was never opened.")
-            self.opening = Entry(first).read()
-            """What the first entry says."""
-            key, self._marking = self._kept(book, "key"), self._kept(book, "marking")
+            if high_water is not None and not allow_stale:
+                high_water.check(position, name, book.chain_state(), book)
+            first_entry = next(iter(book.entries(0, 1)), None)
+            if first_entry is None:
+                raise InvalidState("The book has no first entry.")
+            self.opening = Entry(first_entry).read()
+            """The fields of the first entry."""
+            key, self._hash_key = (
+                self._decrypt_value(book, "key"),
+                self._decrypt_value(book, "marking"),
+            )
         if mechanism is None:
             mechanism = mechanism_of(self.opening["mechanism"])
         elif mechanism.describe() != self.opening["mechanism"]:
-            raise InvalidSetting("This was started with another mechanism.")
+            raise InvalidSetting("This book was started with another mechanism.")
         self.mechanism: Mechanism = mechanism
-        """What answers."""
+        """The mechanism that answers questions."""
         self.ladder_sessions = LadderSessions(
             mechanism, self.opening["n"], Tape(key=key), self.encryption
         )
         self._numbers = {"": 0}
         self.max_ladders: int | None = self.opening["rules"].get("ladders")
-        """On how many ladders questions may be asked; None if the rules set no limit."""
+        """How many ladders may be used; None if the rules set no limit."""
 
     @classmethod
     def create(
@@ -148,47 +151,57 @@ class Book:
         name: str,
         mechanism: Mechanism | None = None,
         key: bytes | None = None,
-        keep: Mapping[str, bytes] | None = None,
+        extra_secrets: Mapping[str, bytes] | None = None,
         encryption: Encryption | None = None,
         high_water: HighWaterMark | None = None,
         environment: LedgerEnvironment | None = None,
-        also: Callable[[WriteView], None] | None = None,
+        also_write: Callable[[WriteView], None] | None = None,
     ) -> Book:
-        """Start a book: commit to everything that decides releases, and append that first.
+        """Start a book whose first entry commits to everything that decides releases.
 
-        ``key`` is the noise key, from the operating system if not given; ``keep`` is what else is
-        kept with the secret side; ``also`` is done in the same transaction.
+        ``key`` is the noise key, random if not given; ``extra_secrets`` are further values to store
+        with the secret side; ``also_write`` is called in the same transaction.
         """
         environment = LedgerEnvironment() if environment is None else environment
         encryption = NoEncryption() if encryption is None else encryption
         key = secrets.token_bytes(32) if key is None else key
-        found = mechanism_of(opening.mechanism) if mechanism is None else mechanism
+        answering_mechanism = mechanism_of(opening.mechanism) if mechanism is None else mechanism
         salts = (environment.salt(), environment.salt())
-        kept = {
+        secret_values = {
             "key": key,
             "marking": environment.salt(),
             "salt of the holdout": salts[0],
             "salt of the key": salts[1],
-            **(keep or {}),
+            **(extra_secrets or {}),
         }
-        ladders = LadderSessions(found, opening.n, Tape(key=key), encryption)
+        ladders = LadderSessions(answering_mechanism, opening.n, Tape(key=key), encryption)
         fields = opening.first_entry_fields(opening.make_commitments(key, salts))
         if (
             high_water is not None
         ):  # before there is anything, so that a crash leaves no file without
             high_water.replace(Position.from_state(name, EMPTY_CHAIN))
         with storage.add_book(name) as book:
-            for each, content in kept.items():
-                book.set_value(each, encryption.encrypt(_KEEP.format(each), content))
-            at = append_entry(book, name, EMPTY_CHAIN, "opened", fields, time=environment.clock())
-            at = append_entry(
-                book, name, at, "ladder", {"ladder": 0}, time=environment.clock(), ladders=1
+            for secret_name, content in secret_values.items():
+                book.set_value(
+                    secret_name, encryption.encrypt(_VALUE_CONTEXT.format(secret_name), content)
+                )
+            chain_state = append_entry(
+                book, name, EMPTY_CHAIN, "opened", fields, time=environment.clock()
+            )
+            chain_state = append_entry(
+                book,
+                name,
+                chain_state,
+                "ladder",
+                {"ladder": 0},
+                time=environment.clock(),
+                ladders=1,
             )
             ladders.add(book, 0, "")
-            if also is not None:
-                also(book)
+            if also_write is not None:
+                also_write(book)
         if high_water is not None:
-            high_water.advance(Position.from_state(name, at))
+            high_water.advance(Position.from_state(name, chain_state))
         return cls(
             storage,
             name,
@@ -204,29 +217,31 @@ class Book:
         return int(self.opening["rules"]["questions"])
 
     def chain_state(self) -> ChainState:
-        """Return where the book stands."""
+        """Return the current state of the chain: its length, its head and its counts."""
         with self.storage.read_transaction(self.name) as book:
             return book.chain_state()
 
     def head(self) -> ChainHead:
-        """Return what to keep to be able to tell a rewrite."""
-        at = self.chain_state()
-        return ChainHead(at.entries, at.head)
+        """Return the head of the chain; compare a saved one later to detect a rewritten history."""
+        chain_state = self.chain_state()
+        return ChainHead(chain_state.entries, chain_state.head)
 
-    def read_encrypted(self, what: str) -> bytes:
-        """Return what is kept with the secret side under a name."""
+    def read_encrypted(self, value_name: str) -> bytes:
+        """Return a value stored with the secret side."""
         with self.storage.read_transaction(self.name) as book:
-            return self._kept(book, what)
+            return self._decrypt_value(book, value_name)
 
-    def store_encrypted(self, view: WriteView, what: str, content: bytes) -> None:
-        """Keep something more with the secret side, in a transaction of the caller's."""
-        view.set_value(what, self.encryption.encrypt(_KEEP.format(what), content))
+    def store_encrypted(self, view: WriteView, value_name: str, content: bytes) -> None:
+        """Store a value with the secret side, in the caller's transaction."""
+        view.set_value(
+            value_name, self.encryption.encrypt(_VALUE_CONTEXT.format(value_name), content)
+        )
 
-    def _kept(self, book: ReadView, what: str) -> bytes:
-        held = book.get_value(what)
-        if held is None:
-            raise InvalidState("A part of the secret side is missing.")
-        return self.encryption.decrypt(_KEEP.format(what), held)
+    def _decrypt_value(self, book: ReadView, value_name: str) -> bytes:
+        encrypted = book.get_value(value_name)
+        if encrypted is None:
+            raise InvalidState("A value of the secret side is missing.")
+        return self.encryption.decrypt(_VALUE_CONTEXT.format(value_name), encrypted)
 
     def ladder_names(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers; the first has none."""
@@ -234,115 +249,125 @@ class Book:
             return book.ladder_names()
 
     def ladder_value(self, ladder: str = "") -> float | None:
-        """Return the release that stands on a ladder, also on one that is not started yet."""
+        """Return the current release of a ladder, even of one that is not started yet."""
         return self.chain_state_and_value(ladder)[1]
 
     def chain_state_and_value(self, ladder: str = "") -> tuple[ChainState, float | None]:
-        """Return, of one moment, where the book stands and what stands on a ladder."""
+        """Return the chain state and the current release of a ladder, from one consistent view."""
         with self.storage.read_transaction(self.name) as book:
-            at, number = book.chain_state(), self.ladder_number(book, ladder)
+            chain_state, number = book.chain_state(), self.ladder_number(book, ladder)
             if number is None:
-                return at, self.ladder_sessions.start(at.ladders).value
-            return at, self.ladder_sessions.resume(book, number).value
+                return chain_state, self.ladder_sessions.start(chain_state.ladders).value
+            return chain_state, self.ladder_sessions.resume(book, number).value
 
     @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:
-        """Begin one transaction in which the book may grow; it stands when the block ends."""
-        level = self._level()
+        """Begin a transaction that can append entries; it is committed when the block ends."""
+        position = self._read_mark()
         try:
             with self.storage.write_transaction(self.name) as view:
-                turn = BookTransaction(self, view, self._checked(view, level))
-                yield turn
+                transaction = BookTransaction(self, view, self._checked_chain_state(view, position))
+                yield transaction
         except BaseException:
-            self._numbers = {"": 0}  # some may be of ladders that were not started after all
+            self._numbers = {"": 0}  # some may be numbers of ladders whose start was rolled back
             raise
-        self._rise(turn.chain_state)
+        self._advance_mark(transaction.chain_state)
 
-    def ask(self, asked: ScoredQuestion) -> RecordedAnswer:
-        """Answer a question, once: all that decides it is read and written in one transaction.
+    def ask(self, question: ScoredQuestion) -> RecordedAnswer:
+        """Answer a question exactly once, in one transaction.
 
-        Where a commit was sent and no answer came the question is looked up, never asked again.
+        If the database did not confirm the commit, the answer is looked up; the question is never
+        asked a second time.
         """
         outcome = None
         try:
-            with _unasked(), self.transaction() as turn:
-                outcome = turn.ask(asked)
+            with _no_question_used(), self.transaction() as transaction:
+                outcome = transaction.ask(question)
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
-            outcome = self._look_up(self.dedupe_key(asked), outcome, failed)
-            self._rise(outcome.chain_state)
+            outcome = self._look_up_uncertain_answer(self.dedupe_key(question), outcome, failed)
+            self._advance_mark(outcome.chain_state)
         return outcome
 
     def find_previous_answer(
         self, submission: bytes, ladder: str = "", asker: str | None = None
     ) -> RecordedAnswer | None:
-        """Return the answer that a submission got before; refuse where no question may be asked.
+        """Return the answer that a submission got before; refuse if no question may be asked.
 
-        So that nothing need be scored for it. ``ask`` looks again: others may come between.
+        Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
+        in between.
         """
-        with _unasked():
-            level = self._level()
+        with _no_question_used():
+            position = self._read_mark()
             with self.storage.read_transaction(self.name) as view:
-                at = self._checked(view, level)
-                found = self.read_previous_answer(
+                chain_state = self._checked_chain_state(view, position)
+                answer = self.read_previous_answer(
                     view, ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
                 )
-                if found is None:
-                    refuse_if_budget_spent(at, self.budget)
-                    self.refuse_ladder(view, at, ladder)
-                return found
+                if answer is None:
+                    refuse_if_budget_spent(chain_state, self.budget)
+                    self.refuse_ladder(view, chain_state, ladder)
+                return answer
 
-    def _look_up(
-        self, mark: bytes, sent: RecordedAnswer | None, failed: StorageFailed
+    def _look_up_uncertain_answer(
+        self, dedupe_key: bytes, sent_answer: RecordedAnswer | None, failed: StorageFailed
     ) -> RecordedAnswer:
-        # As a writer: a commit that is still under way has to end first.
+        # In a write transaction, which waits for a commit that is still under way.
         try:
             with self.storage.write_transaction(self.name) as book:
-                found = find_recorded_answer(book, mark, None)
+                answer = find_recorded_answer(book, dedupe_key, None)
                 if (
-                    found is not None
-                    and sent is not None
-                    and sent.entry_number == found.entry_number
+                    answer is not None
+                    and sent_answer is not None
+                    and sent_answer.entry_number == answer.entry_number
                 ):
-                    form = next(iter(book.entries(found.entry_number, found.entry_number + 1)))
+                    form = next(iter(book.entries(answer.entry_number, answer.entry_number + 1)))
                     if (
-                        Entry(form).hash == sent.chain_state.head
+                        Entry(form).hash == sent_answer.chain_state.head
                     ):  # salted: it is the very one that was sent
-                        found = sent
+                        answer = sent_answer
         except StorageFailed:
-            raise failed from None  # it may stand, and nobody can tell now
-        if found is None:
+            raise failed from None  # whether it was committed cannot be found out now
+        if answer is None:
             raise StorageFailed(f"{failed} The question was not asked.") from failed
-        return found
+        return answer
 
-    def dedupe_key(self, asked: ScoredQuestion) -> bytes:
-        """Return the mark of a submission: nobody else can tell what it is of."""
-        return self._mark("submission", asked.ladder, asked.asker, asked.submission.hex())
+    def dedupe_key(self, question: ScoredQuestion) -> bytes:
+        """Return the keyed hash by which a repeated submission is recognised."""
+        return self._keyed_hash(
+            "submission", question.ladder, question.asker, question.submission.hex()
+        )
 
-    def retry_key(self, asked: ScoredQuestion) -> bytes | None:
-        """Return the mark of a key to retry with, if there is one."""
-        return None if asked.retry is None else self._mark("retry", asked.asker, asked.retry)
+    def retry_key(self, question: ScoredQuestion) -> bytes | None:
+        """Return the keyed hash of the question's idempotency key, if it has one."""
+        return (
+            None
+            if question.retry is None
+            else self._keyed_hash("retry", question.asker, question.retry)
+        )
 
     def sign(self, *parts: Any) -> bytes:
-        """Return a mark that only whoever has the book can make."""
-        return self._mark("signed", *parts)
+        """Return a keyed hash (MAC) that needs the book's secret key."""
+        return self._keyed_hash("signed", *parts)
 
-    def _mark(self, *parts: Any) -> bytes:
-        return hashlib.blake2b(encode(parts), key=self._marking, digest_size=32).digest()
+    def _keyed_hash(self, *parts: Any) -> bytes:
+        return hashlib.blake2b(encode(parts), key=self._hash_key, digest_size=32).digest()
 
-    def read_previous_answer(self, view: ReadView, asked: ScoredQuestion) -> RecordedAnswer | None:
-        """Return what came of a question before; refuse a key that belongs to another one."""
-        return find_recorded_answer(view, self.dedupe_key(asked), self.retry_key(asked))
+    def read_previous_answer(
+        self, view: ReadView, question: ScoredQuestion
+    ) -> RecordedAnswer | None:
+        """Return the answer recorded for a question; refuse an idempotency key used for another."""
+        return find_recorded_answer(view, self.dedupe_key(question), self.retry_key(question))
 
-    def receipt(self, view: ReadView, outcome: RecordedAnswer) -> Receipt:
-        """Return what proves that a question was answered, in a view of the caller's."""
-        if outcome.receipt is not None:
-            return outcome.receipt
-        return self.read_receipt(view, outcome.entry_number)
+    def receipt(self, view: ReadView, answer: RecordedAnswer) -> Receipt:
+        """Return the receipt of an answer, read in the caller's transaction if need be."""
+        if answer.receipt is not None:
+            return answer.receipt
+        return self.read_receipt(view, answer.entry_number)
 
     def read_receipt(self, view: ReadView, number: int) -> Receipt:
-        """Return the receipt of the question at an entry."""
+        """Return the receipt of the question recorded in an entry."""
         return read_receipt(view, self.name, number, self.encryption)
 
     def ladder_number(self, view: ReadView, ladder: str) -> int | None:
@@ -354,8 +379,8 @@ class Book:
                 self._numbers[ladder] = number
         return number
 
-    def refuse_ladder(self, view: ReadView, at: ChainState, ladder: str) -> None:
-        """Refuse a first question on a ladder if as many as were declared are in use.
+    def refuse_ladder(self, view: ReadView, chain_state: ChainState, ladder: str) -> None:
+        """Refuse a first question on a ladder if all declared ladders are in use.
 
         A ladder is in use from its first question on. All but the first, which has no name, are
         started together with that question.
@@ -364,38 +389,38 @@ class Book:
         if limit is None:
             return
         number = self.ladder_number(view, ladder)
-        if number or at.ladders - 1 + (number is None) < limit:
-            return  # it is in use, or there is room whether the first is or not
-        names = self._in_use(view)
+        if number or chain_state.ladders - 1 + (number is None) < limit:
+            return  # in use already, or within the limit even if the first is in use
+        names = self._read_ladders_in_use(view)
         if len(names) >= limit and ladder not in names:
-            raise TooManyLadders(_too_many(ladder, limit, names, self.opening))
+            raise TooManyLadders(_too_many_ladders_message(ladder, limit, names, self.opening))
 
-    def _in_use(self, view: ReadView) -> list[str]:
+    def _read_ladders_in_use(self, view: ReadView) -> list[str]:
         names = view.ladder_names()
         return names if self.ladder_sessions.resume(view, 0).questions else names[1:]
 
     def ladders_in_use(self) -> list[str]:
         """Return the names of the ladders on which a question was asked."""
         with self.storage.read_transaction(self.name) as view:
-            return self._in_use(view)
+            return self._read_ladders_in_use(view)
 
     def check_ladder(self, ladder: str = "") -> None:
-        """Refuse a ladder on which no question could be asked, before one is."""
+        """Refuse a ladder on which no question can be asked, before one is."""
         with self.storage.read_transaction(self.name) as view:
             self.refuse_ladder(view, view.chain_state(), ladder)
 
     def close(self) -> list[float | None]:
-        """End it for good, and return the last estimate of every ladder, also where kept back."""
-        with self.transaction() as turn:
-            return turn.close()
+        """Close the book for good; return every ladder's last estimate, published or not."""
+        with self.transaction() as transaction:
+            return transaction.close()
 
     def entries(self) -> Iterator[tuple[Entry, dict[str, Any]]]:
-        """Read the chain from its start, checking every link."""
+        """Return all entries from the start, checking that each follows from the one before."""
         with self.storage.read_transaction(self.name) as book:
             yield from iter_checked_entries(book.entries(), self.name)
 
     def snapshot(self) -> tuple[ChainState, dict[str, float | None], list[dict[str, Any]]]:
-        """Return, of one moment, where the book stands, each ladder's value and all entries."""
+        """Return the chain state, each ladder's value and all entries, from one consistent view."""
         with self.storage.read_transaction(self.name) as book:
             entries = [fields for _, fields in iter_checked_entries(book.entries(), self.name)]
             values = {
@@ -405,52 +430,59 @@ class Book:
             return book.chain_state(), values, entries
 
     def check(self) -> int:
-        """Recompute everything from the key and the secret side; return how many releases hold.
+        """Recompute everything from the key and the secret side; return how many releases match.
 
-        Raises ``BrokenLedger`` that names the first entry that differs.
+        Raises ``BrokenLedger``, which names the first entry that differs.
         """
         with self.storage.read_transaction(self.name) as book:
-            key, salt = self._kept(book, "key"), self._kept(book, "salt of the key")
+            key, salt = (
+                self._decrypt_value(book, "key"),
+                self._decrypt_value(book, "salt of the key"),
+            )
             check_opening(self.opening, key, salt)
             return verify_chain(book, self.name, self.ladder_sessions, self.encryption)
 
-    def _level(self) -> Position | None:
+    def _read_mark(self) -> Position | None:
         return None if self._high_water is None else self._high_water.read(write=True)
 
-    def _checked(self, book: ReadView, level: Position | None) -> ChainState:
-        at = book.chain_state()
+    def _checked_chain_state(self, book: ReadView, position: Position | None) -> ChainState:
+        chain_state = book.chain_state()
         if self._high_water is not None:
-            self._high_water.check(level, self.name, at, book)
-        return at
+            self._high_water.check(position, self.name, chain_state, book)
+        return chain_state
 
-    def _rise(self, at: ChainState) -> None:
+    def _advance_mark(self, chain_state: ChainState) -> None:
         if self._high_water is not None:
-            level = Position.from_state(self.name, at)
-            if at.closed:  # a copy of before has nothing left to ask either
-                level = level._replace(questions=self.budget)
-            with suppress(StorageFailed):  # it was answered; a mark that lags tells no lie
-                self._high_water.advance(level)
+            position = Position.from_state(self.name, chain_state)
+            if chain_state.closed:  # an earlier copy must not answer any more either
+                position = position._replace(questions=self.budget)
+            with suppress(
+                StorageFailed
+            ):  # the answer is committed; a mark that lags behind is harmless
+                self._high_water.advance(position)
 
 
-def _too_many(ladder: str, limit: int, names: list[str], opening: dict[str, Any]) -> str:
-    """Say that no ladder is left, which are in use, and how to get more."""
-    shown = ", ".join(repr(name) if name else "the one without a name" for name in names[:3])
-    shown += f" and {len(names) - 3} more" if len(names) > 3 else ""
+def _too_many_ladders_message(
+    ladder: str, limit: int, names: list[str], opening: dict[str, Any]
+) -> str:
+    """Return the message that no ladder is left, which are in use, and how to get more."""
+    names_in_use = ", ".join(repr(name) if name else "the one without a name" for name in names[:3])
+    names_in_use += f" and {len(names) - 3} more" if len(names) > 3 else ""
     count = f"{limit} ladder{'' if limit == 1 else 's'}"
-    made = f"This guard was made for {count}"
+    declared = f"This guard was made for {count}"
     if "ladders" not in opening["rules"]:
-        made = "This guard was made by an older version and starts no new ladder"
-    wanted = repr(ladder) if ladder else "the ladder without a name"
+        declared = "This guard was made by an older version and starts no new ladder"
+    refused = repr(ladder) if ladder else "the ladder without a name"
     return (
-        f"{made}; in use: {shown}. {wanted[0].upper()}{wanted[1:]} would be one more. Ask on a "
-        f"ladder that is in use, or make a guard with more: --ladders {limit + 1}, in Python "
-        f"ladders={limit + 1}. No question was used."
+        f"{declared}; in use: {names_in_use}. {refused[0].upper()}{refused[1:]} would be one more. "
+        f"Ask on a ladder that is in use, or make a guard with more: --ladders {limit + 1}, in "
+        f"Python ladders={limit + 1}. No question was used."
     )
 
 
 @contextmanager
-def _unasked() -> Iterator[None]:
-    """Say of a disk that is full, or may only be read, that it cost no question."""
+def _no_question_used() -> Iterator[None]:
+    """Add to the error of a full or read-only disk that no question was used."""
     try:
         yield
     except (DiskFull, ReadOnly) as error:

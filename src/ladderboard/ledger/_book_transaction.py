@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ScoredQuestion(NamedTuple):
-    """A question as it reaches the ledger: everything computed, nothing released.
+    """A question that was scored but not yet answered.
 
     Parameters
     ----------
@@ -28,17 +28,17 @@ class ScoredQuestion(NamedTuple):
     risk
         Their mean loss on the holdout.
     losses
-        The loss of every example, where the mechanism wants them.
+        The loss of every example, if the mechanism needs them.
     training
-        The mean loss on the training data, where the mechanism looks at it.
+        The mean loss on the training data, if the mechanism uses it.
     broken
-        Whether the loss broke down, so that the risk is the worst there is.
+        Whether computing the loss failed, so that the risk is the worst possible.
     ladder
         The name of the ladder; it is started with the question if it is new.
     asker
-        An opaque id.
+        An opaque id of the team or run that asks.
     retry
-        A key under which the same question may be sent again.
+        An idempotency key, under which the same question may be sent again.
     """
 
     submission: bytes
@@ -52,10 +52,10 @@ class ScoredQuestion(NamedTuple):
 
 
 class RecordedAnswer(NamedTuple):
-    """What came of a question: its release, its entry, and where the book stands.
+    """The answer to a question: its release, its entry's number, and the chain state after it.
 
-    ``number`` is the entry's; ``again`` says that it had been answered before. Then there is no
-    ``receipt`` here: it is read from the book by whoever wants it.
+    ``repeated`` says that the question had been answered before. Then ``receipt`` is None, and
+    ``Book.receipt`` reads it.
     """
 
     release: Release
@@ -66,9 +66,9 @@ class RecordedAnswer(NamedTuple):
 
 
 class BookTransaction:
-    """A book and a view of it that may change; ``at`` is where the book stands by now.
+    """A write transaction on a book; ``chain_state`` includes what it has appended so far.
 
-    What is refused is refused before anything is written, so the block may go on.
+    Everything is checked before anything is written, so the block may go on after a refusal.
     """
 
     def __init__(self, book: Book, view: WriteView, chain_state: ChainState) -> None:
@@ -77,70 +77,74 @@ class BookTransaction:
 
     @property
     def now(self) -> int:
-        """The time: the database's where it has one, and never before the last entry."""
+        """The time: the database's if it has one, and never before that of the last entry."""
         environment = self._book.environment
         if self._now is None and environment.uses_system_clock:
             self._now = self.view.now()
         return max(environment.clock() if self._now is None else self._now, self.chain_state.time)
 
-    def ask(self, asked: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
-        """Answer a question, or return what came of it before; ``budget`` is that of now."""
-        found = self.find_previous_answer(asked)
-        if found is not None:
-            return found
+    def ask(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
+        """Answer a question, or return its earlier answer; ``budget`` is the amended one."""
+        answer = self.find_previous_answer(question)
+        if answer is not None:
+            return answer
         book = self._book
         refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
-        book.refuse_ladder(self.view, self.chain_state, asked.ladder)
-        outcome = self._answer(asked)
-        for each in (book.dedupe_key(asked), book.retry_key(asked)):
-            if each is not None:
-                self.view.add_dedupe_key(each, outcome.entry_number)
-        return outcome
+        book.refuse_ladder(self.view, self.chain_state, question.ladder)
+        new_answer = self._answer(question)
+        for key in (book.dedupe_key(question), book.retry_key(question)):
+            if key is not None:
+                self.view.add_dedupe_key(key, new_answer.entry_number)
+        return new_answer
 
-    def find_previous_answer(self, asked: ScoredQuestion) -> RecordedAnswer | None:
-        """Return what came of a question before, if it did; its key belongs to it from now on."""
-        mark, retry = self._book.dedupe_key(asked), self._book.retry_key(asked)
-        found = find_recorded_answer(self.view, mark, retry)
-        if found is not None and retry is not None and self.view.find_by_dedupe_key(retry) is None:
-            self.view.add_dedupe_key(retry, found.entry_number)
-        return found
+    def find_previous_answer(self, question: ScoredQuestion) -> RecordedAnswer | None:
+        """Return the earlier answer to a question, if any; record its idempotency key for it."""
+        dedupe_key, retry_key = self._book.dedupe_key(question), self._book.retry_key(question)
+        answer = find_recorded_answer(self.view, dedupe_key, retry_key)
+        if (
+            answer is not None
+            and retry_key is not None
+            and self.view.find_by_dedupe_key(retry_key) is None
+        ):
+            self.view.add_dedupe_key(retry_key, answer.entry_number)
+        return answer
 
-    def _answer(self, asked: ScoredQuestion) -> RecordedAnswer:
+    def _answer(self, question: ScoredQuestion) -> RecordedAnswer:
         book, view = self._book, self.view
-        ladder = book.ladder_number(view, asked.ladder)
+        ladder = book.ladder_number(view, question.ladder)
         if ladder is None:
             ladder = self.chain_state.ladders
             self.append_entry("ladder", {"ladder": ladder}, ladders=ladder + 1)
-            book.ladder_sessions.add(view, ladder, asked.ladder)
-        before, session = book.ladder_sessions.take(view, ladder)
-        given: dict[str, Any] = (
-            {"risk": asked.risk} if asked.losses is None else {"losses": asked.losses}
+            book.ladder_sessions.add(view, ladder, question.ladder)
+        state_before, session = book.ladder_sessions.resume_for_update(view, ladder)
+        observation: dict[str, Any] = (
+            {"risk": question.risk} if question.losses is None else {"losses": question.losses}
         )
-        if asked.training is not None:
-            given["training"] = asked.training
-        release = session.ask(**given, context=asked.submission)
-        after = encode_state(session)
+        if question.training is not None:
+            observation["training"] = question.training
+        release = session.ask(**observation, context=question.submission)
+        state_after = encode_state(session)
         secret = SecretSide(
-            risk=float(asked.risk),
-            training=asked.training,
-            broken=asked.broken,
+            risk=float(question.risk),
+            training=question.training,
+            broken=question.broken,
             draws=session.draws,
-            before=digest_state(before),
-            after=digest_state(after),
+            before=digest_state(state_before),
+            after=digest_state(state_after),
             salt=book.environment.salt(),
-            submission=asked.submission,
+            submission=question.submission,
             submission_salt=book.environment.salt(),
         )
-        submission, shown, packed = secret.commit_and_pack()
+        submission_hash, secret_hash, packed = secret.commit_and_pack()
         fields = {
             "ladder": ladder,
             "question": release.question,
-            "asker": asked.asker,
-            "submission": submission.hex(),
+            "asker": question.asker,
+            "submission": submission_hash.hex(),
             "value": release.value,
             "score": release.score,
             "improved": release.improved,
-            "secret": shown.hex(),
+            "secret": secret_hash.hex(),
         }
         number = self.chain_state.entries
         self.append_entry(
@@ -150,16 +154,16 @@ class BookTransaction:
             asked=self.chain_state.asked + 1,
             changes=self.chain_state.changes + release.improved,
         )
-        book.ladder_sessions.put(view, ladder, after, session)
+        book.ladder_sessions.store(view, ladder, state_after, session)
         receipt = Receipt(
-            book.name, number, self.chain_state.head, asked.submission, secret.submission_salt
+            book.name, number, self.chain_state.head, question.submission, secret.submission_salt
         )
         return RecordedAnswer(release, number, self.chain_state, repeated=False, receipt=receipt)
 
     def append_entry(
-        self, kind: str, fields: dict[str, Any], secret: bytes | None = None, **moved: Any
+        self, kind: str, fields: dict[str, Any], secret: bytes | None = None, **state_changes: Any
     ) -> ChainState:
-        """Append an entry of any kind; ``moved`` is what it changes in where the book stands."""
+        """Append an entry of any kind; ``state_changes`` are the counts that it changes."""
         self.chain_state = append_entry(
             self.view,
             self._book.name,
@@ -168,12 +172,12 @@ class BookTransaction:
             fields,
             time=self.now,
             secret=secret,
-            **moved,
+            **state_changes,
         )
         return self.chain_state
 
     def close(self, **fields: Any) -> list[float | None]:
-        """End it for good, and return the last estimate of every ladder, also where kept back."""
+        """Close the book for good; return every ladder's last estimate, published or not."""
         refuse_if_closed(self.chain_state)
         sessions = self._book.ladder_sessions
         values = [
@@ -183,29 +187,31 @@ class BookTransaction:
         return values
 
 
-def find_recorded_answer(view: ReadView, mark: bytes, retry: bytes | None) -> RecordedAnswer | None:
-    """Return what came of the question that bears a mark."""
-    by_mark = view.find_by_dedupe_key(mark)
-    if retry is not None:
-        by_retry = view.find_by_dedupe_key(retry)
-        if by_retry is not None and by_retry != by_mark:
-            raise IdempotencyKeyReused("This key was used for another submission; take a new one.")
-    if by_mark is None:
+def find_recorded_answer(
+    view: ReadView, dedupe_key: bytes, retry_key: bytes | None
+) -> RecordedAnswer | None:
+    """Return the answer to the question with this key; refuse a retry key of another question."""
+    entry_number = view.find_by_dedupe_key(dedupe_key)
+    if retry_key is not None:
+        retried_entry = view.find_by_dedupe_key(retry_key)
+        if retried_entry is not None and retried_entry != entry_number:
+            raise IdempotencyKeyReused("This key was used for another submission; use a new one.")
+    if entry_number is None:
         return None
-    form = next(iter(view.entries(by_mark, by_mark + 1)))
+    form = next(iter(view.entries(entry_number, entry_number + 1)))
     return RecordedAnswer(
-        release_from_entry(Entry(form).read()), by_mark, view.chain_state(), repeated=True
+        release_from_entry(Entry(form).read()), entry_number, view.chain_state(), repeated=True
     )
 
 
-def refuse_if_closed(at: ChainState) -> None:
-    """Refuse what comes after the end."""
-    if at.closed:
+def refuse_if_closed(chain_state: ChainState) -> None:
+    """Refuse a question after the close."""
+    if chain_state.closed:
         raise SessionClosed("This is closed; it answers no more questions.")
 
 
-def refuse_if_budget_spent(at: ChainState, budget: int) -> None:
+def refuse_if_budget_spent(chain_state: ChainState, budget: int) -> None:
     """Refuse a question past the budget."""
-    refuse_if_closed(at)
-    if at.asked + at.charged >= budget:
+    refuse_if_closed(chain_state)
+    if chain_state.asked + chain_state.charged >= budget:
         raise BudgetSpent(f"All {budget} questions were asked; the budget is spent.")

@@ -1,7 +1,7 @@
-"""A bundle: what is opened at the close, in one file that anybody can check.
+"""Writing a bundle: the ledger of a closed board or guard with its secrets, in one file.
 
-The bytes are in docs/reference/ledger.md. It is read in the room ``verify``, which trusts nothing
-that is written here.
+docs/reference/ledger.md describes the bytes. The package ``verify`` reads and checks it, and trusts
+nothing that is written here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LENGTH = struct.Struct(">Q")
 
 
 class BundleWriter:
-    """Writes records one after the other, and at the end the hash of them all."""
+    """Writes records one after the other, then the hash of them all."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -42,15 +42,15 @@ class BundleWriter:
         self._counts[kind] += 1
 
     def write_entry(self, form: bytes, secret: SecretSide | None) -> None:
-        """Write an entry with its secret side, opened."""
+        """Write an entry with its secret side in the clear."""
         self.write_record("entry", [form, None if secret is None else secret.encode_opened()])
 
     def finish(self) -> bytes:
         """Write how many records there are of each kind, and return the hash of everything."""
         self.write_record("end", dict(self._counts))
-        own = self._hash.digest()
-        self._file.write(own)
-        return own
+        bundle_hash = self._hash.digest()
+        self._file.write(bundle_hash)
+        return bundle_hash
 
     def _write(self, content: bytes) -> None:
         self._hash.update(content)
@@ -59,9 +59,9 @@ class BundleWriter:
 
 @contextmanager
 def write_bundle(path: Path) -> Iterator[BundleWriter]:
-    """Make a file, readable by its owner only, that appears when it is whole.
+    """Create a file, readable by its owner only, that appears once it is complete.
 
-    Whoever writes the bundle calls ``end``.
+    The caller must call ``finish`` on the writer.
     """
     with atomic_create(path) as draft, draft.open("r+b") as file:
         yield BundleWriter(file)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger, LadderboardError
-from ladderboard.ledger._commitments import DECIDED, Commitment, SecretSide
+from ladderboard.ledger._commitments import COMMITTED_FIELDS, Commitment, SecretSide
 from ladderboard.ledger._encoding import digest
 from ladderboard.ledger._ladders import digest_state, encode_state
 from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 FORMAT = 1
 NO_PREVIOUS = bytes(32)  # what the first entry calls its predecessor
 _PREFIX = b"ladderboard:1:entry\n"
-_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_COMMON = ("format", "book", "number", "kind", "time", "previous")
+_JSON_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMMON_FIELDS = ("format", "book", "number", "kind", "time", "previous")
 
 
 @dataclass(frozen=True)
 class Entry:
     """One entry, as its bytes; everything else is read from them.
 
-    The bytes are ASCII JSON. They are kept and hashed as they were written, so nobody has to agree
-    on how to write JSON, only on how to read it.
+    The bytes are ASCII JSON, stored and hashed as they were written, so that verifying a chain
+    does not depend on how a program formats JSON.
     """
 
     form: bytes
 
     @classmethod
     def make(
-        cls, *, book: str, number: int, kind: str, time: int, previous: bytes, **more: Any
+        cls, *, book: str, number: int, kind: str, time: int, previous: bytes, **kind_fields: Any
     ) -> Entry:
-        """Write an entry; ``more`` are the fields of its kind."""
+        """Return a new entry; ``kind_fields`` are the fields of its kind."""
         fields = {
             "format": FORMAT,
             "book": book,
@@ -53,9 +53,9 @@ class Entry:
             "kind": kind,
             "time": time,
             "previous": previous.hex(),
-            **more,
+            **kind_fields,
         }
-        return cls(_WRITER.encode(fields).encode("ascii"))
+        return cls(_JSON_ENCODER.encode(fields).encode("ascii"))
 
     @cached_property
     def hash(self) -> bytes:
@@ -63,10 +63,10 @@ class Entry:
         return hashlib.sha256(_PREFIX + struct.pack(">Q", len(self.form)) + self.form).digest()
 
     def read(self) -> dict[str, Any]:
-        """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
+        """Return the fields, or raise ``BrokenLedger`` if the bytes are not an entry."""
         try:
             fields = parse_strict_json(self.form.decode("ascii"))
-            if any(name not in fields for name in _COMMON):
+            if any(name not in fields for name in _COMMON_FIELDS):
                 raise ValueError("fields are missing")
         except (RecursionError, ValueError):
             raise BrokenLedger("An entry of the ledger cannot be read; it was damaged.") from None
@@ -77,38 +77,40 @@ class Entry:
         return fields
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a field that is written twice: readers would not agree on it."""
+def _refuse_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that occurs twice: readers would not agree on its value."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a field is written twice")
     return fields
 
 
-def _not_json(name: str) -> None:
-    """Refuse NaN and infinities, which Python reads and JSON does not know."""
-    raise ValueError(f"{name} is no JSON")
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and infinities, which Python reads but JSON does not have."""
+    raise ValueError(f"{name} is not JSON")
 
 
-_decode_nested = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
-_decode_flat = json.JSONDecoder(parse_constant=_not_json).raw_decode
+_decode_nested = json.JSONDecoder(
+    object_pairs_hook=_refuse_duplicate_names, parse_constant=_refuse_constant
+).raw_decode
+_decode_flat = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def parse_strict_json(text: str) -> dict[str, Any]:
-    """Return a JSON object that fills a text from end to end, in which no name comes twice.
+    """Return the JSON object that is the whole text; refuse a name that occurs twice.
 
     >>> parse_strict_json('{"a":1}')
     {'a': 1}
     """
     fields, end = _decode_flat(text)
     if end != len(text) or type(fields) is not dict:
-        raise ValueError("it is no JSON object")
-    # Each name has its colon. Where there are no more colons than names, no name was lost.
+        raise ValueError("it is not a JSON object")
+    # Each name has its colon. If there are no more colons than names, no name was dropped.
     return fields if text.count(":") == len(fields) else _decode_nested(text)[0]
 
 
 class ChainHead(NamedTuple):
-    """The last entry: how many there are, and its hash. Whoever keeps it can tell a rewrite."""
+    """How many entries there are, and the hash of the last; a saved one reveals a rewrite."""
 
     entries: int
     hash: bytes
@@ -117,24 +119,33 @@ class ChainHead(NamedTuple):
 def append_entry(
     book: WriteView,
     name: str,
-    at: ChainState,
+    chain_state: ChainState,
     kind: str,
     fields: dict[str, Any],
     *,
     time: int,
     secret: bytes | None = None,
-    **moved: Any,
+    **state_changes: Any,
 ) -> ChainState:
-    """Append an entry, and return where the book stands after it. Time never runs backwards."""
-    time = max(time, at.time)
+    """Append an entry, and return the chain state after it. Time never runs backwards."""
+    time = max(time, chain_state.time)
     entry = Entry.make(
-        book=name, number=at.entries, kind=kind, time=time, previous=at.head, **fields
+        book=name,
+        number=chain_state.entries,
+        kind=kind,
+        time=time,
+        previous=chain_state.head,
+        **fields,
     )
-    own = entry.hash
-    now = at._replace(entries=at.entries + 1, head=own, time=time, **moved)
-    places = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
-    book.append(EntryRow(at.entries, kind, entry.form, own, *places), now, secret)
-    return now
+    entry_hash = entry.hash
+    new_state = chain_state._replace(
+        entries=chain_state.entries + 1, head=entry_hash, time=time, **state_changes
+    )
+    columns = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
+    book.append(
+        EntryRow(chain_state.entries, kind, entry.form, entry_hash, *columns), new_state, secret
+    )
+    return new_state
 
 
 def iter_checked_entries(
@@ -142,9 +153,9 @@ def iter_checked_entries(
 ) -> Iterator[tuple[Entry, dict[str, Any]]]:
     """Read entries in their order and check that each follows from the last.
 
-    Raises ``BrokenLedger`` that names the first entry that does not.
+    Raises ``BrokenLedger``, which names the first entry that does not.
     """
-    previous, last = NO_PREVIOUS, 0
+    previous, last_time = NO_PREVIOUS, 0
     for number, form in enumerate(forms):
         entry = Entry(form)
         try:
@@ -152,107 +163,115 @@ def iter_checked_entries(
         except BrokenLedger as broken:
             raise BrokenLedger(f"Entry {number}: {broken}", entry=number) from None
         book = fields["book"] if book is None else book
-        wrong = _wrong(fields, book, number, previous, last)
-        if wrong:
-            raise broken_entry(number, wrong)
-        previous, last = entry.hash, fields["time"]
+        problem = _find_problem(fields, book, number, previous, last_time)
+        if problem:
+            raise broken_entry(number, problem)
+        previous, last_time = entry.hash, fields["time"]
         yield entry, fields
 
 
-def broken_entry(number: int, how: str) -> BrokenLedger:
-    """Return the error that names an entry, and how it differs."""
-    said = f"Entry {number} of the ledger is not as it was written: {how}."
-    return BrokenLedger(said, entry=number)
+def broken_entry(number: int, problem: str) -> BrokenLedger:
+    """Return the error that names an entry and its problem."""
+    message = f"Entry {number} of the ledger is not as it was written: {problem}."
+    return BrokenLedger(message, entry=number)
 
 
-def _wrong(fields: dict[str, Any], book: str, number: int, previous: bytes, last: int) -> str:
+def _find_problem(
+    fields: dict[str, Any], book: str, number: int, previous: bytes, last_time: int
+) -> str:
     if fields["book"] != book:
         return "it belongs to another book"
     if type(fields["number"]) is not int or fields["number"] != number:
         return f"it is numbered {fields['number']!r:.20}"
     if fields["previous"] != previous.hex():
         return "it does not follow the entry before it"
-    if type(fields["time"]) is not int or fields["time"] < last:
-        return "its time is before that of the last"
+    if type(fields["time"]) is not int or fields["time"] < last_time:
+        return "its time is before that of the entry before it"
     return ""
 
 
 def release_from_entry(fields: dict[str, Any]) -> Release:
-    """Return the release that an entry tells."""
+    """Return the release that an entry records."""
     return Release(fields["value"], fields["score"], fields["improved"], fields["question"])
 
 
 def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
-    """Recompute what the first entry commits to, as far as the key and its salt go."""
+    """Check the first entry's commitments, as far as the key and its salt allow."""
     if Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex() != opening["key"]:
         raise BrokenLedger("The noise key is not the one that was committed to.")
-    decided = {each: opening[each] for each in DECIDED}
-    if digest("opening", decided).hex() != opening["commitment"]:
+    committed_fields = {field: opening[field] for field in COMMITTED_FIELDS}
+    if digest("opening", committed_fields).hex() != opening["commitment"]:
         raise BrokenLedger("The commitment is not that of what the first entry says.")
 
 
 def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption: Encryption) -> int:
-    """Follow the chain, open every secret side, ask every question again; return how many.
+    """Follow the chain, decrypt every secret side and replay every question; return how many.
 
-    Of a mechanism that looks at the losses of examples, which are not kept, no question can be
-    asked again; it is seen that its states follow each other, and the return is 0.
+    A mechanism that needs the losses of examples, which are not stored, cannot be replayed. Then
+    only its sequence of states is checked, and the result is 0.
     """
     sessions: list[Session] = []
-    stood: list[bytes] = []
-    at = EMPTY_CHAIN
+    ladder_digests: list[bytes] = []
+    chain_state = EMPTY_CHAIN
     for number, (entry, fields) in enumerate(iter_checked_entries(book.entries(), name)):
-        changed = state_changes(at, fields)
-        at = at._replace(entries=number + 1, head=entry.hash, time=fields["time"], **changed)
+        changes = state_changes(chain_state, fields)
+        chain_state = chain_state._replace(
+            entries=number + 1, head=entry.hash, time=fields["time"], **changes
+        )
         if fields["kind"] == "ladder":
             sessions.append(ladders.start(fields["ladder"]))
-            stood.append(digest_state(encode_state(sessions[-1])))
+            ladder_digests.append(digest_state(encode_state(sessions[-1])))
         elif fields["kind"] == "question":
             packed = book.secret_side(number)
             if packed is None:
                 raise broken_entry(number, "its secret side is missing")
             secret = SecretSide.unpack(encryption.decrypt(f"secret {number}", packed))
             ladder = fields["ladder"]
-            _check_hashes(number, fields, secret, stood[ladder])
-            stood[ladder] = secret.after
-            if ladders.replay:
-                _ask_again(number, fields, secret, sessions[ladder])
-    if at != book.chain_state():
+            _check_hashes(number, fields, secret, ladder_digests[ladder])
+            ladder_digests[ladder] = secret.after
+            if ladders.can_replay:
+                _replay_question(number, fields, secret, sessions[ladder])
+    if chain_state != book.chain_state():
         raise BrokenLedger("The ledger's last entry is not where the book says it stands.")
-    for ladder, last in enumerate(stood):
-        if digest_state(ladders.form(book, ladder)) != last:
+    for ladder, last_digest in enumerate(ladder_digests):
+        if digest_state(ladders.encoded_state(book, ladder)) != last_digest:
             raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
-    return at.asked if ladders.replay else 0
+    return chain_state.asked if ladders.can_replay else 0
 
 
-def state_changes(at: ChainState, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what an entry moves."""
+def state_changes(chain_state: ChainState, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of the chain state that an entry changes, with their new values."""
     kind = fields["kind"]
     if kind == "question":
-        return {"asked": at.asked + 1, "changes": at.changes + fields["improved"]}
+        return {"asked": chain_state.asked + 1, "changes": chain_state.changes + fields["improved"]}
     if kind == "ladder":
-        return {"ladders": at.ladders + 1}
+        return {"ladders": chain_state.ladders + 1}
     if kind == "restored":
-        return {"lost": at.lost + 1, "charged": at.charged + fields["charged"]}
+        return {"lost": chain_state.lost + 1, "charged": chain_state.charged + fields["charged"]}
     if kind == "resumed":
-        return {"charged": at.charged + fields["charged"]}
+        return {"charged": chain_state.charged + fields["charged"]}
     return {"closed": True} if kind == "closed" else {}
 
 
-def _check_hashes(number: int, fields: dict[str, Any], secret: SecretSide, stood: bytes) -> None:
-    for shown, commitment in (
+def _check_hashes(
+    number: int, fields: dict[str, Any], secret: SecretSide, state_digest: bytes
+) -> None:
+    for field, commitment in (
         ("secret", secret.commitment),
         ("submission", secret.submission_commitment),
     ):
-        if commitment.hash.hex() != fields[shown]:
-            raise broken_entry(number, f"its {shown} is not what was committed to")
-    if secret.before != stood:
+        if commitment.hash.hex() != fields[field]:
+            raise broken_entry(number, f"its {field} is not what was committed to")
+    if secret.before != state_digest:
         raise broken_entry(number, "its ladder stood elsewhere before it")
 
 
-def _ask_again(number: int, fields: dict[str, Any], secret: SecretSide, session: Session) -> None:
+def _replay_question(
+    number: int, fields: dict[str, Any], secret: SecretSide, session: Session
+) -> None:
     try:
-        given = {} if secret.training is None else {"training": secret.training}
-        release = session.ask(risk=secret.risk, context=secret.submission, **given)
+        training = {} if secret.training is None else {"training": secret.training}
+        release = session.ask(risk=secret.risk, context=secret.submission, **training)
     except LadderboardError as error:
         raise broken_entry(number, f"it cannot be asked again ({error})") from None
     if session.draws != secret.draws:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SALT_BYTES = 32
 _FORM = MapEncoder("content", "salt")
-DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
+COMMITTED_FIELDS = ("n", "loss", "mechanism", "rules", "holdout", "key")
 """The fields of the first entry that its commitment is the hash of."""
 _BLOCK = 512
 _CONTENT = MapEncoder("risk", "training", "broken", "draws", "before", "after")
@@ -26,18 +26,18 @@ _PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
 
 
 def random_salt() -> bytes:
-    """Return a salt from the operating system; every commitment has one of its own."""
+    """Return a random salt; every commitment has its own."""
     return secrets.token_bytes(SALT_BYTES)
 
 
 @dataclass(frozen=True)
 class Commitment:
-    """What was committed to, with the salt that hides it.
+    """A content that was committed to, with the salt that hides it.
 
     Parameters
     ----------
     domain
-        What kind of thing it is; the same content in two domains has two hashes.
+        The kind of content; the same content has another hash in another domain.
     content
         Anything with a canonical form.
     salt
@@ -55,28 +55,28 @@ class Commitment:
 
     @property
     def hash(self) -> bytes:
-        """What is published."""
+        """The hash, which is published."""
         return digest(self.domain, _FORM.encode({"salt": self.salt, "content": self.content}))
 
     def opens(self, published: bytes) -> bool:
-        """Tell whether this is what was committed to."""
+        """Return whether a published hash commits to this content."""
         return hmac.compare_digest(self.hash, published)
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Everything that decides releases.
+    """The settings that decide all releases; a book's first entry commits to them.
 
     Parameters
     ----------
     n
-        How many examples the risk is a mean of.
+        The number of examples of the holdout.
     loss, mechanism
         What their ``describe`` returns.
     rules
-        JSON-able; ``questions`` is the budget.
+        The rules, as JSON values; ``questions`` is the budget.
     holdout
-        The digest of ids, labels and what goes with them.
+        The digest of the holdout: its ids, its labels and its other columns.
     """
 
     n: int
@@ -86,20 +86,20 @@ class Opening:
     holdout: bytes
 
     def make_commitments(self, key: bytes, salts: tuple[bytes, bytes]) -> dict[str, Commitment]:
-        """Commit to the holdout and to the noise key, each with a salt of its own."""
+        """Commit to the holdout and to the noise key, each with its own salt."""
         return {
             "holdout": Commitment("holdout", self.holdout, salts[0]),
             "key": Commitment("key", hashlib.sha256(key).digest(), salts[1]),
         }
 
-    def first_entry_fields(self, hidden: Mapping[str, Commitment]) -> dict[str, Any]:
+    def first_entry_fields(self, commitments: Mapping[str, Commitment]) -> dict[str, Any]:
         """Return the fields of the first entry; ``commitment`` is the hash of all the others."""
         fields = {
             "n": self.n,
             "loss": dict(self.loss),
             "mechanism": dict(self.mechanism),
             "rules": dict(self.rules),
-            **{name: each.hash.hex() for name, each in hidden.items()},
+            **{name: commitment.hash.hex() for name, commitment in commitments.items()},
         }
         return {**fields, "commitment": digest("opening", fields).hex()}
 
@@ -112,19 +112,20 @@ class SecretSide(NamedTuple):
     risk
         The mean loss on the holdout.
     training
-        The mean loss on the training data, where the mechanism looks at it.
+        The mean loss on the training data, if the mechanism uses it.
     broken
-        Whether the loss broke down, so that the worst risk there is was taken.
+        Whether computing the loss failed, so that the worst possible risk was used.
     draws
         Every number drawn for the question.
     before, after
-        Digests of the ladder's state. Not the states: some hold a number for every example.
+        Digests of the ladder's state before and after the question. (Some states hold a number for
+        every example.)
     salt
-        Of the hash that the entry shows.
+        The salt of the entry's commitment to these values.
     submission
         The digest of the aligned predictions.
     submission_salt
-        Of that digest's own commitment.
+        The salt of the entry's commitment to that digest.
     """
 
     risk: float
@@ -139,30 +140,30 @@ class SecretSide(NamedTuple):
 
     @property
     def content(self) -> Encoded:
-        """What is committed to, in canonical form."""
+        """The values that the entry commits to, in canonical form."""
         return _CONTENT.encode(self._asdict())
 
     @property
     def commitment(self) -> Commitment:
-        """What the entry shows of the secret side: one salted hash."""
+        """The entry's commitment to the secret side: one salted hash."""
         return Commitment("secret", self.content, self.salt)
 
     @property
     def submission_commitment(self) -> Commitment:
-        """What the entry shows of the submission. Its salt is the participant's receipt."""
+        """The entry's commitment to the submission. Its salt is part of the receipt."""
         return Commitment("submission", self.submission, self.submission_salt)
 
     def commit_and_pack(self) -> tuple[bytes, bytes, bytes]:
-        """Return both hashes that the entry shows, submission first, and the packed form.
+        """Return the hashes of both commitments, the submission's first, and the packed form.
 
-        Packed it is padded, so that its size tells nothing about risk and draws.
+        The packed form is padded, so that its size reveals nothing about risk and draws.
         """
         content = self.content
-        shown = Commitment("secret", content, self.salt).hash
-        return self.submission_commitment.hash, shown, pad(self._form(content), _BLOCK)
+        secret_hash = Commitment("secret", content, self.salt).hash
+        return self.submission_commitment.hash, secret_hash, pad(self._form(content), _BLOCK)
 
     def encode_opened(self) -> Encoded:
-        """Return the form that a bundle shows once everything may be seen."""
+        """Return the form in which a bundle publishes it."""
         return self._form(self.content)
 
     def _form(self, content: Encoded) -> Encoded:

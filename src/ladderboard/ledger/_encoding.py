@@ -1,7 +1,7 @@
 """Canonical encoding of values and arrays, and padding.
 
-Typed and length-prefixed: no two values share a form, whatever text they hold. The byte format is
-in docs/reference/ledger.md and does not change.
+Typed and length-prefixed, so that two different values never have the same encoding. The byte
+format is described in docs/reference/ledger.md and does not change.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 PREFIX = b"ladderboard:1:"
 _LENGTH = struct.Struct(">Q")
 _DOUBLE = struct.Struct(">d")
-_SINGLE = {b"N": None, b"T": True, b"F": False}
-_WHOLE = ("i1", "i2", "i4", "i8")
-_NUMBERS = {*_WHOLE, "u8", "f8"}
-_EXACT = 2.0**63
+_CONSTANTS = {b"N": None, b"T": True, b"F": False}
+_INTEGER_TYPES = ("i1", "i2", "i4", "i8")
+_NUMBER_TYPES = {*_INTEGER_TYPES, "u8", "f8"}
+_INT64_LIMIT = 2.0**63
 _LENGTH_BYTES = 8
 
 
 class Encoded(bytes):
-    """A value that was encoded already, to be put where it belongs without doing so again."""
+    """A value that is encoded already; ``encode`` inserts it as it is."""
 
 
 def encode(value: Any) -> bytes:
-    r"""Write None, a bool, an int, a finite float, text, bytes, a list or a map of text keys.
+    r"""Encode None, a bool, an int, a finite float, text, bytes, a list or a map of text keys.
 
     >>> encode([1, None])
     b'L\x00\x00\x00\x00\x00\x00\x00\x02I\x00\x00\x00\x00\x00\x00\x00\x011N'
@@ -43,7 +43,7 @@ def encode(value: Any) -> bytes:
 
 
 class MapEncoder:
-    """A map whose keys are known beforehand: the same form, written faster.
+    """Encodes maps whose keys are known beforehand, with the same result as ``encode``, faster.
 
     >>> MapEncoder("b", "a").encode({"a": 1, "b": None}) == encode({"a": 1, "b": None})
     True
@@ -54,7 +54,7 @@ class MapEncoder:
         self._head = b"M" + _LENGTH.pack(len(names))
 
     def encode(self, values: Mapping[str, Any]) -> Encoded:
-        """Write the values under these keys."""
+        """Encode the values under these keys."""
         out = bytearray(self._head)
         for name, key in self._keys:
             out += key
@@ -63,7 +63,7 @@ class MapEncoder:
 
 
 def digest(domain: str, value: Any) -> bytes:
-    """Return the SHA-256 of a value, apart from the same value in every other domain.
+    """Return the SHA-256 of a value; it differs from that of the same value in another domain.
 
     >>> digest("holdout", 1) == digest("submission", 1)
     False
@@ -78,38 +78,38 @@ def _write(value: Any, out: bytearray) -> None:
     if writer is not None:
         writer(value, out)
     elif isinstance(value, Mapping):
-        _map(value, out)
+        _write_map(value, out)
     else:
         raise TypeError(f"{type(value).__name__} has no canonical form.")
 
 
-def _sized(tag: bytes, content: bytes, out: bytearray) -> None:
+def _write_sized(tag: bytes, content: bytes, out: bytearray) -> None:
     out += tag + _LENGTH.pack(len(content)) + content
 
 
-def _bool(value: bool, out: bytearray) -> None:
+def _write_bool(value: bool, out: bytearray) -> None:
     out += b"T" if value else b"F"
 
 
-def _float(value: float, out: bytearray) -> None:
+def _write_float(value: float, out: bytearray) -> None:
     if not math.isfinite(value):
         raise ValueError("A number that is not finite has no canonical form.")
     out += b"D" + _DOUBLE.pack(value + 0.0)  # no negative zero
 
 
-def _list(value: list[Any] | tuple[Any, ...], out: bytearray) -> None:
+def _write_list(value: list[Any] | tuple[Any, ...], out: bytearray) -> None:
     out += b"L" + _LENGTH.pack(len(value))
-    for each in value:
-        _write(each, out)
+    for item in value:
+        _write(item, out)
 
 
-def _map(value: Mapping[Any, Any], out: bytearray) -> None:
+def _write_map(value: Mapping[Any, Any], out: bytearray) -> None:
     if any(type(key) is not str for key in value):
         raise TypeError("The keys of a map must be text to have a canonical form.")
     out += b"M" + _LENGTH.pack(len(value))
-    # By code points, which is also the order of their UTF-8.
+    # Sorted by code points, which is also the order of their UTF-8.
     for key in sorted(value):
-        _sized(b"S", _utf8(key), out)
+        _write_sized(b"S", _utf8(key), out)
         _write(value[key], out)
 
 
@@ -120,19 +120,19 @@ def _utf8(text: str) -> bytes:
 _WRITERS: dict[type, Callable[[Any, bytearray], None]] = {
     Encoded: lambda value, out: out.extend(value),
     type(None): lambda _, out: out.extend(b"N"),
-    bool: _bool,
-    int: lambda value, out: _sized(b"I", b"%d" % value, out),
-    float: _float,
-    str: lambda value, out: _sized(b"S", _utf8(value), out),
-    bytes: lambda value, out: _sized(b"B", value, out),
-    list: _list,
-    tuple: _list,
-    dict: _map,
+    bool: _write_bool,
+    int: lambda value, out: _write_sized(b"I", b"%d" % value, out),
+    float: _write_float,
+    str: lambda value, out: _write_sized(b"S", _utf8(value), out),
+    bytes: lambda value, out: _write_sized(b"B", value, out),
+    list: _write_list,
+    tuple: _write_list,
+    dict: _write_map,
 }
 
 
 def decode(form: bytes) -> Any:
-    """Read what ``encode`` wrote; refuse anything it would not have written.
+    """Decode what ``encode`` wrote; refuse anything that it would not have written.
 
     >>> decode(encode([1, 2.5, {"a": b"x"}]))
     [1, 2.5, {'a': b'x'}]
@@ -146,31 +146,31 @@ def decode(form: bytes) -> Any:
     raise ValueError("This is not a canonical form.")
 
 
-def _read(form: bytes, at: int) -> tuple[Any, int]:
-    tag = form[at : at + 1]
-    at += 1
-    if tag in _SINGLE:
-        return _SINGLE[tag], at
+def _read(form: bytes, position: int) -> tuple[Any, int]:
+    tag = form[position : position + 1]
+    position += 1
+    if tag in _CONSTANTS:
+        return _CONSTANTS[tag], position
     if tag == b"D":
-        return _DOUBLE.unpack_from(_part(form, at, 8))[0], at + 8
-    count = _LENGTH.unpack(_part(form, at, 8))[0]
-    at += 8
+        return _DOUBLE.unpack_from(_slice(form, position, 8))[0], position + 8
+    count = _LENGTH.unpack(_slice(form, position, 8))[0]
+    position += 8
     if tag in b"ISB":
-        content = _part(form, at, count)
-        return _read_sized(tag, content), at + count
+        content = _slice(form, position, count)
+        return _read_sized(tag, content), position + count
     if tag not in (b"L", b"M") or count > len(form):
         raise ValueError
     items = []
     for _ in range(count * (2 if tag == b"M" else 1)):
-        each, at = _read(form, at)
-        items.append(each)
-    return (items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True))), at
+        item, position = _read(form, position)
+        items.append(item)
+    return (items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True))), position
 
 
-def _part(form: bytes, at: int, count: int) -> bytes:
-    if at + count > len(form):
+def _slice(form: bytes, position: int, count: int) -> bytes:
+    if position + count > len(form):
         raise ValueError
-    return form[at : at + count]
+    return form[position : position + count]
 
 
 def _read_sized(tag: bytes, content: bytes) -> Any:
@@ -180,10 +180,10 @@ def _read_sized(tag: bytes, content: bytes) -> Any:
 
 
 def write_array(array: NDArray[Any]) -> dict[str, Any]:
-    r"""Return what has a canonical form: the type, the shape and the values as bytes.
+    r"""Return an array as a map to encode: the type, the shape and the values as bytes.
 
     Whole numbers take the fewest of 1, 2, 4 and 8 bytes that hold them all, so that 1, 1.0 and
-    True are the same; other numbers are doubles. Text is UTF-8 with the length of each.
+    True are the same; other numbers are doubles. Text is UTF-8 with the length of each string.
 
     >>> write_array(np.array([1.0, 0.0])) == write_array(np.array([True, False]))
     True
@@ -195,34 +195,34 @@ def write_array(array: NDArray[Any]) -> dict[str, Any]:
         return _write_text(array)
     if kind == "O":
         return _write_objects(array)
-    whole = _as_whole(array)
-    if whole is not None:
-        return _write_numbers(_fewest(whole), whole)
+    integers = _as_integers(array)
+    if integers is not None:
+        return _write_numbers(_smallest_type(integers), integers)
     if kind == "u":
         return _write_numbers("u8", array)
     return _write_numbers("f8", array.astype(np.float64) + 0.0)  # no negative zero
 
 
-def read_array(written: Mapping[str, Any]) -> NDArray[Any]:
-    """Return the array; text as NumPy's text of any length.
+def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the array that ``write_array`` wrote; text becomes NumPy's ``StringDType``.
 
     >>> read_array(write_array(np.array(["a", "bc"], dtype=object))).tolist()
     ['a', 'bc']
     """
-    shape = tuple(written["shape"])
+    shape = tuple(fields["shape"])
     if any(type(each) is not int or each < 0 for each in shape) or (0 in shape and len(shape) > 1):
-        raise ValueError("An array cannot be read: its shape is none that we write.")
-    if written["type"] == "mixed":
-        out = np.empty(len(written["values"]), dtype=object)
-        out[:] = written["values"]
-        return out.reshape(shape)
-    if written["type"] != "text":
-        if written["type"] not in _NUMBERS:
-            raise ValueError("An array cannot be read: it is of no type that we write.")
-        held = np.frombuffer(written["values"], dtype=f">{written['type']}")
-        return held.astype(held.dtype.newbyteorder("=")).reshape(shape)
-    text = written["values"].decode("utf-8", "surrogatepass")
-    lengths = read_array(written["lengths"])
+        raise ValueError("An array cannot be read: Ladderboard never writes its shape.")
+    if fields["type"] == "mixed":
+        objects = np.empty(len(fields["values"]), dtype=object)
+        objects[:] = fields["values"]
+        return objects.reshape(shape)
+    if fields["type"] != "text":
+        if fields["type"] not in _NUMBER_TYPES:
+            raise ValueError("An array cannot be read: Ladderboard never writes its type.")
+        numbers = np.frombuffer(fields["values"], dtype=f">{fields['type']}")
+        return numbers.astype(numbers.dtype.newbyteorder("=")).reshape(shape)
+    text = fields["values"].decode("utf-8", "surrogatepass")
+    lengths = read_array(fields["lengths"])
     if lengths.ndim != 1 or (lengths < 0).any() or int(lengths.sum(dtype=np.int64)) != len(text):
         raise ValueError("An array of text cannot be read: its lengths are not those of its text.")
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
@@ -230,50 +230,50 @@ def read_array(written: Mapping[str, Any]) -> NDArray[Any]:
     return np.array(each, dtype=np.dtypes.StringDType()).reshape(shape)
 
 
-def _as_whole(array: NDArray[Any]) -> NDArray[Any] | None:
-    """Return whole numbers as such, or None where they are not, or do not fit."""
+def _as_integers(array: NDArray[Any]) -> NDArray[Any] | None:
+    """Return an array of integers, or None if some values are not whole or do not fit."""
     kind = array.dtype.kind
     if kind in "bi":
         return array
     if kind == "u":
-        return array if not array.size or array.max() < _EXACT else None
-    if not (np.trunc(array) == array).all() or (array.size and np.abs(array).max() >= _EXACT):
+        return array if not array.size or array.max() < _INT64_LIMIT else None
+    if not (np.trunc(array) == array).all() or (array.size and np.abs(array).max() >= _INT64_LIMIT):
         return None
     return array.astype(np.int64)
 
 
-def _fewest(whole: NDArray[Any]) -> str:
-    if not whole.size:
-        return _WHOLE[0]
-    least, most = int(whole.min()), int(whole.max())
-    bits = max(most.bit_length(), (~least).bit_length() if least < 0 else 0)
-    return _WHOLE[(bits >= 8) + (bits >= 16) + (bits >= 32)]
+def _smallest_type(integers: NDArray[Any]) -> str:
+    if not integers.size:
+        return _INTEGER_TYPES[0]
+    smallest, largest = int(integers.min()), int(integers.max())
+    bits = max(largest.bit_length(), (~smallest).bit_length() if smallest < 0 else 0)
+    return _INTEGER_TYPES[(bits >= 8) + (bits >= 16) + (bits >= 32)]
 
 
-def _write_numbers(held_as: str, values: NDArray[Any]) -> dict[str, Any]:
-    held = values.astype(f">{held_as}", order="C")
-    return {"type": held_as, "shape": list(values.shape), "values": held.tobytes()}
+def _write_numbers(type_name: str, values: NDArray[Any]) -> dict[str, Any]:
+    big_endian = values.astype(f">{type_name}", order="C")
+    return {"type": type_name, "shape": list(values.shape), "values": big_endian.tobytes()}
 
 
 def _write_text(array: NDArray[Any]) -> dict[str, Any]:
-    each = array.ravel().tolist()
-    lengths = np.fromiter(map(len, each), dtype=np.int64, count=len(each))
+    texts = array.ravel().tolist()
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     return {
         "type": "text",
         "shape": list(array.shape),
         "lengths": write_array(lengths),
-        "values": "".join(each).encode("utf-8", "surrogatepass"),
+        "values": "".join(texts).encode("utf-8", "surrogatepass"),
     }
 
 
 def _write_objects(array: NDArray[Any]) -> dict[str, Any]:
     """Write objects as text if all of them are, otherwise one by one: 1, 1.0 and True alike."""
-    each = array.ravel().tolist()
-    if all(type(value) is str for value in each):
+    values = array.ravel().tolist()
+    if all(type(value) is str for value in values):
         return _write_text(array)
     plain = [
         int(value) if isinstance(value, bool | float) and value == int(value) else value
-        for value in each
+        for value in values
     ]
     return {"type": "mixed", "shape": list(array.shape), "values": plain}
 
@@ -296,5 +296,5 @@ def unpad(padded: bytes) -> bytes:
     """
     end = _LENGTH_BYTES + int.from_bytes(padded[:_LENGTH_BYTES], "big")
     if len(padded) < end or padded.count(0, end) != len(padded) - end:
-        raise ValueError("This was not padded so.")
+        raise ValueError("This was not padded by Ladderboard.")
     return padded[_LENGTH_BYTES:end]

@@ -11,47 +11,49 @@ from ladderboard.errors import InvalidState, MissingDependency, WrongKey
 KEY_BYTES = 32
 _NONCE = 12
 _OPEN, _CLOSED = b"\0", b"\1"
-_DAMAGED = "The secret side is damaged: it is neither encrypted nor open."
+_DAMAGED = "The secret side is damaged: it is neither encrypted nor plain."
 
 
 class Encryption(ABC):
-    """Something that closes what is kept and opens it again.
+    """Encrypts what the database stores, and decrypts it again.
 
-    ``place`` says what it is and where it is kept, so that nothing can be put elsewhere.
+    ``context`` names the value and where it is stored, so that it cannot be moved elsewhere.
     """
 
     @abstractmethod
-    def encrypt(self, place: str, content: bytes) -> bytes:
-        """Return what is kept."""
+    def encrypt(self, context: str, content: bytes) -> bytes:
+        """Return the bytes to store."""
 
     @abstractmethod
-    def decrypt(self, place: str, kept: bytes) -> bytes:
+    def decrypt(self, context: str, encrypted: bytes) -> bytes:
         """Return the content."""
 
 
 class NoEncryption(Encryption):
-    """Nothing is encrypted; whoever reads the database reads the secrets."""
+    """No encryption: everyone with access to the database can read the secrets."""
 
-    def encrypt(self, place: str, content: bytes) -> bytes:
-        """Return it as it is, after a byte that says so."""
+    def encrypt(self, context: str, content: bytes) -> bytes:
+        """Return the content unchanged, after a byte that says so."""
         return _OPEN + content
 
-    def decrypt(self, place: str, kept: bytes) -> bytes:
-        """Return it, unless it is encrypted."""
-        if kept[:1] == _CLOSED:
-            raise WrongKey("The secret side is encrypted; give the key file it was made with.")
-        if kept[:1] != _OPEN:
+    def decrypt(self, context: str, encrypted: bytes) -> bytes:
+        """Return the content; refuse an encrypted one."""
+        if encrypted[:1] == _CLOSED:
+            raise WrongKey(
+                "The secret side is encrypted; give the key file that it was created with."
+            )
+        if encrypted[:1] != _OPEN:
             raise InvalidState(_DAMAGED)
-        return kept[1:]
+        return encrypted[1:]
 
 
 class Cipher(Encryption):
-    """ChaCha20-Poly1305 (RFC 8439), a key for each book, the place authenticated with the content.
+    """ChaCha20-Poly1305 (RFC 8439) with a key for each book and the context as associated data.
 
     Parameters
     ----------
     key
-        Thirty-two secret bytes.
+        32 secret bytes.
     book
         The book's id.
     """
@@ -66,28 +68,30 @@ class Cipher(Encryption):
             raise MissingDependency(
                 "A key file needs cryptography: pip install 'ladderboard[guard]'."
             ) from None
-        own = hashlib.blake2b(book.encode(), key=key, digest_size=32, person=b"ladderboard.seal")
-        self._cipher = ChaCha20Poly1305(own.digest())
+        book_key = hashlib.blake2b(
+            book.encode(), key=key, digest_size=32, person=b"ladderboard.seal"
+        )
+        self._cipher = ChaCha20Poly1305(book_key.digest())
         self._wrong = InvalidTag
 
     def __repr__(self) -> str:
         return "Cipher(<key hidden>)"
 
-    def encrypt(self, place: str, content: bytes) -> bytes:
-        """Encrypt under a fresh nonce, which goes before it."""
+    def encrypt(self, context: str, content: bytes) -> bytes:
+        """Encrypt with a fresh nonce, which is stored before the ciphertext."""
         nonce = secrets.token_bytes(_NONCE)
-        return _CLOSED + nonce + self._cipher.encrypt(nonce, content, place.encode())
+        return _CLOSED + nonce + self._cipher.encrypt(nonce, content, context.encode())
 
-    def decrypt(self, place: str, kept: bytes) -> bytes:
-        """Decrypt, or refuse what this key did not close here."""
-        if kept[:1] == _OPEN:
+    def decrypt(self, context: str, encrypted: bytes) -> bytes:
+        """Decrypt; refuse what was encrypted with another key or for another context."""
+        if encrypted[:1] == _OPEN:
             raise WrongKey("The secret side is not encrypted; leave the key file out.")
-        if kept[:1] != _CLOSED:
+        if encrypted[:1] != _CLOSED:
             raise InvalidState(_DAMAGED)
-        nonce, content = kept[1 : _NONCE + 1], kept[_NONCE + 1 :]
+        nonce, content = encrypted[1 : _NONCE + 1], encrypted[_NONCE + 1 :]
         try:
-            return self._cipher.decrypt(nonce, content, place.encode())
+            return self._cipher.decrypt(nonce, content, context.encode())
         except (self._wrong, ValueError):
             raise WrongKey(
-                "The secret side cannot be opened: the key file is another one, or it was damaged."
+                "The secret side cannot be decrypted: the key file is wrong, or it was damaged."
             ) from None

@@ -1,4 +1,4 @@
-"""The high-water mark: how far a book had come, kept beside its file."""
+"""The high-water mark: a file beside a database with the length of its chain."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows: marks of two processes may then lag behind each other
+except ImportError:  # Windows: a mark may lag behind when two processes write it
     fcntl = None  # type: ignore[assignment]
 
 
-# A lock on a file is inherited by a forked child, who would keep it for as long as it lives. So no
-# mark is open while this process forks, and threads come one by one.
-_MINE = threading.Lock()
+# A forked child inherits locks on files and would hold them for as long as it runs. So no mark is
+# open while this process forks, and only one thread at a time uses one.
+_FORK_LOCK = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_MINE.acquire, after_in_parent=_MINE.release, after_in_child=_MINE.release
+        before=_FORK_LOCK.acquire,
+        after_in_parent=_FORK_LOCK.release,
+        after_in_child=_FORK_LOCK.release,
     )
 
-_SIZE = 256
-_WORDS = "ladderboard mark 1"
+_FILE_BYTES = 256
+_HEADER = "ladderboard mark 1"
 
 
 class Position(NamedTuple):
-    """How far a book had come: entries, questions spent, and the hash of the last entry."""
+    """What a mark records of a book: entries, questions used, and the hash of the last entry."""
 
     book: str
     entries: int
@@ -44,129 +46,139 @@ class Position(NamedTuple):
     head: str
 
     @classmethod
-    def from_state(cls, book: str, at: ChainState) -> Position:
-        """Return where a book stands."""
-        return cls(book, at.entries, at.asked + at.charged, at.head.hex())
+    def from_state(cls, book: str, chain_state: ChainState) -> Position:
+        """Return the position of a book in this state."""
+        return cls(
+            book,
+            chain_state.entries,
+            chain_state.asked + chain_state.charged,
+            chain_state.head.hex(),
+        )
 
 
 class HighWaterMark:
-    """A mark beside a file, ``FILE.mark``.
+    """The mark of a database file, in ``FILE.mark`` beside it.
 
     Parameters
     ----------
     path
-        The file whose mark it is.
+        The database file.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(f"{os.fspath(path)}.mark")
         self._name = str(self.path)
-        self._last: tuple[bytes, Position] | None = None  # what was written or read last
+        self._cached: tuple[bytes, Position] | None = None  # the last content, parsed
 
     def read(self, *, write: bool = False) -> Position | None:
-        """Return the level, or None where there is no mark.
+        """Return the recorded position, or None if there is no mark.
 
-        With ``write`` one that cannot be written is refused, before there is anything to write.
+        With ``write``, refuse a mark that could not be written later.
         """
-        with _MINE:
+        with _FORK_LOCK:
             try:
                 file = os.open(self._name, os.O_RDWR if write else os.O_RDONLY)
             except FileNotFoundError:
                 return None
             except OSError as error:
-                what = "written" if write else "read"
-                raise storage_error(error, f"{self.path} cannot be {what}") from None
+                verb = "written" if write else "read"
+                raise storage_error(error, f"{self.path} cannot be {verb}") from None
             try:
-                if fcntl is not None:  # or half of a level may be read while another is written
+                if fcntl is not None:  # or a half-written position may be read
                     fcntl.flock(file, fcntl.LOCK_SH)
-                written = os.pread(file, _SIZE + 1, 0)
+                content = os.pread(file, _FILE_BYTES + 1, 0)
             except OSError as error:
                 raise storage_error(error, f"{self.path} cannot be read") from None
             finally:
                 os.close(file)
-        return self._level(written)
+        return self._parse(content)
 
-    def _level(self, written: bytes) -> Position:
-        last = self._last
-        if last is not None and last[0] == written:
-            return last[1]
+    def _parse(self, content: bytes) -> Position:
+        cached = self._cached
+        if cached is not None and cached[0] == content:
+            return cached[1]
         try:
-            *words, book, entries, questions, head = written.decode("ascii").split()
-            if len(written) != _SIZE or " ".join(words) != _WORDS:
+            *header, book, entries, questions, head = content.decode("ascii").split()
+            if len(content) != _FILE_BYTES or " ".join(header) != _HEADER:
                 raise ValueError
-            level = Position(book, int(entries), int(questions), head)
+            position = Position(book, int(entries), int(questions), head)
         except ValueError:
             raise StaleCopy(
-                f"{self.path.name} is damaged, so nobody can tell whether the file beside it is "
-                "the newest copy."
+                f"{self.path.name} is damaged, so the file beside it may not be the newest copy."
             ) from None
-        self._last = (written, level)
-        return level
+        self._cached = (content, position)
+        return position
 
     def read_if_intact(self) -> Position | None:
-        """Return the level, or None where the mark is missing or damaged."""
+        """Return the recorded position, or None if the mark is missing or damaged."""
         try:
             return self.read()
         except StaleCopy:
             return None
 
-    def rename_from(self, other: HighWaterMark, book: str) -> None:
+    def rename_from(self, old_mark: HighWaterMark, book: str) -> None:
         """Rename another mark of the same book to this one, unless this one exists."""
-        if self.path.exists() or not other.path.exists():
+        if self.path.exists() or not old_mark.path.exists():
             return
-        level = other.read_if_intact()
-        if level is None or level.book != book:
+        position = old_mark.read_if_intact()
+        if position is None or position.book != book:
             return
         try:
-            other.path.rename(self.path)
-        except FileNotFoundError:  # another process was faster
+            old_mark.path.rename(self.path)
+        except FileNotFoundError:  # another process has renamed it
             pass
         except OSError as error:
             raise storage_error(error, f"{self.path} cannot be written") from None
 
-    def create(self, level: Position) -> Position | None:
-        """Write the mark of a book that is restored here, and return the one it replaces.
+    def create(self, position: Position) -> Position | None:
+        """Write the mark of a book that is restored here, and return the position it replaces.
 
         Another book's mark is never replaced.
         """
-        held = self.read() if self.path.exists() else None
-        if held is not None and held.book != level.book:
+        replaced = self.read() if self.path.exists() else None
+        if replaced is not None and replaced.book != position.book:
             raise Conflict(f"{self.path.name} is the mark of another board; it was left as it is.")
-        self.replace(level)
-        return held
+        self.replace(position)
+        return replaced
 
-    def advance(self, level: Position) -> None:
-        """Write a level, unless a higher one of the same book is written."""
-        with self._alone() as file:
+    def advance(self, position: Position) -> None:
+        """Write a position, unless the mark is further ahead in the same book."""
+        with self._exclusive_file() as file:
             try:
-                held = self._level(os.pread(file, _SIZE + 1, 0))
-            except StaleCopy:  # what is not there yet, or damaged, is replaced
-                held = None
-            if held is None or held.book != level.book or held.entries < level.entries:
-                self._put(file, level)
+                current = self._parse(os.pread(file, _FILE_BYTES + 1, 0))
+            except StaleCopy:  # an empty or damaged mark is replaced
+                current = None
+            if (
+                current is None
+                or current.book != position.book
+                or current.entries < position.entries
+            ):
+                self._write(file, position)
 
-    def replace(self, level: Position) -> None:
-        """Write a level, whatever was written before: the file is new, or the owner says so.
+    def replace(self, position: Position) -> None:
+        """Write a position over any other: the file is new, or its owner restores an old copy.
 
-        Here the disk is waited for: later levels are written over this one, and the file keeps its
+        This waits for the disk. Later positions are written over this one in a file of the same
         size, so that a power cut leaves one or the other.
         """
-        with self._alone() as file:
-            self._put(file, level)
-            os.ftruncate(file, _SIZE)  # a damaged one may have been longer
+        with self._exclusive_file() as file:
+            self._write(file, position)
+            os.ftruncate(file, _FILE_BYTES)  # a damaged mark may have been longer
             os.fsync(file)
 
-    def _put(self, file: int, level: Position) -> None:
-        text = f"{_WORDS} {level.book} {level.entries} {level.questions} {level.head}"
-        written = text.ljust(_SIZE - 1).encode("ascii") + b"\n"
-        if os.pwrite(file, written, 0) != _SIZE:  # half a mark is as good as a damaged one
+    def _write(self, file: int, position: Position) -> None:
+        text = f"{_HEADER} {position.book} {position.entries} {position.questions} {position.head}"
+        content = text.ljust(_FILE_BYTES - 1).encode("ascii") + b"\n"
+        if (
+            os.pwrite(file, content, 0) != _FILE_BYTES
+        ):  # a mark that is half written counts as damaged
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._last = (written, level)
+        self._cached = (content, position)
 
     @contextmanager
-    def _alone(self) -> Iterator[int]:
-        """Give the file, open and to ourselves until the block ends."""
-        with _MINE:
+    def _exclusive_file(self) -> Iterator[int]:
+        """Yield the open file, exclusively locked until the block ends."""
+        with _FORK_LOCK:
             try:
                 file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
                 try:
@@ -174,49 +186,50 @@ class HighWaterMark:
                         fcntl.flock(file, fcntl.LOCK_EX)
                     yield file
                 finally:
-                    os.close(file)  # and with it the lock
+                    os.close(file)  # this releases the lock
             except OSError as error:
                 raise storage_error(error, f"{self.path} cannot be written") from None
 
-    def check(self, level: Position | None, book: str, at: ChainState, entries: ReadView) -> None:
+    def check(
+        self, position: Position | None, book: str, chain_state: ChainState, view: ReadView
+    ) -> None:
         """Refuse a book that is behind its mark.
 
-        The level must have been read before the book was: others may have gone on since.
+        Read the position before the book: others may append entries in between.
         """
-        if level is None:
+        if position is None:
             raise StaleCopy(
-                f"There is no {self.path.name} beside the file, so nobody can tell whether it is "
-                "the newest copy."
+                f"There is no {self.path.name} beside the file, so it may not be the newest copy."
             )
-        if level.book != book:
+        if position.book != book:
             raise StaleCopy(f"{self.path.name} belongs to another file than the one beside it.")
-        missing = missing_questions(level, at, entries)
+        missing = missing_questions(position, chain_state, view)
         if missing is None:
             return
-        if at.entries < level.entries:
+        if chain_state.entries < position.entries:
             raise StaleCopy(
                 "This file is behind its mark: an old copy was put back. Questions used since and "
                 f"missing from it: at least {missing}.",
                 missing=missing,
             )
         raise StaleCopy(
-            "This file and its mark tell different stories: a copy of it was used elsewhere.",
+            "This file does not match its mark: a copy of it was used elsewhere.",
             missing=missing,
         )
 
 
-def missing_questions(level: Position, at: ChainState, entries: ReadView) -> int | None:
+def missing_questions(position: Position, chain_state: ChainState, view: ReadView) -> int | None:
     """Return how many answers are known to be missing from a book; None if it is not behind.
 
-    Where two copies were used, the last entry that the mark knows is missing, and with it one
-    answer at least. How many came before it since they parted, nobody can tell.
+    If two copies were used, the last entry that the mark records is missing, and with it at least
+    one answer. How many others are missing cannot be known.
     """
-    fewer = level.questions - at.asked - at.charged
-    if at.entries < level.entries:
-        return max(fewer, 0)
-    if not level.entries:
+    difference = position.questions - chain_state.asked - chain_state.charged
+    if chain_state.entries < position.entries:
+        return max(difference, 0)
+    if not position.entries:
         return None
-    head = at.head
-    if at.entries > level.entries:
-        head = Entry(next(iter(entries.entries(level.entries - 1, level.entries)))).hash
-    return None if head.hex() == level.head else max(fewer, 1)
+    head = chain_state.head
+    if chain_state.entries > position.entries:
+        head = Entry(next(iter(view.entries(position.entries - 1, position.entries)))).hash
+    return None if head.hex() == position.head else max(difference, 1)

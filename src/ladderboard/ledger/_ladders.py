@@ -1,4 +1,4 @@
-"""A book's ladders: sessions whose state is kept in its storage."""
+"""A book's ladders: sessions whose state is stored in its database."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ if TYPE_CHECKING:
 
 _BLOCK = 256
 _DOUBLE = len(encode(0.0))
-_MOVING = ("question", "closed", "state")
-_FORM = MapEncoder(*_MOVING)
+_PROGRESS_FIELDS = ("question", "closed", "state")
+_FORM = MapEncoder(*_PROGRESS_FIELDS)
 
 
 def encode_state(session: Session) -> bytes:
-    """Return the form of what moves; mechanism, n and tape are the book's, and stay."""
+    """Encode the part of a session that changes; mechanism, n and tape belong to the book."""
     return _FORM.encode(session.progress)
 
 
 def decode_state(form: bytes) -> dict[str, Any]:
-    """Return what moves, or refuse."""
+    """Return the fields that ``encode_state`` wrote, or raise ``BrokenLedger``."""
     try:
-        moving = decode(form)
-        return {each: moving[each] for each in _MOVING}
+        fields = decode(form)
+        return {field: fields[field] for field in _PROGRESS_FIELDS}
     except (KeyError, TypeError, ValueError):
-        raise _damaged() from None
+        raise _damaged_state() from None
 
 
 def digest_state(form: bytes) -> bytes:
-    """Return the digest of a state from its form: the same as ``digest("state", ...)``."""
+    """Return the digest of an encoded state, the same as ``digest("state", ...)``."""
     return hashlib.sha256(PREFIX + b"state\n" + form).digest()
 
 
 def pad_state(form: bytes, losses: int) -> bytes:
-    """Return a form of constant size, with room for so many losses."""
+    """Pad an encoded state to a constant size that can hold so many losses."""
     return pad(form, _BLOCK + losses * _DOUBLE)
 
 
 def unpad_state(padded: bytes) -> bytes:
-    """Return the form, or refuse."""
+    """Return the encoded state, or raise ``BrokenLedger``."""
     try:
         return unpad(padded)
     except ValueError:
-        raise _damaged() from None
+        raise _damaged_state() from None
 
 
-def _damaged() -> BrokenLedger:
+def _damaged_state() -> BrokenLedger:
     return BrokenLedger("A ladder's state cannot be read; it was damaged.")
 
 
 class LadderSessions:
-    """Sessions of one mechanism on one tape, as a storage keeps them."""
+    """The sessions of a book's ladders, read from and written to its storage."""
 
     def __init__(self, mechanism: Mechanism, n: int, tape: Tape, encryption: Encryption) -> None:
         self._mechanism, self._n, self._tape, self._encryption = mechanism, n, tape, encryption
-        self._still = self.start(0).state
+        self._initial_state = self.start(0).state
         # The session of the last question on each ladder, with the state it was stored in.
-        self._at_hand: dict[int, tuple[bytes, bytes, Session]] = {}
+        self._cached_sessions: dict[int, tuple[bytes, bytes, Session]] = {}
 
     @property
-    def replay(self) -> bool:
-        """Whether a question can be asked again from its risk alone."""
+    def can_replay(self) -> bool:
+        """Whether a question can be replayed from its risk alone."""
         return self._mechanism.needs == "risk"
 
     def start(self, ladder: int) -> Session:
@@ -78,53 +78,53 @@ class LadderSessions:
 
     def add(self, book: WriteView, ladder: int, name: str) -> None:
         """Store a new ladder."""
-        book.add_ladder(ladder, name, self._close(ladder, encode_state(self.start(ladder))))
+        book.add_ladder(ladder, name, self._encrypt_state(ladder, encode_state(self.start(ladder))))
 
-    def form(self, book: ReadView, ladder: int) -> bytes:
-        """Return the form of the state in which a ladder is."""
-        return self._form(self._stored(book, ladder), ladder)
+    def encoded_state(self, book: ReadView, ladder: int) -> bytes:
+        """Return the encoded state of a ladder."""
+        return self._decrypt_state(self._read_stored(book, ladder), ladder)
 
     def resume(self, book: ReadView, ladder: int) -> Session:
-        """Return a session of one's own, in the state in which a ladder is."""
-        return self._resume(self.form(book, ladder), ladder)
+        """Return a new session in the current state of a ladder."""
+        return self._resume_from(self.encoded_state(book, ladder), ladder)
 
-    def take(self, book: WriteView, ladder: int) -> tuple[bytes, Session]:
-        """Return the form of a ladder's state and a session in it, to be moved by a writer.
+    def resume_for_update(self, book: WriteView, ladder: int) -> tuple[bytes, Session]:
+        """Return the encoded state of a ladder and a session in it, for a writer to advance.
 
-        It is the one at hand if it is still in that state. It is not at hand any more: what it
-        moves to may not be committed. Writers come one by one, so nobody else moves it meanwhile.
+        This takes the session out of the cache, because its next state may not be committed. There
+        is one writer at a time, so no other one can advance the ladder meanwhile.
         """
-        stored = self._stored(book, ladder)
-        held = self._at_hand.pop(ladder, None)
-        if held is not None and held[0] == stored:
-            return held[1], held[2]
-        form = self._form(stored, ladder)
-        return form, self._resume(form, ladder)
+        stored = self._read_stored(book, ladder)
+        cached = self._cached_sessions.pop(ladder, None)
+        if cached is not None and cached[0] == stored:
+            return cached[1], cached[2]
+        form = self._decrypt_state(stored, ladder)
+        return form, self._resume_from(form, ladder)
 
-    def put(self, book: WriteView, ladder: int, form: bytes, session: Session) -> None:
-        """Store the state to which a session was moved, and keep it at hand."""
-        stored = self._close(ladder, form)
+    def store(self, book: WriteView, ladder: int, form: bytes, session: Session) -> None:
+        """Store the new state of a session, and cache the session."""
+        stored = self._encrypt_state(ladder, form)
         book.set_ladder_state(ladder, stored)
-        self._at_hand[ladder] = (stored, form, session)
+        self._cached_sessions[ladder] = (stored, form, session)
 
-    def _close(self, ladder: int, form: bytes) -> bytes:
-        """Return a state as it is stored: of one size, whether a leader's losses are in it or not.
+    def _encrypt_state(self, ladder: int, form: bytes) -> bytes:
+        """Pad and encrypt a state, to one size whether or not it holds the leader's losses.
 
-        Otherwise the size would tell of a change that nobody should see.
+        Otherwise the size would reveal a secret change.
         """
         return self._encryption.encrypt(
-            f"state {ladder}", pad_state(form, 0 if self.replay else self._n)
+            f"state {ladder}", pad_state(form, 0 if self.can_replay else self._n)
         )
 
-    def _stored(self, book: ReadView, ladder: int) -> bytes:
+    def _read_stored(self, book: ReadView, ladder: int) -> bytes:
         stored = book.ladder_state(ladder)
         if stored is None:
             raise InvalidSetting("There is no such ladder.")
         return stored
 
-    def _form(self, stored: bytes, ladder: int) -> bytes:
+    def _decrypt_state(self, stored: bytes, ladder: int) -> bytes:
         return unpad_state(self._encryption.decrypt(f"state {ladder}", stored))
 
-    def _resume(self, form: bytes, ladder: int) -> Session:
-        state = {**self._still, **decode_state(form), "ladder": ladder}
+    def _resume_from(self, form: bytes, ladder: int) -> Session:
+        state = {**self._initial_state, **decode_state(form), "ladder": ladder}
         return self._mechanism.resume(state, self._tape)

@@ -1,4 +1,4 @@
-"""A receipt: what a team keeps to prove later that its question was answered."""
+"""A receipt, with which a team can prove later that its question was answered."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FORMAT = 1
 
 
 class Receipt(NamedTuple):
-    """Opens one's own part of an entry, and tells whether anything up to it was rewritten.
+    """Proves that a submission was answered, and that the ledger up to it was not rewritten.
 
     Parameters
     ----------
     book
         The id of the chain.
     entry
-        The entry's number; None where that would tell how often others asked.
+        The entry's number; None if it would reveal how often others asked.
     hash
         The entry's hash.
     submission, salt
@@ -37,15 +37,15 @@ class Receipt(NamedTuple):
     salt: bytes
 
     def redacted(self) -> Receipt:
-        """Return it for somebody who must not know how often others asked.
+        """Return the receipt without the entry's number, which shows how often others asked.
 
-        The hash stays, and is the same whenever it is told. Its entry, and every one before it,
-        holds a hash with a salt that only the book has, so nobody can try what they may say.
+        The hash stays. The entry and every one before it contain a salted hash whose salt is
+        secret, so their contents cannot be guessed from it.
         """
         return self._replace(entry=None)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able.
+        """Return all fields as JSON values.
 
         >>> Receipt("example", 3, b"h" * 32, b"m" * 32, bytes(32)).describe()["submission"][:8]
         '6d6d6d6d'

@@ -1,6 +1,6 @@
 """Copies of a book: moving one to another database, and continuing an old one.
 
-Whoever holds the records holds all secrets, so they belong into a vault.
+The exported records contain all secrets, so write them to a vault.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from ladderboard.ledger._vault import RecordReader, RecordWriter
     from ladderboard.mechanisms import Mechanism
 
-_CLOSED = (b"\0", b"\1")  # what a encryption's work begins with; anything else was never secret
+_ENCRYPTION_BYTES = (
+    b"\0",
+    b"\1",
+)  # the first byte of what ``Encryption.encrypt`` returns; other values were never secret
 _PAGE = 500
 _LADDERS = "SELECT number, name FROM main.ladder WHERE book = ? ORDER BY number"
 _MARKS = "SELECT mark, number FROM main.mark WHERE book = ? AND mark > ? ORDER BY mark LIMIT ?"
@@ -48,58 +51,56 @@ def adopt_copy(
     environment: LedgerEnvironment | None = None,
     budget: int | None = None,
 ) -> ChainState:
-    """Charge what may have been asked since a copy was made, and say so in the chain.
+    """Continue an old copy: charge the questions that are missing from it, as an entry.
 
-    At least as many are charged as the mark shows to be missing. The certificate counts what is
-    lost as answers of a ladder of its own, about which nothing is known. ``budget`` is that of
-    now, where it was amended.
+    ``charge`` must be at least what the high-water mark shows to be missing. The certificate counts
+    the lost answers as those of a further ladder about which nothing is known. ``budget`` is the
+    current one, if it was amended.
     """
     charge = _settings.integer("charge", charge, at_least=0)
     environment = LedgerEnvironment() if environment is None else environment
-    level = None if high_water is None else high_water.read_if_intact()
+    position = None if high_water is None else high_water.read_if_intact()
     with storage.write_transaction(name) as book:
-        at = book.chain_state()
+        chain_state = book.chain_state()
         missing = 0
-        if level is not None and level.book == name:
-            missing = missing_questions(level, at, book) or 0
+        if position is not None and position.book == name:
+            missing = missing_questions(position, chain_state, book) or 0
         if charge < missing:
             raise InvalidSetting(
-                f"Questions used since this copy was made: at least {missing}; charge so many, or "
-                "more."
+                f"Questions used since this copy was made: at least {missing}. Charge that many, "
+                "or more."
             )
         if budget is None:
             budget = int(Entry(next(iter(book.entries(0, 1)))).read()["rules"]["questions"])
-        left = budget - at.asked - at.charged
-        if charge > left:
-            raise InvalidSetting(
-                f"No more than {left} can be charged: that is how many questions are left."
-            )
+        questions_left = budget - chain_state.asked - chain_state.charged
+        if charge > questions_left:
+            raise InvalidSetting(f"Questions left: {questions_left}. Charge at most that many.")
         book.clear_copy_flag()
-        now = append_entry(
+        new_state = append_entry(
             book,
             name,
-            at,
+            chain_state,
             "restored",
             {"charged": charge},
             time=environment.clock(),
-            lost=at.lost + 1,
-            charged=at.charged + charge,
+            lost=chain_state.lost + 1,
+            charged=chain_state.charged + charge,
         )
     if high_water is not None:
-        high_water.replace(Position.from_state(name, now))
-    return now
+        high_water.replace(Position.from_state(name, new_state))
+    return new_state
 
 
 def export_book(view: SqlReadView, encryption: Encryption, records: RecordWriter) -> None:
-    """Write everything of a book, a row at a time, as it is in one view."""
+    """Write everything of a book, decrypted, one row per record, from one consistent view."""
     for number, form in enumerate(view.entries()):
         packed = view.secret_side(number)
-        place = f"secret {number}"
+        context = f"secret {number}"
         records.write_record(
-            "entry", [form, None if packed is None else encryption.decrypt(place, packed)]
+            "entry", [form, None if packed is None else encryption.decrypt(context, packed)]
         )
     for number, name in view.query(_LADDERS, (view.book_id,)):
-        state = _there(view.ladder_state(number))
+        state = _require(view.ladder_state(number))
         records.write_record("ladder", [number, name, encryption.decrypt(f"state {number}", state)])
     last = b""
     while rows := view.query(_MARKS, (view.book_id, last, _PAGE)):
@@ -107,21 +108,21 @@ def export_book(view: SqlReadView, encryption: Encryption, records: RecordWriter
             records.write_record("mark", [mark, number])
         last = rows[-1][0]
     for (name,) in view.query(_KEPT, (view.book_id,)):
-        kept = _there(view.get_value(name))
+        stored = _require(view.get_value(name))
         if name != COPY:
-            closed = kept[:1] in _CLOSED
-            content = encryption.decrypt(f"kept {name}", kept) if closed else kept
-            records.write_record("kept", [name, content, closed])
+            encrypted = stored[:1] in _ENCRYPTION_BYTES
+            content = encryption.decrypt(f"kept {name}", stored) if encrypted else stored
+            records.write_record("kept", [name, content, encrypted])
 
 
 def import_book(
     view: SqlWriteView, name: str, encryption: Encryption, records: RecordReader
 ) -> ChainState:
-    """Put what ``export_book`` wrote into an empty book, and return where it stands.
+    """Read what ``export_book`` wrote into an empty book, and return its chain state.
 
-    The chain is followed here; ``check_book`` does the rest.
+    This checks the chain of hashes only; call ``check_book`` for the rest.
     """
-    at = EMPTY_CHAIN
+    chain_state = EMPTY_CHAIN
     secrets: list[bytes | None] = []
 
     def forms() -> Iterator[bytes]:
@@ -131,61 +132,69 @@ def import_book(
 
     for entry, fields in iter_checked_entries(forms(), name):
         secret = secrets.pop()
-        at = at._replace(
-            entries=at.entries + 1,
+        chain_state = chain_state._replace(
+            entries=chain_state.entries + 1,
             head=entry.hash,
             time=fields["time"],
-            **state_changes(at, fields),
+            **state_changes(chain_state, fields),
         )
-        number = at.entries - 1
-        places = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
-        row = EntryRow(number, fields["kind"], entry.form, entry.hash, *places)
+        number = chain_state.entries - 1
+        columns = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
+        row = EntryRow(number, fields["kind"], entry.form, entry.hash, *columns)
         closed = None if secret is None else encryption.encrypt(f"secret {number}", secret)
-        view.append(row, at, closed)
+        view.append(row, chain_state, closed)
     for number, ladder, state in records.read_section("ladder"):
         view.add_ladder(number, ladder, encryption.encrypt(f"state {number}", state))
     for mark, number in records.read_section("mark"):
-        if not 0 <= number < at.entries:
-            raise BrokenLedger(f"A mark belongs to entry {number}, which is not there.")
+        if not 0 <= number < chain_state.entries:
+            raise BrokenLedger(
+                f"A key of a submission belongs to entry {number}, which is missing."
+            )
         view.add_dedupe_key(mark, number)
-    for kept, value, closed in records.read_section("kept"):
-        if kept == COPY or (not closed and value[:1] in _CLOSED):
-            raise BrokenLedger("Something is kept that no ledger keeps.")
-        view.set_value(kept, encryption.encrypt(f"kept {kept}", value) if closed else value)
-    return at
+    for value_name, value, closed in records.read_section("kept"):
+        if value_name == COPY or (not closed and value[:1] in _ENCRYPTION_BYTES):
+            raise BrokenLedger("The dump has a stored value that no ledger has.")
+        view.set_value(
+            value_name, encryption.encrypt(f"kept {value_name}", value) if closed else value
+        )
+    return chain_state
 
 
 def check_book(
     view: SqlReadView, name: str, encryption: Encryption, *, mechanism: Mechanism | None = None
 ) -> int:
-    """Recompute everything as ``Book.check`` does, in a transaction that is not committed yet."""
-    first = next(iter(view.entries(0, 1)), None)
-    if first is None:
+    """Recompute everything as ``Book.check`` does, in the caller's open transaction."""
+    first_entry = next(iter(view.entries(0, 1)), None)
+    if first_entry is None:
         raise BrokenLedger("The ledger has no entry.")
-    opening = Entry(first).read()
-    held: dict[str, Any] = {}
-    for each in ("key", "salt of the key", "salt of the holdout", "marking"):
-        held[each] = encryption.decrypt(f"kept {each}", _there(view.get_value(each)))
+    opening = Entry(first_entry).read()
+    secret_values: dict[str, Any] = {}
+    for value_name in ("key", "salt of the key", "salt of the holdout", "marking"):
+        secret_values[value_name] = encryption.decrypt(
+            f"kept {value_name}", _require(view.get_value(value_name))
+        )
     if opening["kind"] != "opened":
         raise BrokenLedger("The ledger does not begin with what was committed to.")
-    check_opening(opening, held["key"], held["salt of the key"])
+    check_opening(opening, secret_values["key"], secret_values["salt of the key"])
     mechanism = mechanism_of(opening["mechanism"]) if mechanism is None else mechanism
-    ladders = LadderSessions(mechanism, opening["n"], Tape(key=held["key"]), encryption)
+    ladders = LadderSessions(mechanism, opening["n"], Tape(key=secret_values["key"]), encryption)
     if len(view.ladder_names()) != view.chain_state().ladders:
-        raise BrokenLedger("There are ladders that no entry has started.")
+        raise BrokenLedger("There are ladders without an entry that starts them.")
     return verify_chain(view, name, ladders, encryption)
 
 
 def append_restored_entry(
-    view: SqlWriteView, name: str, at: ChainState, environment: LedgerEnvironment
+    view: SqlWriteView, name: str, chain_state: ChainState, environment: LedgerEnvironment
 ) -> ChainState:
-    """Say in the chain that this is a copy, and that nobody knows what was asked since."""
-    shared = view.now() if environment.uses_system_clock else None
-    time = environment.clock() if shared is None else shared
-    return append_entry(view, name, at, "restored", {"charged": 0}, time=time, lost=at.lost + 1)
+    """Append the entry that marks this book as a copy; later questions may be missing from it."""
+    database_time = view.now() if environment.uses_system_clock else None
+    time = environment.clock() if database_time is None else database_time
+    return append_entry(
+        view, name, chain_state, "restored", {"charged": 0}, time=time, lost=chain_state.lost + 1
+    )
 
 
-def _there(held: bytes | None) -> bytes:
-    if held is None:
-        raise InvalidState("A part of the secret side is missing.")
-    return held
+def _require(stored: bytes | None) -> bytes:
+    if stored is None:
+        raise InvalidState("A value of the secret side is missing.")
+    return stored

@@ -1,13 +1,13 @@
 """Encrypted files for dumps: their keys, the encrypted stream, the records in it.
 
-A vault is a head, then pieces of one size. A piece is ChaCha20-Poly1305 (RFC 8439) with the whole
-head as associated data; its nonce is its number and whether it is the last. So no piece can be
-changed, put elsewhere, left out or added, and each of these is told apart. The bytes are in
-docs/reference/dump.md.
+A vault is a head, then pieces of one size. A piece is encrypted with ChaCha20-Poly1305 (RFC 8439),
+with the whole head as associated data; its nonce is its number and whether it is the last. So a
+piece that was changed, moved, removed or added is detected. docs/reference/dump.md describes the
+bytes.
 
-The head says how its key is made. Of 64 bytes from HKDF-SHA256 the first half is the
-key; the second half stands at the end of the head, so that a wrong key is told from damage, and no
-vault can be made that opens with two keys.
+The head says how to derive the key. Of 64 bytes from HKDF-SHA256 the first half is the key; the
+second half is stored at the end of the head, to tell a wrong key from damage, and so that no vault
+can be made that opens with two keys.
 """
 
 from __future__ import annotations
@@ -48,55 +48,55 @@ try:
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 except ImportError:
-    said = "A dump needs cryptography: pip install 'ladderboard[guard]'."
-    raise MissingDependency(said) from None
+    message = "A dump needs cryptography: pip install 'ladderboard[guard]'."
+    raise MissingDependency(message) from None
 
 
-CHECK = 32  # bytes at the end of a head
+CHECK_BYTES = 32  # bytes at the end of a head
 _DOMAIN = b"ladderboard:1:vault\n"
-_SALT = 32
-_SHORTEST = 8
-_MOST_WORK = 2**23  # N * r * p of a vault that we open: 1 GiB, and some seconds
+_SALT_BYTES = 32
+_MIN_PASSPHRASE = 8
+_MAX_SCRYPT_WORK = 2**23  # N * r * p when opening a vault: 1 GiB, and some seconds
 _PUBLIC, _SECRET = "ladderboard-public-", "ladderboard-secret-"
 _KEY_BYTES, _CHECKSUM_BYTES = 32, 4
-_MAX_KEY_FILE = 4096  # bytes of a key's file
+_MAX_KEY_FILE = 4096  # bytes of a key file
 _NAME = b"ladderboard vault "
 _START = _NAME + b"1\n"
 _LENGTH = struct.Struct(">I")
-_PIECE = 64 * 1024  # bytes of a piece before it is encrypted
-_ROOM = _PIECE - _LENGTH.size
-_CLOSED = _PIECE + 16
+_CHUNK_BYTES = 64 * 1024  # bytes of a piece before it is encrypted
+_CHUNK_CONTENT = _CHUNK_BYTES - _LENGTH.size
+_ENCRYPTED_CHUNK = _CHUNK_BYTES + 16
 _RECORD_LENGTH = struct.Struct(">Q")
 _END = "end"
 
 
 class EncryptionKey(ABC):
-    """Something that a vault can be closed with."""
+    """A key that can encrypt a new vault."""
 
     @abstractmethod
-    def close(self, start: bytes) -> tuple[bytes, bytes]:
+    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
         """Return the head of a new vault, which begins with ``start``, and its key."""
 
 
 class DecryptionKey(ABC):
-    """Something that a vault can be opened with."""
+    """A key that can decrypt a vault."""
 
     kind: bytes
-    """The byte that says so in the head."""
+    """The byte in the head that names the kind of key."""
     size: int
-    """How many bytes follow it, without the check."""
+    """How many bytes of the head follow it, without the check bytes."""
 
     @abstractmethod
-    def open(self, head: bytes) -> bytes:
-        """Return the key of a vault with this head, or refuse."""
+    def open_header(self, head: bytes) -> bytes:
+        """Return the key of a vault with this head, or raise ``WrongKey``."""
 
 
 class ScryptCost(NamedTuple):
-    """What scrypt has to do for a guess: N = 2**``doublings``, r = ``blocks``, p = ``lanes``."""
+    """The cost parameters of scrypt: N = 2**log2_n, r = block_size, p = parallelism."""
 
-    doublings: int
-    blocks: int
-    lanes: int
+    log2_n: int
+    block_size: int
+    parallelism: int
 
 
 _COST = ScryptCost(17, 8, 1)  # 128 MiB, and about a third of a second
@@ -104,81 +104,83 @@ _COST = ScryptCost(17, 8, 1)  # 128 MiB, and about a third of a second
 
 @dataclass(frozen=True, repr=False)
 class Passphrase(EncryptionKey, DecryptionKey):
-    """Words that a person knows; scrypt makes each guess at them cost 128 MiB.
+    """A passphrase; with scrypt each guess at it costs 128 MiB of memory.
 
     Parameters
     ----------
     words
-        At least eight characters, in Unicode's form NFC whatever a keyboard sent.
+        At least eight characters; normalised to Unicode NFC.
     cost
-        Of a new vault; one that is opened says its own.
+        The cost of a new vault; an existing one records its own.
     """
 
     words: str
     cost: ScryptCost = _COST
     kind = b"p"
-    size = len(ScryptCost._fields) + _SALT
+    size = len(ScryptCost._fields) + _SALT_BYTES
 
-    def close(self, start: bytes) -> tuple[bytes, bytes]:
-        """Return a head with a salt of its own, and the key; refuse words that are soon guessed."""
-        if len(self.words.strip()) < _SHORTEST:
+    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
+        """Return a head with a fresh salt, and the key; refuse a short passphrase."""
+        if len(self.words.strip()) < _MIN_PASSPHRASE:
             raise InvalidSetting(
-                f"A passphrase must have at least {_SHORTEST} characters; take four words that "
-                "nobody would guess."
+                f"A passphrase must have at least {_MIN_PASSPHRASE} characters; use four random "
+                "words."
             )
-        head = start + self.kind + bytes(self.cost) + secrets.token_bytes(_SALT)
-        return _with_check(head, self._stretch(head))
+        head = start + self.kind + bytes(self.cost) + secrets.token_bytes(_SALT_BYTES)
+        return _append_check(head, self._stretch(head))
 
-    def open(self, head: bytes) -> bytes:
-        """Return the key that these words and the head make."""
-        return _checked(
+    def open_header(self, head: bytes) -> bytes:
+        """Derive the key from the passphrase and the head."""
+        return _checked_key(
             head,
-            self._stretch(head[:-CHECK]),
-            "The passphrase is another one, or the beginning of the file was damaged.",
+            self._stretch(head[:-CHECK_BYTES]),
+            "The passphrase is wrong, or the beginning of the file was damaged.",
         )
 
     def _stretch(self, head: bytes) -> bytes:
-        doublings, blocks, lanes = head[-_SALT - len(ScryptCost._fields) : -_SALT]
-        size = 2**doublings
-        sound = lanes and 0 < doublings < 16 * blocks  # RFC 7914, section 2
-        if not sound or size * blocks * lanes > _MOST_WORK:
+        log2_n, block_size, parallelism = head[
+            -_SALT_BYTES - len(ScryptCost._fields) : -_SALT_BYTES
+        ]
+        size = 2**log2_n
+        sound = parallelism and 0 < log2_n < 16 * block_size  # RFC 7914, section 2
+        if not sound or size * block_size * parallelism > _MAX_SCRYPT_WORK:
             raise InvalidState(
-                "The file asks for more memory or work than a passphrase takes; it was damaged, or "
-                "made to keep you busy."
+                "The file asks for more memory or work than a passphrase needs; it was damaged, or "
+                "made to overload this machine."
             )
         words = unicodedata.normalize("NFC", self.words).encode("utf-8", "surrogatepass")
-        scrypt = Scrypt(salt=head[-_SALT:], length=32, n=size, r=blocks, p=lanes)
+        scrypt = Scrypt(salt=head[-_SALT_BYTES:], length=32, n=size, r=block_size, p=parallelism)
         try:
-            made = scrypt.derive(words)
+            stretched = scrypt.derive(words)
         except MemoryError:
-            needed = size * blocks * 128 // 2**20
+            needed = size * block_size * 128 // 2**20
             raise StorageFailed(f"A passphrase needs {needed} MiB of memory here.") from None
-        return _expand(made, head)
+        return _expand(stretched, head)
 
 
 @dataclass(frozen=True)
 class PublicKey(EncryptionKey):
-    """Whoever has it may close a vault, and only the owner of the secret key opens it.
+    """A public key: anyone can encrypt a vault with it, and only the secret key decrypts it.
 
-    It says who may read, not who wrote.
+    It does not authenticate the writer.
     """
 
     key: bytes
 
-    def close(self, start: bytes) -> tuple[bytes, bytes]:
-        """Return a head with a key that is used this once, and the key that both make."""
-        once = X25519PrivateKey.generate()
-        head = start + SecretKey.kind + once.public_key().public_bytes_raw()
+    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
+        """Return a head with an ephemeral public key, and the key derived from the exchange."""
+        ephemeral = X25519PrivateKey.generate()
+        head = start + SecretKey.kind + ephemeral.public_key().public_bytes_raw()
         try:
-            shared = once.exchange(X25519PublicKey.from_public_bytes(self.key))
-        except ValueError:  # a point of low order, with which everybody shares the same
-            raise InvalidSetting("This public key protects nothing; take another one.") from None
-        return _with_check(head, _expand(shared, head + self.key))
+            shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(self.key))
+        except ValueError:  # a point of low order: the shared secret would be public
+            raise InvalidSetting("This public key protects nothing; use another one.") from None
+        return _append_check(head, _expand(shared, head + self.key))
 
 
 @dataclass(frozen=True, repr=False)
 class SecretKey(DecryptionKey):
-    """The other half of a public key: 32 bytes that nobody else has."""
+    """The secret key (X25519, 32 bytes) that belongs to a public key; keep it private."""
 
     key: bytes
     kind = b"k"
@@ -186,42 +188,42 @@ class SecretKey(DecryptionKey):
 
     @classmethod
     def make(cls) -> SecretKey:
-        """Return a new one."""
+        """Return a new random key."""
         return cls(X25519PrivateKey.generate().private_bytes_raw())
 
     @property
     def public(self) -> PublicKey:
-        """The half that others may have."""
-        own = X25519PrivateKey.from_private_bytes(self.key)
-        return PublicKey(own.public_key().public_bytes_raw())
+        """The public key, which can be given to others."""
+        private_key = X25519PrivateKey.from_private_bytes(self.key)
+        return PublicKey(private_key.public_key().public_bytes_raw())
 
-    def open(self, head: bytes) -> bytes:
-        """Return the key that this one and the head make."""
-        once = head[-CHECK - self.size : -CHECK]
+    def open_header(self, head: bytes) -> bytes:
+        """Derive the key from this one and the head."""
+        ephemeral = head[-CHECK_BYTES - self.size : -CHECK_BYTES]
         try:
-            own = X25519PrivateKey.from_private_bytes(self.key)
-            shared = own.exchange(X25519PublicKey.from_public_bytes(once))
+            private_key = X25519PrivateKey.from_private_bytes(self.key)
+            shared = private_key.exchange(X25519PublicKey.from_public_bytes(ephemeral))
         except ValueError:
             shared = b""
-        return _checked(
+        return _checked_key(
             head,
-            _expand(shared, head[:-CHECK] + self.public.key),
-            "The file was closed for another key, or its beginning was damaged.",
+            _expand(shared, head[:-CHECK_BYTES] + self.public.key),
+            "The file was encrypted for another key, or its beginning was damaged.",
         )
 
 
 def _expand(shared: bytes, context: bytes) -> bytes:
-    return HKDF(SHA256(), length=32 + CHECK, salt=None, info=_DOMAIN + context).derive(shared)
+    return HKDF(SHA256(), length=32 + CHECK_BYTES, salt=None, info=_DOMAIN + context).derive(shared)
 
 
-def _with_check(head: bytes, made: bytes) -> tuple[bytes, bytes]:
-    return head + made[32:], made[:32]
+def _append_check(head: bytes, derived: bytes) -> tuple[bytes, bytes]:
+    return head + derived[32:], derived[:32]
 
 
-def _checked(head: bytes, made: bytes, wrong: str) -> bytes:
-    if not hmac.compare_digest(head[-CHECK:], made[32:]):
-        raise WrongKey(wrong)
-    return made[:32]
+def _checked_key(head: bytes, derived: bytes, message: str) -> bytes:
+    if not hmac.compare_digest(head[-CHECK_BYTES:], derived[32:]):
+        raise WrongKey(message)
+    return derived[:32]
 
 
 def write_public_key(key: PublicKey) -> str:
@@ -233,13 +235,13 @@ def write_public_key(key: PublicKey) -> str:
     return _write_key(_PUBLIC, key.key)
 
 
-def read_public_key(given: str | os.PathLike[str]) -> PublicKey:
+def read_public_key(key_or_path: str | os.PathLike[str]) -> PublicKey:
     """Return a public key from its text, or from a file that holds it."""
-    text = os.fspath(given).strip()
+    text = os.fspath(key_or_path).strip()
     if text.startswith(_SECRET):
         raise InvalidSetting(
-            "This is a secret key, which nobody else should have; give the public one, which "
-            f"begins with {_PUBLIC}."
+            "This is a secret key, which must stay private; give the public one, which begins "
+            f"with {_PUBLIC}."
         )
     if not text.startswith(_PUBLIC):
         text = _find_key(Path(text), _PUBLIC)
@@ -247,10 +249,10 @@ def read_public_key(given: str | os.PathLike[str]) -> PublicKey:
 
 
 def make_secret_key(path: Path | str) -> SecretKey:
-    """Make a file with a new secret key, readable by its owner only; never in place of another."""
+    """Create a file with a new secret key, readable by its owner only; never replace one."""
     key = SecretKey.make()
     text = (
-        "# Opens what was closed for the public key below. Nobody else should have this file.\n"
+        "# Decrypts what was encrypted for the public key below. Keep this file private.\n"
         f"# {write_public_key(key.public)}\n{_write_key(_SECRET, key.key)}\n"
     )
     with atomic_create(Path(path)) as draft:
@@ -259,50 +261,50 @@ def make_secret_key(path: Path | str) -> SecretKey:
 
 
 def read_secret_key(path: str | os.PathLike[str]) -> SecretKey:
-    """Return the secret key in a file. What the file holds is never shown."""
+    """Return the secret key in a file. Errors never show the file's content."""
     return SecretKey(_read_key(_SECRET, _find_key(Path(path), _SECRET)))
 
 
-def _write_key(word: str, key: bytes) -> str:
-    return f"{word}{key.hex()}{_checksum(word, key).hex()}"
+def _write_key(prefix: str, key: bytes) -> str:
+    return f"{prefix}{key.hex()}{_checksum(prefix, key).hex()}"
 
 
-def _checksum(word: str, key: bytes) -> bytes:
-    return hashlib.sha256(word.encode() + key).digest()[:_CHECKSUM_BYTES]
+def _checksum(prefix: str, key: bytes) -> bytes:
+    return hashlib.sha256(prefix.encode() + key).digest()[:_CHECKSUM_BYTES]
 
 
-def _read_key(word: str, text: str) -> bytes:
+def _read_key(prefix: str, text: str) -> bytes:
     try:
-        held = bytes.fromhex(text.removeprefix(word))
+        content = bytes.fromhex(text.removeprefix(prefix))
     except ValueError:
-        held = b""
-    key = held[:_KEY_BYTES]
-    if len(held) != _KEY_BYTES + _CHECKSUM_BYTES or not hmac.compare_digest(
-        held[_KEY_BYTES:], _checksum(word, key)
+        content = b""
+    key = content[:_KEY_BYTES]
+    if len(content) != _KEY_BYTES + _CHECKSUM_BYTES or not hmac.compare_digest(
+        content[_KEY_BYTES:], _checksum(prefix, key)
     ):
         raise InvalidSetting(
-            f"This is not a whole key: {word} and {2 * (_KEY_BYTES + _CHECKSUM_BYTES)} hex digits, "
-            "of which the last ones check the others."
+            f"This is not a complete key: {prefix} and "
+            f"{2 * (_KEY_BYTES + _CHECKSUM_BYTES)} hex digits, the last of which are a checksum."
         )
     return key
 
 
-def _find_key(path: Path, word: str) -> str:
-    """Return the line of a file that holds such a key."""
+def _find_key(path: Path, prefix: str) -> str:
+    """Return the line of a file with a key of this prefix."""
     try:
         with path.open("rb") as file:
             lines = file.read(_MAX_KEY_FILE).decode("ascii", "replace").splitlines()
     except OSError as error:
         raise InvalidSetting(f"The key file {path} cannot be read: {error.strerror}.") from None
     for line in lines:
-        if line.strip().startswith(word):
+        if line.strip().startswith(prefix):
             return line.strip()
-    raise InvalidSetting(f"{path} holds no key that begins with {word}.")
+    raise InvalidSetting(f"{path} has no key that begins with {prefix}.")
 
 
-_OTHER = {
-    Passphrase.kind: "The file was closed with a passphrase, not for a key.",
-    SecretKey.kind: "The file was closed for a key, not with a passphrase.",
+_WRONG_KIND = {
+    Passphrase.kind: "The file was encrypted with a passphrase, not for a key.",
+    SecretKey.kind: "The file was encrypted for a key, not with a passphrase.",
 }
 
 
@@ -311,80 +313,84 @@ def _nonce(number: int, *, last: bool) -> bytes:
 
 
 class VaultWriter:
-    """Closes what is written to it; the file is of use only after ``end``."""
+    """Encrypts what is written to it; the file is complete only after ``finish``."""
 
     def __init__(self, file: BinaryIO, key: EncryptionKey) -> None:
         self._file = file
-        self._head, own = key.close(_START)
-        self._cipher = ChaCha20Poly1305(own)
-        self._held = bytearray()
+        self._head, vault_key = key.create_header(_START)
+        self._cipher = ChaCha20Poly1305(vault_key)
+        self._buffer = bytearray()
         self._number = 0
         file.write(self._head)
 
     def write(self, content: bytes) -> None:
         """Add bytes."""
-        self._held += content
+        self._buffer += content
         done = 0
-        while len(self._held) - done > _ROOM:  # what may be the last piece waits
-            self._close(bytes(self._held[done : done + _ROOM]), last=False)
-            done += _ROOM
+        while len(self._buffer) - done > _CHUNK_CONTENT:  # the last piece is written by finish
+            self._write_chunk(bytes(self._buffer[done : done + _CHUNK_CONTENT]), last=False)
+            done += _CHUNK_CONTENT
         if done:
-            del self._held[:done]
+            del self._buffer[:done]
 
     def finish(self) -> None:
         """Write the last piece."""
-        self._close(bytes(self._held), last=True)
-        self._held.clear()
+        self._write_chunk(bytes(self._buffer), last=True)
+        self._buffer.clear()
 
-    def _close(self, content: bytes, *, last: bool) -> None:
-        # The last one is filled with zeros: the size tells little, and a torn one is known by it.
-        piece = _LENGTH.pack(len(content)) + content.ljust(_ROOM, b"\0")
+    def _write_chunk(self, content: bytes, *, last: bool) -> None:
+        # The last piece is padded with zeros, to hide the size and to detect a truncated file.
+        piece = _LENGTH.pack(len(content)) + content.ljust(_CHUNK_CONTENT, b"\0")
         nonce = _nonce(self._number, last=last)
         self._file.write(self._cipher.encrypt(nonce, piece, self._head))
         self._number += 1
 
 
 class VaultReader:
-    """Opens what a ``VaultWriter`` wrote; gives nothing that was not checked."""
+    """Decrypts what a ``VaultWriter`` wrote; returns only authenticated content."""
 
     def __init__(self, file: BinaryIO, key: DecryptionKey) -> None:
         self._file = file
         self._head = _read_head(file, key)
-        self._cipher = ChaCha20Poly1305(key.open(self._head))
+        self._cipher = ChaCha20Poly1305(key.open_header(self._head))
         self._number = 0
         self._last = False
-        self._held = memoryview(b"")
+        self._buffer = memoryview(b"")
 
     def read(self, count: int) -> bytes:
-        """Return so many bytes, or fewer where the content ends."""
+        """Return so many bytes, or fewer at the end of the content."""
         parts = []
         while count:
-            if not self._held:
+            if not self._buffer:
                 if self._last:
                     break
-                self._next()
+                self._read_chunk()
                 continue
-            part = self._held[:count]
-            self._held = self._held[count:]
+            part = self._buffer[:count]
+            self._buffer = self._buffer[count:]
             count -= len(part)
             parts.append(part)
         return b"".join(parts)
 
-    def _next(self) -> None:
-        closed = self._file.read(_CLOSED)
-        if len(closed) < _CLOSED:
+    def _read_chunk(self) -> None:
+        closed = self._file.read(_ENCRYPTED_CHUNK)
+        if len(closed) < _ENCRYPTED_CHUNK:
             raise BrokenDump("The file is cut off: its end is missing.")
-        piece = self._open(closed)
+        piece = self._decrypt_chunk(closed)
         length = _LENGTH.unpack_from(piece)[0]
-        # Only who has the key could have written these otherwise.
-        if length > _ROOM or (length < _ROOM and not self._last) or any(piece[4 + length :]):
-            raise BrokenDump(f"Piece {self._number} of the file is not as we write it.")
-        self._held = memoryview(piece)[4 : 4 + length]
+        # Only a holder of the key could have written it differently.
+        if (
+            length > _CHUNK_CONTENT
+            or (length < _CHUNK_CONTENT and not self._last)
+            or any(piece[4 + length :])
+        ):
+            raise BrokenDump(f"Piece {self._number} of the file is not in Ladderboard's format.")
+        self._buffer = memoryview(piece)[4 : 4 + length]
         self._number += 1
         if self._last and self._file.read(1):
             raise BrokenDump("Something was added after the end of the file.")
 
-    def _open(self, closed: bytes) -> bytes:
+    def _decrypt_chunk(self, closed: bytes) -> bytes:
         for last in (False, True):
             try:
                 piece = self._cipher.decrypt(_nonce(self._number, last=last), closed, self._head)
@@ -398,26 +404,26 @@ class VaultReader:
 
 
 def _read_head(file: BinaryIO, key: DecryptionKey) -> bytes:
-    """Return the head of a vault of this key's kind, or refuse."""
+    """Return the head of a vault; refuse one for another kind of key."""
     start = file.read(len(_START))
     if start != _START:
         if start.startswith(_NAME):
             raise InvalidState("The file was written by a newer Ladderboard; install that one.")
         raise InvalidState("This is not a dump of Ladderboard.")
     kind = file.read(1)
-    if kind not in _OTHER:
+    if kind not in _WRONG_KIND:
         raise BrokenDump("The beginning of the file is damaged.")
     if kind != key.kind:
-        raise WrongKey(_OTHER[kind])
-    rest = file.read(key.size + CHECK)
-    if len(rest) < key.size + CHECK:
+        raise WrongKey(_WRONG_KIND[kind])
+    rest = file.read(key.size + CHECK_BYTES)
+    if len(rest) < key.size + CHECK_BYTES:
         raise BrokenDump("The file is cut off: its end is missing.")
     return start + kind + rest
 
 
 @contextmanager
 def write_vault(path: Path, key: EncryptionKey) -> Iterator[VaultWriter]:
-    """Make a file, readable by its owner only, that appears when it is whole."""
+    """Create a file, readable by its owner only, that appears once it is complete."""
     with atomic_create(path) as draft, draft.open("r+b") as file:
         writer = VaultWriter(file, key)
         yield writer
@@ -426,7 +432,7 @@ def write_vault(path: Path, key: EncryptionKey) -> Iterator[VaultWriter]:
 
 @contextmanager
 def read_vault(path: Path, key: DecryptionKey) -> Iterator[VaultReader]:
-    """Open a file; where it is no vault, or another key's, that is said at once."""
+    """Open a vault; refuse another file or a wrong key at once."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -436,7 +442,7 @@ def read_vault(path: Path, key: DecryptionKey) -> Iterator[VaultReader]:
 
 
 class RecordWriter:
-    """Writes records: a length of 8 bytes and the canonical form of ``[kind, content]``."""
+    """Writes records: each its length in 8 bytes, then the encoded ``[kind, content]``."""
 
     def __init__(self, vault: VaultWriter) -> None:
         self._vault = vault
@@ -449,55 +455,55 @@ class RecordWriter:
         self._counts[kind] += 1
 
     def finish(self) -> None:
-        """Write the last record, which tells how many there are of each kind."""
+        """Write the last record, with the number of records of each kind."""
         self.write_record(_END, dict(self._counts))
 
 
 class RecordReader:
-    """Reads what a ``RecordWriter`` wrote, kind by kind in the order in which they came."""
+    """Reads what a ``RecordWriter`` wrote, kind by kind, in the order of writing."""
 
     def __init__(self, vault: VaultReader) -> None:
         self._vault = vault
         self._counts: Counter[str] = Counter()
-        self._next: tuple[str, Any] | None = None
+        self._read_chunk: tuple[str, Any] | None = None
 
     def read_record(self, kind: str) -> Any:
-        """Return the content of the next record, which is of this kind."""
-        found, content = self._look()
-        if found != kind:
-            raise _strange()
-        self._take()
+        """Return the content of the next record, which must be of this kind."""
+        next_kind, content = self._peek()
+        if next_kind != kind:
+            raise _unknown_record()
+        self._consume()
         return content
 
     def read_section(self, kind: str) -> Iterator[Any]:
-        """Return the contents of all records of this kind that come next."""
-        while self._look()[0] == kind:
-            content = self._look()[1]
-            self._take()
+        """Return the contents of the next records, as long as they are of this kind."""
+        while self._peek()[0] == kind:
+            content = self._peek()[1]
+            self._consume()
             yield content
 
     def expect_end(self) -> None:
-        """Refuse a dump that does not end here, or lacks records."""
+        """Refuse a dump that does not end here or in which records are missing."""
         counts = dict(self._counts)
         if self.read_record(_END) != counts or self._vault.read(1):
-            raise BrokenDump("The dump is not whole: records are missing, or too many.")
+            raise BrokenDump("The dump is not complete: records are missing, or too many.")
 
-    def _look(self) -> tuple[str, Any]:
-        if self._next is None:
+    def _peek(self) -> tuple[str, Any]:
+        if self._read_chunk is None:
             length = self._vault.read(_RECORD_LENGTH.size)
             if len(length) < _RECORD_LENGTH.size:
-                raise BrokenDump("The dump is not whole: records are missing, or too many.")
+                raise BrokenDump("The dump is not complete: records are missing, or too many.")
             try:
                 kind, content = decode(self._vault.read(_RECORD_LENGTH.unpack(length)[0]))
             except (TypeError, ValueError):
-                raise _strange() from None
-            self._next = kind, content
-        return self._next
+                raise _unknown_record() from None
+            self._read_chunk = kind, content
+        return self._read_chunk
 
-    def _take(self) -> None:
-        self._counts[self._look()[0]] += 1
-        self._next = None
+    def _consume(self) -> None:
+        self._counts[self._peek()[0]] += 1
+        self._read_chunk = None
 
 
-def _strange() -> BrokenDump:
-    return BrokenDump("The dump holds something that we do not write.")
+def _unknown_record() -> BrokenDump:
+    return BrokenDump("The dump has a record that Ladderboard does not write.")

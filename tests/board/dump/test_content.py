@@ -177,7 +177,7 @@ def test_an_unchanged_dump_is_restored(dumped):
         (duplicated("team"), "A team of this board is here already"),
         (duplicated("board"), "not write"),
         (without_last("dump"), "not write"),
-        (without_last("body"), "do not write|lacks files"),
+        (without_last("body"), "does not write|lacks files"),
         (without_last_file, "lacks files"),
         (lambda records: [*records, ("body", "00" * 16)], "belongs to no submission"),
         (duplicated("body"), "belongs to no submission"),

@@ -94,7 +94,7 @@ def play_book(
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
     world = fixed_environment()
     keep = {"sample": encode_sample(table)}
-    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, environment=world)
+    book = Book.create(storage, opening, name=BOOK, key=KEY, extra_secrets=keep, environment=world)
     for number in range(questions):
         if restored and number == questions // 2:
             adopt_copy(storage, BOOK, 3, environment=world)

@@ -1,4 +1,4 @@
-"""Databases that hold books: the contract of a storage, SQLite and PostgreSQL."""
+"""Databases that store books: the interface of a storage, SQLite and PostgreSQL."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in {"PostgresAddress", "PostgresStorage", "load_psycopg"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Guards in a file do without PostgreSQL.
+    # Guards in a file do not need PostgreSQL.
     from ladderboard.ledger._storage import _postgres  # noqa: PLC0415
 
     return getattr(_postgres, name)

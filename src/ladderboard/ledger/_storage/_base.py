@@ -1,12 +1,11 @@
-"""The contract of a storage: what every database must do for a ledger, and no more.
+"""The interface of a storage: what a database must do for a ledger.
 
-A storage knows books, and of a book its chain, its ladders and what is kept apart from them. It
-decides nothing. One ``writing`` at a time goes on for a book, and what it did is durable when the
-``with`` block ends without an exception, and has not happened at all otherwise. A view is of use
-inside its block only.
+A storage holds books: for each its chain, its ladders and other stored values. It decides nothing.
+There is one write transaction at a time per book. What it did is durable when the ``with`` block
+ends, and is rolled back if the block raises. A view is valid inside its block only.
 
-What is taken, missing or not to be kept (a number, a name, text with NUL in it) is refused with
-``InvalidInput``: nothing changed, and the block may go on.
+A number or name that is taken or missing, and text that cannot be stored (with NUL in it), are
+refused with ``InvalidInput``: nothing was changed, and the block may go on.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-COPY = "copy"  # kept under this name: whether the book is a copy that nobody has adopted
+COPY = "copy"  # name of the stored value that flags a copy which was not adopted yet
 
 
 class ChainState(NamedTuple):
-    """Where a book stands: what its chain adds up to.
+    """The current state of a book's chain: its length, its head and its counts.
 
     ``entries`` and ``head`` are the length of the chain and the hash of its last entry, ``time``
-    that entry's; ``asked`` is how many questions were answered, ``changes`` how many of them were
-    seen to improve, ``ladders`` how many ladders were started; ``lost`` is how often an old copy
-    was put back, and ``charged`` how many questions were charged for that without an answer here;
-    ``closed`` says whether there is an end to it.
+    is that entry's; ``asked`` is how many questions were answered, ``changes`` how many of them
+    improved, ``ladders`` how many ladders were started; ``lost`` is how often an old copy was
+    restored, and ``charged`` how many questions were charged for that without an answer here;
+    ``closed`` says whether the book is closed.
     """
 
     entries: int
@@ -48,7 +47,7 @@ EMPTY_CHAIN = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)  # a book
 class EntryRow(NamedTuple):
     """An entry as it is stored: its bytes, and columns to find it by.
 
-    ``ladder``, ``question`` and ``asker`` are None for entries that have none.
+    ``ladder``, ``question`` and ``asker`` are None for entries without these fields.
     """
 
     number: int
@@ -61,19 +60,19 @@ class EntryRow(NamedTuple):
 
 
 class ReadView(ABC):
-    """One consistent view of a book."""
+    """A consistent view of a book, for reading."""
 
     @abstractmethod
     def chain_state(self) -> ChainState:
-        """Return where the book stands."""
+        """Return the state of the chain."""
 
     def now(self) -> int | None:
-        """Return the time that holds for all who use the database; None if each has their own."""
+        """Return the database server's time; None if the database has no clock of its own."""
         return None
 
     @abstractmethod
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[bytes]:
-        """Return the bytes of entries in their order, from ``first`` to before ``last``."""
+        """Return the bytes of the entries from ``first`` up to, not including, ``last``."""
 
     @abstractmethod
     def secret_side(self, number: int) -> bytes | None:
@@ -94,28 +93,28 @@ class ReadView(ABC):
 
     @abstractmethod
     def find_by_dedupe_key(self, key: bytes) -> int | None:
-        """Return the number of the entry that bears a mark."""
+        """Return the number of the entry with this key; None if there is none."""
 
     @abstractmethod
     def get_value(self, name: str) -> bytes | None:
-        """Return what is kept under a name."""
+        """Return a stored value; None if there is none."""
 
 
 class WriteView(ReadView):
-    """One view of a book that may change it."""
+    """A view of a book, for reading and writing."""
 
     @abstractmethod
-    def append(self, row: EntryRow, at: ChainState, secret: bytes | None = None) -> None:
-        """Append an entry, with its secret side, after which the book stands ``at``.
+    def append(self, row: EntryRow, chain_state: ChainState, secret: bytes | None = None) -> None:
+        """Append an entry with its secret side; ``chain_state`` is the state after it.
 
-        Its number is the next one, and ``at`` counts it and has its hash for a head.
+        The entry has the next number; ``chain_state`` counts it and has its hash as head.
         """
 
     @abstractmethod
     def add_dedupe_key(self, key: bytes, number: int) -> None:
-        """Let an entry bear a mark: that of a submission, or of a key to retry with.
+        """Record the key of an entry's submission, or of its idempotency key.
 
-        A mark that is borne already is refused.
+        A key that is recorded already is refused.
         """
 
     @abstractmethod
@@ -124,22 +123,22 @@ class WriteView(ReadView):
 
     @abstractmethod
     def set_ladder_state(self, ladder: int, state: bytes) -> None:
-        """Replace a ladder's state; a ladder that is not there is refused."""
+        """Replace a ladder's state; a missing ladder is refused."""
 
     @abstractmethod
     def set_value(self, name: str, value: bytes) -> None:
-        """Keep something under a name, in place of what was kept there."""
+        """Store a value under a name, replacing an earlier one."""
 
     def clear_copy_flag(self) -> None:
-        """Let a copy be the book itself from now on; see ``Storage.is_copy``."""
+        """Treat a copy as the book itself from now on; see ``Storage.is_copy``."""
         self.set_value(COPY, b"")
 
 
 class Storage(ABC):
-    """A database that holds books.
+    """A database that stores books.
 
-    Whatever the database cannot do is raised as ``StorageFailed``. Where a commit was sent and no
-    answer came, ``uncertain`` is True: what was done may stand or not, and is to be looked up.
+    A failure of the database raises ``StorageFailed``. Its ``uncertain`` is True if a commit was
+    sent but not confirmed: it may have happened or not, and the caller must look.
     """
 
     @abstractmethod
@@ -148,24 +147,24 @@ class Storage(ABC):
 
     @abstractmethod
     def add_book(self, book: str) -> AbstractContextManager[WriteView]:
-        """Add a book, with nothing in it; it is there when the block ends."""
+        """Add an empty book; it exists once the block has ended."""
 
     @abstractmethod
     def read_transaction(self, book: str) -> AbstractContextManager[ReadView]:
-        """Read a book, as it stands now."""
+        """Begin to read a book, as it is now."""
 
     @abstractmethod
     def write_transaction(self, book: str) -> AbstractContextManager[WriteView]:
-        """Change a book; others who want to wait until the block ends."""
+        """Begin to change a book; other writers of it wait until the block ends."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database; the next use takes hold of it again."""
+        """Close all connections; the next use opens new ones."""
 
     def is_copy(self, book: str) -> bool:
-        """Tell whether the book came out of a backup and was not adopted since.
+        """Return whether the book came out of a backup and was not adopted since.
 
-        Questions may have been answered after the backup was made, which the copy cannot know of.
+        Questions that were answered after the backup are missing from the copy.
         """
         with self.read_transaction(book) as view:
             return bool(view.get_value(COPY))

@@ -17,37 +17,37 @@ from ladderboard.errors import InvalidState, StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WRITER_TIMEOUT = 60.0  # seconds to wait for others who write
-_TWICE = "This thread is changing the book already; end that block first."
-_CALM = 5.0  # seconds that a fork waits for the blocks of other threads to end
-_CROWDED = 30.0  # seconds to wait for a link of another thread's where no more can be opened
-_NUMBERS = count()
+WRITER_TIMEOUT = 60.0  # seconds to wait for other writers
+_NESTED_WRITE = "This thread is changing the book already; end that transaction first."
+_FORK_TIMEOUT = 5.0  # seconds that a fork waits for other threads' transactions to end
+_ACQUIRE_TIMEOUT = 30.0  # seconds to wait for another thread's connection
+_POOL_NUMBERS = count()
 
 
 class WriterLock(ABC):
-    """A thread that already writes must not wait for itself."""
+    """The lock of the writers in one process; it refuses a thread that holds it already."""
 
     @abstractmethod
     def acquire(self, book: str) -> None:
-        """Wait for the turn to change a book."""
+        """Wait until this thread may change a book."""
 
     @abstractmethod
     def release(self, book: str) -> None:
-        """Let the next one write; nothing if the turn was another process's."""
+        """Let the next thread write; do nothing if another process acquired the lock."""
 
 
 class GlobalWriterLock(WriterLock):
-    """One writer at a time, as in SQLite, which would let threads poll for their turn."""
+    """One writer at a time for all books, for SQLite, whose own lock makes threads poll."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0
 
     def acquire(self, book: str) -> None:
-        """Wait for the turn to change anything."""
+        """Wait until this thread may write."""
         me = threading.get_ident()
         if self._owner == me:
-            raise InvalidState(_TWICE)
+            raise InvalidState(_NESTED_WRITE)
         if not self._lock.acquire(False) and not self._lock.acquire(timeout=WRITER_TIMEOUT):
             raise StorageFailed(
                 f"Others have been writing for more than {WRITER_TIMEOUT:.0f} seconds."
@@ -55,46 +55,46 @@ class GlobalWriterLock(WriterLock):
         self._owner = me
 
     def release(self, book: str) -> None:
-        """Let the next one write."""
+        """Let the next thread write."""
         if self._owner == threading.get_ident():
             self._owner = 0
             self._lock.release()
 
 
 class PerBookLock(WriterLock):
-    """The database queues those who want the same book."""
+    """For PostgreSQL, which queues the writers of a book; refuses only nested transactions."""
 
     def __init__(self) -> None:
         self._writers: set[tuple[int, str]] = set()
 
     def acquire(self, book: str) -> None:
-        """Refuse a second block on the same book and thread."""
+        """Refuse a second transaction of this thread on the same book."""
         writer = (threading.get_ident(), book)
         if writer in self._writers:
-            raise InvalidState(_TWICE)
+            raise InvalidState(_NESTED_WRITE)
         self._writers.add(writer)
 
     def release(self, book: str) -> None:
-        """Forget the block."""
+        """Forget the transaction."""
         self._writers.discard((threading.get_ident(), book))
 
 
 class PoolExhausted(StorageFailed):
-    """No link can be opened now: there may be as many as the database allows."""
+    """No connection can be opened now; the database may have reached its maximum."""
 
 
 class Connection(ABC):
     """One connection, and the one transaction that may be open on it.
 
-    Whatever a driver raises ends the link: the transaction is undone, ``broken`` is True, and
-    every further statement fails, so that none is ever run outside its transaction.
+    Any error of the driver ends the connection: the transaction is rolled back, ``broken`` is True,
+    and every further statement fails, so that none ever runs outside its transaction.
     """
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.broken = False
-        self.owner = 0  # the thread that uses, opens or closes it
-        self.closing = False  # to be closed when its block ends
+        self.owner = 0  # the thread that uses, opens or closes it; 0 if idle
+        self.closing = False  # to be closed when its transaction ends
 
     @abstractmethod
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -110,22 +110,22 @@ class Connection(ABC):
 
     @abstractmethod
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
-        """Return a book's number, and where it is to be changed, keep all others from that.
+        """Return a book's number; with ``write``, lock the book against other writers.
 
-        A ``fresh`` one was added in this very transaction, which may yet be undone.
+        A ``fresh`` book was added in this transaction, which may still be rolled back.
         """
 
     def now(self) -> int | None:
-        """Return the database's time in whole seconds, where machines may share it."""
+        """Return the database server's time in whole seconds; None for a database in a file."""
         return None
 
     @abstractmethod
     def commit(self) -> None:
-        """Commit what was done, or raise ``StorageFailed`` that says whether it may stand."""
+        """Commit, or raise ``StorageFailed``, which says whether the outcome is uncertain."""
 
     @abstractmethod
     def rollback(self) -> None:
-        """Undo what was done since the beginning; never raises."""
+        """Roll back the transaction; never raises."""
 
     @abstractmethod
     def close(self) -> None:
@@ -134,56 +134,57 @@ class Connection(ABC):
     def abandon(self) -> None:
         """Leave the connection to the process that this one was forked from.
 
-        To use it would mix two processes' words, and to close it would take back the other's locks
-        or end the other's session.
+        Using it would mix the statements of two processes, and closing it would release the
+        parent's locks or end its session.
         """
         leak_reference(self.connection)
         self.poison()
 
     def poison(self) -> None:
-        """Let nothing more run here; the driver's connection is out of reach from now on."""
+        """Make every further statement fail; the driver's connection is no longer reachable."""
         self.broken = True
         self.connection = _PoisonedConnection()
 
 
-def leak_reference(thing: object) -> None:
-    """Let a thing never be finalised, not even when the interpreter ends: one reference more."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+def leak_reference(target: object) -> None:
+    """Add a reference, so that an object is never finalised, not even at interpreter exit."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(target))
 
 
 class _PoisonedConnection:
-    """In a connection's place: a check before every statement would cost more."""
+    """Replaces a broken connection, which is cheaper than a check before every statement."""
 
     in_transaction = False
 
     def execute(self, *_: object) -> NoReturn:
         """Refuse."""
         raise StorageFailed(
-            "This block cannot go on: an error or a fork came into it. Nothing of it stands."
+            "This transaction cannot go on after an error or a fork; it was rolled back."
         )
 
     def cursor(self) -> _PoisonedConnection:
-        """Return the same for a cursor."""
+        """Return this object as the cursor."""
         return self
 
     def close(self) -> None:
-        """Do nothing: there is nothing of ours to close."""
+        """Do nothing: the driver's connection was given up."""
 
 
 class Pool:
-    """The links of one storage in one process: as many as there are blocks at once.
+    """The connections of one storage in one process: one for each transaction at a time.
 
-    A block has a link to itself, so threads never share one, and a block inside another's loop on
-    the same thread has its own view. ``writer_lock`` is that of the process's writers.
+    Each transaction has its own connection, so threads never share one, and a transaction inside
+    another one's loop on the same thread has its own view. ``writer_lock`` is the lock of the
+    process's writers.
 
-    A child process uses no link of its parent's. It does not close any either, and cannot always
-    just leave them alone: SQLite remembers per process who holds which lock on a file, and a child
-    would remember locks that it does not have. For such a database ``mark_unusable`` gives it up in
-    a child, and a fork waits for the blocks of other threads and closes all links first. So a link
-    counts as open from before it is opened until after it is closed.
+    A child process must neither use nor close its parent's connections, and cannot always ignore
+    them: SQLite keeps a table of file locks per process, and a child would inherit entries for
+    locks that it does not hold. For such a database, ``mark_unusable`` refuses the file in a child,
+    and a fork first waits for the transactions of other threads and closes all connections. So a
+    connection counts as open from before it is opened until after it is closed.
 
-    One lock is around the books that are kept here, and a fork holds it: what it sees is what the
-    child gets. It is never held while a link is opened or closed, except by a fork.
+    One lock protects the pool's lists, and a fork holds it, so that the child gets a consistent
+    copy. It is never held while a connection is opened or closed, except by a fork.
     """
 
     def __init__(
@@ -197,138 +198,144 @@ class Pool:
         self._make_writer_lock = writer_lock
         self._mark_unusable = mark_unusable
         self._reset()
-        number = next(_NUMBERS)
+        number = next(_POOL_NUMBERS)
         _POOLS[number] = weakref.ref(self, lambda _: _POOLS.pop(number, None))
 
     def _reset(self) -> None:
-        self._all: set[Connection] = set()
+        self._connections: set[Connection] = set()
         self._free: list[Connection] = []
-        self._opening: list[int] = []  # threads that open a link
-        self._forking: list[int] = []  # threads that fork, or are about to
-        self._wanting = 0  # threads that wait for a link of another's
-        self._lock = threading.RLock()  # a signal's handler may come back here
-        self._changed = threading.Condition(self._lock)  # told only while someone waits
+        self._opening: list[int] = []  # threads that are opening a connection
+        self._forking: list[int] = []  # threads that are forking, or about to
+        self._waiting = 0  # threads that wait for another thread's connection
+        self._lock = threading.RLock()  # a signal handler may re-enter
+        self._changed = threading.Condition(self._lock)  # notified only while a thread waits
         self.writer_lock = self._make_writer_lock()
 
     def acquire(self) -> Connection:
-        """Return a link that nobody uses; where the database allows no more, wait for one."""
-        deadline = time.monotonic() + _CROWDED
+        """Return an idle or new connection; if the database allows no more, wait for one."""
+        deadline = time.monotonic() + _ACQUIRE_TIMEOUT
         while True:
             try:
-                return self._take()
+                return self._open_or_reuse()
             except PoolExhausted:
                 if not self._wait(deadline):
                     raise
 
-    def _take(self) -> Connection:
+    def _open_or_reuse(self) -> Connection:
         me = threading.get_ident()
         with self._lock:
             if self._forking:
                 self._changed.wait_for(lambda: self._may_begin(me))
             if self._free:
-                link = self._free.pop()
-                link.owner = me
-                return link
+                connection = self._free.pop()
+                connection.owner = me
+                return connection
             opening = self._opening
             opening.append(me)
         try:
-            link = self._make()
-            link.owner = me
+            connection = self._make()
+            connection.owner = me
             with self._lock:
-                _OPEN.add(link)
-                self._all.add(link)
+                _OPEN_CONNECTIONS.add(connection)
+                self._connections.add(connection)
         finally:
             with self._lock:
                 opening.remove(me)
-                self._tell()
-        return link
+                self._notify()
+        return connection
 
     def _wait(self, deadline: float) -> bool:
-        """Wait for another thread's block to end; tell whether there was one to wait for."""
+        """Wait for another thread to finish; return whether a connection may be free now."""
         me = threading.get_ident()
         with self._lock:
-            busy = {link for link in self._all if link.owner not in {0, me}}
+            busy = {
+                connection for connection in self._connections if connection.owner not in {0, me}
+            }
             if not busy:
                 return bool(self._free)
-            self._wanting += 1
+            self._waiting += 1
             try:
                 return self._changed.wait_for(
-                    lambda: bool(self._free) or not busy <= self._all,
+                    lambda: bool(self._free) or not busy <= self._connections,
                     max(deadline - time.monotonic(), 0),
                 )
             finally:
-                self._wanting -= 1
+                self._waiting -= 1
 
     def _may_begin(self, me: int) -> bool:
-        """Tell whether no fork is near, or one that is this thread's or waits for its block."""
+        """Return whether no fork is pending, or only one that is or waits for this thread."""
         return (
-            not self._forking or me in self._forking or any(link.owner == me for link in self._all)
+            not self._forking
+            or me in self._forking
+            or any(connection.owner == me for connection in self._connections)
         )
 
-    def release(self, link: Connection) -> None:
-        """Take a link back, or close it if it is broken or retired."""
+    def release(self, connection: Connection) -> None:
+        """Take a connection back, or close it if it is broken or to be closed."""
         with self._lock:
-            if link in self._all and not link.broken and not link.closing:
-                link.owner = 0
-                self._free.append(link)
-                self._tell()
+            if connection in self._connections and not connection.broken and not connection.closing:
+                connection.owner = 0
+                self._free.append(connection)
+                self._notify()
                 return
-        self._end(link)  # also one of the process that this one was forked from, which is shut
+        self._close_connection(
+            connection
+        )  # also a connection of the parent process, which is given up
 
     def close(self) -> None:
-        """Close all links that are not in use; the others when their blocks end."""
+        """Close all idle connections now, and the others when their transactions end."""
         with self._lock:
-            for link in self._all:
-                link.closing = True
-        while (idle := self._take_retired()) is not None:
-            self._end(idle)
+            for connection in self._connections:
+                connection.closing = True
+        while (idle := self._take_idle_to_close()) is not None:
+            self._close_connection(idle)
 
-    def _take_retired(self) -> Connection | None:
+    def _take_idle_to_close(self) -> Connection | None:
         with self._lock:
-            for at, link in enumerate(self._free):
-                if link.closing:
-                    link.owner = threading.get_ident()
-                    return self._free.pop(at)
+            for index, connection in enumerate(self._free):
+                if connection.closing:
+                    connection.owner = threading.get_ident()
+                    return self._free.pop(index)
         return None
 
-    def _end(self, link: Connection) -> None:
-        """Close a link, then forget it: a fork in between must know of it."""
-        link.close()
+    def _close_connection(self, connection: Connection) -> None:
+        """Close a connection, then forget it, in this order: a fork in between must know it."""
+        connection.close()
         with self._lock:
-            self._all.discard(link)
-            _OPEN.discard(link)
-            self._tell()
+            self._connections.discard(connection)
+            _OPEN_CONNECTIONS.discard(connection)
+            self._notify()
 
-    def _tell(self) -> None:
-        if self._forking or self._wanting:
+    def _notify(self) -> None:
+        if self._forking or self._waiting:
             self._changed.notify_all()
 
     def __del__(self) -> None:
-        """Close what nobody has closed, before the driver complains."""
+        """Close the connections that are still open, before the driver warns of them."""
         with suppress(Exception):
             self.close()
 
     def before_fork(self, deadline: float) -> None:
-        """Let nothing begin; wait for what other threads have begun; close what is idle."""
+        """Stop new transactions, wait for those of other threads, and close idle connections."""
         if self._mark_unusable is None:
             return
         me = threading.get_ident()
         self._lock.acquire()  # until after the fork
         self._forking.append(me)
-        self._changed.wait_for(lambda: self._is_calm(me), max(deadline - time.monotonic(), 0))
+        self._changed.wait_for(lambda: self._is_idle(me), max(deadline - time.monotonic(), 0))
         while self._free:
-            link = self._free.pop()
-            link.owner = me
-            self._end(link)
+            connection = self._free.pop()
+            connection.owner = me
+            self._close_connection(connection)
 
-    def _is_calm(self, me: int) -> bool:
-        """Tell whether no other thread uses, opens or closes a link."""
-        return all(link.owner in {0, me} for link in self._all) and all(
+    def _is_idle(self, me: int) -> bool:
+        """Return whether no other thread uses, opens or closes a connection."""
+        return all(connection.owner in {0, me} for connection in self._connections) and all(
             thread == me for thread in self._opening
         )
 
     def after_fork(self) -> None:
-        """Go on as before, in the parent."""
+        """Allow transactions again, in the parent."""
         me = threading.get_ident()
         if me in self._forking:
             self._forking.remove(me)
@@ -336,51 +343,55 @@ class Pool:
             self._lock.release()
 
     def in_child(self) -> None:
-        """Start anew, without touching what the parent uses."""
+        """Start with an empty pool, in the child."""
         if self._opening and self._mark_unusable is not None:
             self._mark_unusable()
         self._reset()
 
 
 class _Forks(threading.local):
-    """The forks that a thread is in, usually one: pools that must live until it is over."""
+    """The forks that a thread is in, usually one, with the pools to keep alive until then."""
 
     def __init__(self) -> None:
         self.pools: list[list[Pool]] = []
 
 
-_POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first, so that two forks lock in one order
-_OPEN: set[Connection] = set()  # a pool that is garbage may still have some, and nobody finds it
+_POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first: forks lock in the same order
+_OPEN_CONNECTIONS: set[Connection] = set()  # including those of pools that were garbage-collected
 _FORKS = _Forks()
 
 
-def _pools() -> list[Pool]:
-    found = [ref() for ref in list(_POOLS.values())]  # at once: other threads make more
-    return [pool for pool in found if pool is not None]
+def _live_pools() -> list[Pool]:
+    pools = [ref() for ref in list(_POOLS.values())]  # a copy: other threads may add pools
+    return [pool for pool in pools if pool is not None]
 
 
-def _before() -> None:
-    deadline = time.monotonic() + _CALM
-    pools = _pools()
+def _before_fork() -> None:
+    deadline = time.monotonic() + _FORK_TIMEOUT
+    pools = _live_pools()
     _FORKS.pools.append(pools)
     for pool in pools:
         pool.before_fork(deadline)
 
 
-def _after() -> None:
+def _after_fork_in_parent() -> None:
     if _FORKS.pools:
         for pool in _FORKS.pools.pop():
             pool.after_fork()
 
 
-def _in_child() -> None:
-    for link in _OPEN:
-        link.abandon()
-    _OPEN.clear()
-    held = _FORKS.pools.pop() if _FORKS.pools else []
-    for pool in {*held, *_pools()}:
+def _after_fork_in_child() -> None:
+    for connection in _OPEN_CONNECTIONS:
+        connection.abandon()
+    _OPEN_CONNECTIONS.clear()
+    forking_pools = _FORKS.pools.pop() if _FORKS.pools else []
+    for pool in {*forking_pools, *_live_pools()}:
         pool.in_child()
 
 
-if hasattr(os, "register_at_fork"):  # where processes fork at all
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

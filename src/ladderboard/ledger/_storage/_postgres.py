@@ -32,36 +32,36 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import ModuleType
 
-_KEEPALIVE = 60  # seconds, unless the address says otherwise: no firewall forgets the connection
-_SILENT = 5.0  # seconds for which nobody tries again where nobody answered
-# Seconds. A server that says nothing for so long is taken for one that never will: it was stopped,
-# or what lies between has forgotten the connection.
-_LOCKED = 30  # for a lock, as the server counts them
-_ANSWER = 45.0  # for any statement that changes something, so for more than a lock
-_LONG = 86400.0  # for what copies whole tables
-_KINDS = {"53100": DiskFull, "25006": ReadOnly}
+_KEEPALIVE = 60  # seconds between keepalives, unless the address says otherwise, for firewalls
+_RETRY_PAUSE = 5.0  # seconds without a new attempt after a connection timed out
+# Timeouts in seconds. A server that sends nothing for so long is considered gone: it was stopped,
+# or a firewall dropped the connection.
+_LOCK_TIMEOUT = 30  # to wait for a lock; the server enforces it
+_STATEMENT_TIMEOUT = 45.0  # for a statement of a write transaction, so longer than for a lock
+_COPY_TIMEOUT = 86400.0  # for copying whole tables
+_ERROR_TYPES = {"53100": DiskFull, "25006": ReadOnly}
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# One message: a lock that is not had in time, or is kept by a client that fell silent, is let go.
+# One message. The timeouts end a wait for a lock, and a transaction of a client that is gone.
 _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; "
-    f"SET LOCAL lock_timeout = '{_LOCKED}s'; "
+    f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}s'; "
     "SET LOCAL idle_in_transaction_session_timeout = '300s'"
 )
-# Asked with every lock, because a running server may be told otherwise.
+# Read with every lock, because the settings of a running server can change.
 _SAFE = (
     "current_setting('fsync'), current_setting('full_page_writes'), "
     "current_setting('synchronous_commit')"
 )
 _LOCK = (
-    f"SELECT id, (SELECT version FROM main.format), {_SAFE} "  # noqa: S608 - our own words
+    f"SELECT id, (SELECT version FROM main.format), {_SAFE} "  # noqa: S608
     "FROM main.book WHERE name = ? FOR UPDATE"
 )
 _NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
-_NUMBER = "SELECT id FROM main.book WHERE name = ?"
-_WORDS = {
+_SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
+_TYPE_NAMES = {
     "blob": "BYTEA",
     "whole": "BIGINT",
-    "prefix": "",  # of an index's name
+    "prefix": "",  # of the name of an index
     "on": "main.",  # of the name of its table
     "real": "DOUBLE PRECISION",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -73,19 +73,19 @@ _COPY = (
     'CREATE TABLE "{to}".{name} (LIKE main.{name} INCLUDING ALL)',
     'INSERT INTO "{to}".{name} OVERRIDING SYSTEM VALUE SELECT * FROM main.{name}',
 )
-_FLAG = (
+_FLAG_AS_COPY = (
     'INSERT INTO "{to}".kept (book, name, value) SELECT id, ?, ? FROM "{to}".book '
     "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
 )
-# Numbers of books are not used again in the copy either.
-_GO_ON = (
+# The copy must not reuse numbers of books either.
+_SET_SEQUENCE = (
     "SELECT setval(pg_get_serial_sequence(?, 'id'), COALESCE(max(id), 1), max(id) IS NOT NULL) "
     'FROM "{to}".book'
 )
 
 
 def load_psycopg() -> ModuleType:
-    """Return the driver, or say what to install."""
+    """Return the driver; if it is missing, raise an error that says what to install."""
     try:
         import psycopg  # noqa: PLC0415 - optional
     except ImportError:
@@ -96,50 +96,50 @@ def load_psycopg() -> ModuleType:
 
 
 @cache
-def _patient() -> Any:
-    """Return the class of connections that do not wait for ever.
+def _timeout_connection_class() -> Any:
+    """Return a class of connections with a timeout on the client's side.
 
-    A server that was stopped, or a machine that is gone, ends no connection: nothing comes any
-    more, and no timeout that the server keeps would ever run out.
+    A stopped server or machine does not close its connections: nothing arrives any more, and no
+    timeout that the server enforces can help.
     """
     psycopg = load_psycopg()
 
-    class Patient(psycopg.Connection):  # type: ignore[name-defined,misc]
-        """A connection on which the other side may be silent for ``patience`` seconds."""
+    class TimeoutConnection(psycopg.Connection):  # type: ignore[name-defined,misc]
+        """A connection that fails when nothing arrives for ``timeout`` seconds."""
 
-        patience = 45.0
+        timeout = 45.0
 
-        def wait(self, gen: Any, *given: Any, **more: Any) -> Any:
+        def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
             """Wait for an answer."""
-            return super().wait(_listening(gen, self.patience), *given, **more)
+            return super().wait(_wait_with_timeout(gen, self.timeout), *args, **kwargs)
 
-    return Patient
+    return TimeoutConnection
 
 
-def _listening(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
-    """Yield what the driver wants to wait for, until nothing has moved for so many seconds."""
-    until = 0.0
+def _wait_with_timeout(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
+    """Yield what the driver waits for; raise when nothing has arrived for so many seconds."""
+    deadline = 0.0
     try:
-        wanted = next(gen)
+        awaited = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield awaited
             if ready:
-                until = 0.0
-            elif not until:  # the driver looks ten times a second
-                until = monotonic() + seconds
-            elif monotonic() > until:
-                said = f"the server said nothing for {seconds:g} seconds"
-                raise load_psycopg().OperationalError(said)
-            wanted = gen.send(ready)
+                deadline = 0.0
+            elif not deadline:  # the driver polls ten times a second
+                deadline = monotonic() + seconds
+            elif monotonic() > deadline:
+                message = f"the server said nothing for {seconds:g} seconds"
+                raise load_psycopg().OperationalError(message)
+            awaited = gen.send(ready)
     except StopIteration as done:
         return done.value
 
 
 class PostgresTimeouts(NamedTuple):
-    """How many seconds a silent server is waited for.
+    """Timeouts in seconds for a server that does not respond.
 
     ``connect`` is for a new connection, ``begin`` for the first statement of a transaction, which
-    waits for nobody, and ``read`` for any other statement of one that only reads.
+    needs no lock, and ``read`` for the other statements of a read transaction.
     """
 
     connect: int = 10
@@ -148,78 +148,83 @@ class PostgresTimeouts(NamedTuple):
 
 
 class PostgresAddress:
-    """Where a database is, and what of that may be said."""
+    """The address of a database; its text form leaves out the password."""
 
     def __init__(self, url: str) -> None:
-        scheme, _, rest = url.partition("://")
+        scheme, _, location = url.partition("://")
         if scheme not in {"postgresql", "postgresql+psycopg"}:
             raise InvalidSetting(
                 "The address of a PostgreSQL database must look like "
                 "postgresql+psycopg://user@host/name."
             )
-        self.url = f"postgresql://{rest}"
-        self.patience = PostgresTimeouts()
-        self._silent = 0.0  # until when nobody tries
+        self.url = f"postgresql://{location}"
+        self.timeouts = PostgresTimeouts()
+        self._retry_after = 0.0  # no attempt to connect before this time
         psycopg = load_psycopg()
         try:
             self._parts = psycopg.conninfo.conninfo_to_dict(self.url)
-        except psycopg.Error:  # whose words may quote the password
+        except psycopg.Error:  # its message may quote the password
             self._parts = {"port": "unreadable"}
-        if _torn(rest) or not str(self._parts.get("port", "1")).replace(",", "").isdigit():
+        if (
+            _has_unquoted_password(location)
+            or not str(self._parts.get("port", "1")).replace(",", "").isdigit()
+        ):
             raise InvalidSetting(
                 "The address of the PostgreSQL database cannot be read; special characters in "
                 "names and passwords are written as %XX."
             )
 
     def __repr__(self) -> str:
-        """Say it without the password."""
+        """Return the address without the password."""
         name, host = self._parts.get("dbname", ""), self._parts.get("host", "")
         return f"the PostgreSQL database {name!r} at {host!r}"
 
     def connect(self) -> Any:
         """Open a connection."""
         psycopg = load_psycopg()
-        if monotonic() < self._silent:  # or all threads would wait, one after another
-            raise StorageFailed(f"There is no way to {self!r}: it did not answer just now.")
-        default = {"connect_timeout": self.patience.connect, "keepalives_idle": _KEEPALIVE}
-        given = {name: each for name, each in default.items() if name not in self._parts}
+        if monotonic() < self._retry_after:  # or each thread would wait in turn
+            raise StorageFailed(f"Cannot connect to {self!r}: it did not respond a moment ago.")
+        default = {"connect_timeout": self.timeouts.connect, "keepalives_idle": _KEEPALIVE}
+        defaults = {name: value for name, value in default.items() if name not in self._parts}
         try:
-            return _patient().connect(self.url, autocommit=True, client_encoding="UTF8", **given)
+            return _timeout_connection_class().connect(
+                self.url, autocommit=True, client_encoding="UTF8", **defaults
+            )
         except psycopg.Error as error:
-            said = f"There is no way to {self!r}: {self.clean(error)}."
+            message = f"Cannot connect to {self!r}: {self.safe_message(error)}."
             if isinstance(error, psycopg.errors.ConnectionTimeout):
-                self._silent = monotonic() + _SILENT
-                raise StorageFailed(said) from None
-            raise PoolExhausted(said) from None
+                self._retry_after = monotonic() + _RETRY_PAUSE
+                raise StorageFailed(message) from None
+            raise PoolExhausted(message) from None
 
-    def clean(self, error: Exception) -> str:
-        """Return the first line that a driver or a server said, without any password."""
+    def safe_message(self, error: Exception) -> str:
+        """Return the first line of a driver's or server's message, without any password."""
         diag = getattr(error, "diag", None)
-        said = (diag.message_primary if diag is not None else None) or str(error)
-        said = said.strip().partition("\n")[0].rstrip(".:")
+        message = (diag.message_primary if diag is not None else None) or str(error)
+        message = message.strip().partition("\n")[0].rstrip(".:")
         for key in ("password", "sslpassword"):
             if self._parts.get(key):
-                said = said.replace(str(self._parts[key]), "***")
-        return said
+                message = message.replace(str(self._parts[key]), "***")
+        return message
 
 
-def _torn(rest: str) -> bool:
-    """Tell whether a password with @, / or ? in it was taken apart, and half of it for a host."""
-    place, _, path = rest.partition("/")
-    user, _, query = place.partition("?")
+def _has_unquoted_password(location: str) -> bool:
+    """Return whether the address seems to have an unquoted @, / or ? in its password."""
+    authority, _, path = location.partition("/")
+    user, _, query = authority.partition("?")
     return user.count("@") > 1 or "@" in query or "@" in path.partition("?")[0]
 
 
 class PostgresConnection(Connection):
-    """A connection whose statements name their schema."""
+    """A connection that adds the schema to the statements."""
 
     def __init__(self, address: PostgresAddress, schema: str) -> None:
         self._driver = load_psycopg()
         self._address = address
         self._prefix = f'"{schema}".'
-        self._words: dict[str, str] = {}
+        self._translations: dict[str, str] = {}
         super().__init__(address.connect())
-        self.connection.patience = address.patience.begin
+        self.connection.timeout = address.timeouts.begin
         try:
             settings = self.query(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
             self._refuse_unsafe(settings)
@@ -230,31 +235,32 @@ class PostgresConnection(Connection):
             raise
 
     def _refuse_unsafe(self, settings: tuple[Any, ...]) -> None:
-        """Refuse a server that may forget what it has acknowledged.
+        """Refuse a server that may lose committed transactions.
 
-        ``local`` and ``remote_write`` are as good as ``on`` here: with all of them a commit waits
-        until this server's own log is on its disk. They differ in what they ask of a second server.
+        For ``synchronous_commit``, ``local`` and ``remote_write`` are as good as ``on`` here: a
+        commit waits until this server's log is on its disk. They differ in what they require of a
+        replica.
         """
         for name, value in zip(
             ("fsync", "full_page_writes", "synchronous_commit"), settings, strict=False
         ):
             if value == "off":
                 raise StorageFailed(
-                    f"{self._address!r} runs with {name} = off, so it may lose what it has "
-                    "acknowledged; turn it on."
+                    f"{self._address!r} runs with {name} = off, so it may lose committed "
+                    "transactions; turn it on."
                 )
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
-        words = self._words.get(statement)
-        if words is None:
-            words = statement.replace("main.", self._prefix).replace("?", "%s")
-            self._words[statement] = words
+        translated = self._translations.get(statement)
+        if translated is None:
+            translated = statement.replace("main.", self._prefix).replace("?", "%s")
+            self._translations[statement] = translated
         try:
-            # Bytes come as bytes; without values a statement may be several.
-            return self.connection.execute(words, values or None)
+            # Without values, several statements can be sent at once.
+            return self.connection.execute(translated, values or None)
         except self._driver.Error as error:
             self._break()
-            raise self._failed(error) from None
+            raise self._translate_error(error) from None
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
@@ -267,25 +273,25 @@ class PostgresConnection(Connection):
         return count
 
     def begin(self, *, write: bool) -> None:
-        """Begin a transaction; on a connection that died since, a new one is opened."""
-        patience = self._address.patience
+        """Begin a transaction; open a new connection if this one has died."""
+        timeouts = self._address.timeouts
         try:
-            self.connection.patience = patience.begin
+            self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
         except StorageFailed:
             self.connection, self.broken = self._address.connect(), False
-            self.connection.patience = patience.begin
+            self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
-        self.connection.patience = _ANSWER if write else patience.read
+        self.connection.timeout = _STATEMENT_TIMEOUT if write else timeouts.read
 
-    def take_long(self) -> None:
-        """Let the statements of this transaction take as long as they need."""
-        self.connection.patience = _LONG
+    def allow_long_statements(self) -> None:
+        """Allow a day for each statement of this transaction."""
+        self.connection.timeout = _COPY_TIMEOUT
 
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
-        """Return a book's number, and where it is to be changed, lock it."""
+        """Return a book's number; with ``write``, lock its row."""
         if not write:
-            rows = self.query(_NUMBER, (name,))
+            rows = self.query(_SELECT_BOOK, (name,))
             return rows[0][0] if rows else None
         rows = self.query(_LOCK, (name,))
         if not rows:
@@ -298,24 +304,26 @@ class PostgresConnection(Connection):
         return int(number)
 
     def now(self) -> int | None:
-        """Return the server's time: machines that serve one board need not agree on theirs."""
+        """Return the server's time, since the clocks of machines that serve a board can differ."""
         return int(self.query(_NOW)[0][0])
 
     def commit(self) -> None:
-        """Commit; where no answer comes, nobody knows."""
+        """Commit; if the server does not confirm it, the error is ``uncertain``."""
         try:
-            said = self.connection.execute("COMMIT").statusmessage
+            status = self.connection.execute("COMMIT").statusmessage
         except self._driver.Error as error:
             refused = error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003"
             uncertain = self.connection.closed or not refused
             self._break()
-            raise self._failed(error, uncertain=uncertain) from None
-        if said != "COMMIT":  # as after an error that was swallowed
+            raise self._translate_error(error, uncertain=uncertain) from None
+        if status != "COMMIT":  # as after a suppressed error
             self._break()
-            raise StorageFailed(f"{self._address!r} did not commit; nothing of the block stands.")
+            raise StorageFailed(
+                f"{self._address!r} did not commit; the transaction was rolled back."
+            )
 
     def rollback(self) -> None:
-        """Undo what was done since the beginning."""
+        """Roll back the transaction."""
         if self.broken:
             return
         try:
@@ -334,32 +342,31 @@ class PostgresConnection(Connection):
         with suppress(self._driver.Error):
             connection.close()
 
-    def _failed(self, error: Exception, *, uncertain: bool = False) -> StorageFailed:
-        said = self._address.clean(error)
+    def _translate_error(self, error: Exception, *, uncertain: bool = False) -> StorageFailed:
+        message = self._address.safe_message(error)
         if uncertain:
-            said += "; whether the last change stands is not known"
+            message += "; the last change may or may not have been committed"
         state = "" if uncertain else getattr(error, "sqlstate", None) or ""
-        kind = _KINDS.get(state, StorageFailed)
-        return kind(f"{self._address!r} cannot be used: {said}.", uncertain=uncertain)
+        kind = _ERROR_TYPES.get(state, StorageFailed)
+        return kind(f"{self._address!r} cannot be used: {message}.", uncertain=uncertain)
 
 
 class PostgresStorage(SqlStorage):
     """Books in a schema of a PostgreSQL database, for many processes and machines.
 
-    A book that is being changed is locked by its row. A server that may lose what it has
-    acknowledged is refused.
+    A writer locks the row of its book. A server that may lose committed transactions is refused.
 
     Parameters
     ----------
     url
         ``postgresql://`` or ``postgresql+psycopg://user:password@host/name``.
     create
-        Make the tables if they are missing; many processes may say so at once.
+        Create the tables if they are missing; several processes may do so at once.
     schema
-        Where the tables are.
+        The schema of the tables.
     """
 
-    _words = _WORDS
+    _type_names = _TYPE_NAMES
 
     def __init__(self, url: str, *, create: bool = False, schema: str = "ladderboard") -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", schema):
@@ -370,12 +377,12 @@ class PostgresStorage(SqlStorage):
         self._schema = schema
         self._pool = Pool(partial(PostgresConnection, self._address, schema), PerBookLock)
         try:
-            link = self._pool.acquire()
+            connection = self._pool.acquire()
             try:
-                self._prepare(link, create=create)
+                self._prepare(connection, create=create)
             finally:
-                link.rollback()
-                self._pool.release(link)
+                connection.rollback()
+                self._pool.release(connection)
         except BaseException:
             self._pool.close()
             raise
@@ -384,103 +391,109 @@ class PostgresStorage(SqlStorage):
         return f"<PostgresStorage: {self._address!r}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Travel to another process as an address; whoever reads the bytes reads the password."""
-        return (_again, (self._address.url, self._schema))
+        """Pickle as an address, with the password."""
+        return (_reopen, (self._address.url, self._schema))
 
     def limit_read_wait(self, seconds: float) -> None:
-        """Wait so long at most: for a transaction to begin, on a new connection if need be."""
-        # A connection that is kept is tried before a new one, which takes several messages.
+        """Limit how long a read waits, with opening a new connection if need be."""
+        # An open connection is tried first, then a new one, which takes several messages.
         connect = max(2, int(0.6 * seconds))
-        self._address.patience = PostgresTimeouts(connect, 0.4 * seconds, seconds)
+        self._address.timeouts = PostgresTimeouts(connect, 0.4 * seconds, seconds)
 
-    def _prepare(self, link: Connection, *, create: bool) -> None:
-        """Find the tables; make or migrate them under a lock, in one transaction."""
-        if self._format(link) == latest_format():
+    def _prepare(self, connection: Connection, *, create: bool) -> None:
+        """Check the tables; create or migrate them under a lock, in one transaction."""
+        if self._format(connection) == latest_format():
             return
-        self._alone(link)
-        version = self._format(link)  # others may have been here first
+        self._begin_exclusive(connection)
+        version = self._format(connection)  # another process may have been faster
         if version is None:
             if not create:
                 raise InvalidState(f"{self._address!r} holds no ledger in {self._schema!r}.")
-            self._create(link)
+            self._create(connection)
         elif version < latest_format():
-            self._keep_copy(link, version)
-            migrate(version, link.query, _WORDS)
-            link.query("UPDATE main.format SET version = ?", (latest_format(),))
-        link.commit()
+            self._copy_before_migration(connection, version)
+            migrate(version, connection.query, _TYPE_NAMES)
+            connection.query("UPDATE main.format SET version = ?", (latest_format(),))
+        connection.commit()
 
     def drop_schema(self) -> None:
-        """Remove the schema with everything in it, for good: one in which something was tried."""
-        link = self._pool.acquire()
+        """Delete the schema with everything in it, for good; for schemas made for a trial."""
+        connection = self._pool.acquire()
         try:
-            link.query(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
+            connection.query(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
         finally:
-            self._pool.release(link)
+            self._pool.release(connection)
 
-    def _alone(self, link: Connection) -> None:
-        link.begin(write=True)
+    def _begin_exclusive(self, connection: Connection) -> None:
+        connection.begin(write=True)
         key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
-        cast("PostgresConnection", link).take_long()
-        link.query("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
-        link.query("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
+        cast("PostgresConnection", connection).allow_long_statements()
+        connection.query(
+            "SET LOCAL lock_timeout = '600s'"
+        )  # another migration may be copying tables
+        connection.query("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
 
-    def _tables(self, link: Connection) -> set[str]:
-        return {row[0] for row in link.query(_TABLES, (self._schema,))}
+    def _tables(self, connection: Connection) -> set[str]:
+        return {row[0] for row in connection.query(_TABLES, (self._schema,))}
 
-    def _format(self, link: Connection) -> int | None:
-        """Return the format of the tables, or None where there are none at all."""
-        found = self._tables(link)
-        if not found:
+    def _format(self, connection: Connection) -> int | None:
+        """Return the format of the tables, or None if there are none."""
+        tables = self._tables(connection)
+        if not tables:
             return None
-        if not {"format", *TABLE_NAMES} <= found:
+        if not {"format", *TABLE_NAMES} <= tables:
             raise InvalidState(
                 f"The schema {self._schema!r} of {self._address!r} is not a ledger's."
             )
-        rows = link.query("SELECT version FROM main.format")
+        rows = connection.query("SELECT version FROM main.format")
         if len(rows) != 1:
-            raise InvalidState(f"{self._address!r} is damaged: it does not say its format.")
-        refuse_unknown_format(rows[0][0], repr(self._address), self._copies(link))
+            raise InvalidState(f"{self._address!r} is damaged: its format is missing.")
+        refuse_unknown_format(rows[0][0], repr(self._address), self._copies(connection))
         return int(rows[0][0])
 
-    def _create(self, link: Connection) -> None:
-        if not link.query(_SCHEMA, (self._schema,)):
-            link.query(f'CREATE SCHEMA "{self._schema}"')
-        create_tables(link.query, _WORDS)
-        link.query("CREATE TABLE main.format (version BIGINT NOT NULL)")
-        link.query("INSERT INTO main.format (version) VALUES (?)", (latest_format(),))
+    def _create(self, connection: Connection) -> None:
+        if not connection.query(_SCHEMA, (self._schema,)):
+            connection.query(f'CREATE SCHEMA "{self._schema}"')
+        create_tables(connection.query, _TYPE_NAMES)
+        connection.query("CREATE TABLE main.format (version BIGINT NOT NULL)")
+        connection.query("INSERT INTO main.format (version) VALUES (?)", (latest_format(),))
 
-    def _copies(self, link: Connection, part: str = "") -> list[str]:
-        begin = self._before(part)
-        rows = link.query("SELECT nspname::text FROM pg_catalog.pg_namespace")
-        found = (row[0] for row in rows if row[0].startswith(begin))
-        return [each for each in found if each[len(begin) :].replace("_", "").isdigit()]
+    def _copies(self, connection: Connection, module_name: str = "") -> list[str]:
+        prefix = self._copy_prefix(module_name)
+        rows = connection.query("SELECT nspname::text FROM pg_catalog.pg_namespace")
+        schemas = (row[0] for row in rows if row[0].startswith(prefix))
+        return [name for name in schemas if name[len(prefix) :].replace("_", "").isdigit()]
 
-    def _before(self, part: str) -> str:
-        """Return how the names of copies begin that were made before a part's steps, or our own."""
-        return f"{self._schema}_before_{part}_" if part else f"{self._schema}_before_"
+    def _copy_prefix(self, module_name: str) -> str:
+        """Return the prefix of the names of copies made before a module's or our own migrations."""
+        return f"{self._schema}_before_{module_name}_" if module_name else f"{self._schema}_before_"
 
-    def _keep_copy(self, link: Connection, version: int, part: str = "") -> None:
+    def _copy_before_migration(
+        self, connection: Connection, version: int, module_name: str = ""
+    ) -> None:
         name = (
-            f"{self._schema}_before_{part}_{version}"
-            if part
+            f"{self._schema}_before_{module_name}_{version}"
+            if module_name
             else f"{self._schema}_before_{version}"
         )
         to, count = name, 1
-        while link.query(_SCHEMA, (to,)):  # who went back and comes again has one already
+        while connection.query(_SCHEMA, (to,)):  # there is one after an upgrade that was undone
             count += 1
             to = f"{name}_{count}"
-        self._copy(link, to)
+        self._copy(connection, to)
 
-    def _copy(self, link: Connection, to: str) -> None:
-        """Copy all tables as they are; the books in the copy know that they are copies."""
-        link.query("LOCK TABLE main.book IN EXCLUSIVE MODE")  # no block that writes is open now
-        link.query(f'CREATE SCHEMA "{to}"')
-        for name in sorted(self._tables(link)):
+    def _copy(self, connection: Connection, to: str) -> None:
+        """Copy all tables as they are, and flag the books in the copy as copies."""
+        connection.query(
+            "LOCK TABLE main.book IN EXCLUSIVE MODE"
+        )  # waits for open write transactions
+        connection.query(f'CREATE SCHEMA "{to}"')
+        for name in sorted(self._tables(connection)):
             for statement in _COPY:
-                link.query(statement.format(to=to, name=name))
-        link.query(_FLAG.format(to=to), (COPY, b"1"))
-        link.query(_GO_ON.format(to=to), (f"{to}.book",))
+                connection.query(statement.format(to=to, name=name))
+        connection.query(_FLAG_AS_COPY.format(to=to), (COPY, b"1"))
+        connection.query(_SET_SEQUENCE.format(to=to), (f"{to}.book",))
 
 
-def _again(url: str, schema: str) -> PostgresStorage:
+def _reopen(url: str, schema: str) -> PostgresStorage:
     return PostgresStorage(url, schema=schema)

@@ -1,7 +1,7 @@
 """The tables of a database, their formats, and the migrations between them.
 
-A new database is made in format 1 and takes all steps, as an old one takes those it lacks; so the
-two cannot differ. A step is never changed once it was released.
+A new database is created in format 1 and takes all migrations, as an old one takes those it lacks,
+so that the two cannot differ. A migration is never changed once it was released.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ladderboard.ledger._storage._pool import Connection
 
 TABLE_NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
-# Format 1, for good: what comes later is a step in STEPS. {blob}, {whole}, {serial} and
-# {tail} differ between the databases. An entry's place is its book's number and its own in one
-# whole number, so rows that are only ever appended cost one page each; where a book stands is
-# written with its last entry, so it costs no page of its own and cannot differ from the chain.
+# Format 1, for good; later changes go to MIGRATIONS. {blob}, {whole}, {serial} and {tail} differ
+# between the databases. An entry's place combines its book's number and its own in one integer,
+# so that appending a row writes one page. The chain state is stored with the last entry, so that it
+# needs no page of its own and cannot differ from the chain.
 TABLES = (
     "CREATE TABLE main.book (id {serial}, name TEXT NOT NULL UNIQUE)",
     """CREATE TABLE main.entry (
@@ -43,7 +43,7 @@ TABLES = (
 
 
 class Migration(NamedTuple):
-    """What leads from format ``before`` to the next, in the words of both databases."""
+    """The statements that lead from format ``before`` to the next, for both databases."""
 
     before: int
     statements: tuple[str, ...]
@@ -57,23 +57,23 @@ def latest_format() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def create_tables(run: Callable[[str], object], words: Mapping[str, str]) -> None:
-    """Make the tables of a new database, in a transaction of the caller's."""
+def create_tables(run: Callable[[str], object], type_names: Mapping[str, str]) -> None:
+    """Create the tables of a new database, in the caller's transaction."""
     for table in TABLES:
-        run(table.format(**words))
-    migrate(1, run, words)
+        run(table.format(**type_names))
+    migrate(1, run, type_names)
 
 
-def migrate(version: int, run: Callable[[str], object], words: Mapping[str, str]) -> None:
-    """Take the steps from a format to the latest, in a transaction of the caller's."""
+def migrate(version: int, run: Callable[[str], object], type_names: Mapping[str, str]) -> None:
+    """Run the migrations from a format to the latest, in the caller's transaction."""
     for step in MIGRATIONS:
         if step.before >= version:
             for statement in step.statements:
-                run(statement.format(**words))
+                run(statement.format(**type_names))
 
 
 def refuse_unknown_format(version: object, where: object, copies: Iterable[str] = ()) -> None:
-    """Refuse what a later version wrote: what it means cannot be known here."""
+    """Refuse a format that a later version wrote, or that does not exist."""
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
     if version > latest_format():
@@ -82,29 +82,29 @@ def refuse_unknown_format(version: object, where: object, copies: Iterable[str] 
         )
 
 
-def newer_format_message(what: str, version: int, known: int, copies: Iterable[str] = ()) -> str:
-    """Return what is said of a newer format, and the way back.
+def newer_format_message(subject: str, version: int, known: int, copies: Iterable[str] = ()) -> str:
+    """Return the message about a newer format, with how to go back.
 
-    ``copies`` are the names of all copies that were made before upgrades, each with the number of
-    its format; the last that can be read here is named.
+    ``copies`` are the names of all copies that were made before upgrades, which end in their
+    format; the message names the latest one that this version can read.
     """
-    said = (
-        f"{what} by a newer Ladderboard, in format {version}; this one knows formats up to "
+    message = (
+        f"{subject} by a newer Ladderboard, in format {version}; this one knows formats up to "
         f"{known}. Install the newer one again; this is {__version__}."
     )
-    for copy in sorted(copies, key=_age, reverse=True):
-        if _age(copy)[0] <= known:
+    for copy in sorted(copies, key=_copy_format, reverse=True):
+        if _copy_format(copy)[0] <= known:
             return (
-                f"{said} Or put {copy} back, the copy that was made before the upgrade; what was "
-                "answered since is not in it, and has to be charged."
+                f"{message} Or put {copy} back, the copy that was made before the upgrade; what "
+                "was answered since is not in it, and has to be charged."
             )
-    return said
+    return message
 
 
-def _age(copy: str) -> tuple[int, int]:
-    """Return the format of a copy, and which one it is of those made before the same step."""
-    found = re.search(r"before[-_](?:[a-z]+[-_])?(\d+)(?:[-_](\d+))?$", copy)
-    return (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+def _copy_format(copy: str) -> tuple[int, int]:
+    """Return the format of a copy, and its number among the copies of that format."""
+    match = re.search(r"before[-_](?:[a-z]+[-_])?(\d+)(?:[-_](\d+))?$", copy)
+    return (int(match[1]), int(match[2] or 1)) if match else (0, 0)
 
 
 _CREATE_FORMAT = (
@@ -124,11 +124,11 @@ def select_from(table: str, columns: str, rest: str = "") -> str:
 
 
 class SchemaModule(NamedTuple):
-    """A room's tables: the statements that lead from each format to the next, the first from none.
+    """The tables of another package: the statements of each migration, the first from nothing.
 
-    A step is never changed once it was released. A process of an older version that still runs is
-    kept from writing by the ledger's own format only: a step that it must not write beside comes
-    with one of the ledger's.
+    A migration is never changed once it was released. A process of an older version that is still
+    running is stopped from writing only by a change of the ledger's own format; so a migration that
+    older versions must not write to comes with one of the ledger's.
     """
 
     name: str
@@ -136,32 +136,37 @@ class SchemaModule(NamedTuple):
 
 
 def module_format(
-    link: Connection, part: SchemaModule, tables: set[str], copies: Callable[[str], Iterable[str]]
+    connection: Connection,
+    module: SchemaModule,
+    tables: set[str],
+    copies: Callable[[str], Iterable[str]],
 ) -> int:
-    """Return the format of a part's tables, 0 where there are none.
+    """Return the format of a module's tables, 0 if there are none.
 
-    ``copies`` returns the names of the copies that were made before the part's steps.
+    ``copies`` returns the names of the copies that were made before the module's migrations.
     """
-    if f"{part.name}_format" not in tables:
+    if f"{module.name}_format" not in tables:
         return 0
-    rows = link.query(select_from(f"{part.name}_format", "version"))
+    rows = connection.query(select_from(f"{module.name}_format", "version"))
     version = rows[0][0] if len(rows) == 1 else None
     if not isinstance(version, int) or version < 1:
-        raise InvalidState(f"The database is damaged: the tables of {part.name} are not whole.")
-    if version > len(part.migrations):
-        what, known = f"The tables of {part.name} were written", len(part.migrations)
-        raise InvalidState(newer_format_message(what, version, known, copies(part.name)))
+        raise InvalidState(
+            f"The database is damaged: the tables of {module.name} are not complete."
+        )
+    if version > len(module.migrations):
+        subject, known = f"The tables of {module.name} were written", len(module.migrations)
+        raise InvalidState(newer_format_message(subject, version, known, copies(module.name)))
     return version
 
 
 def migrate_module(
-    link: Connection, part: SchemaModule, version: int, words: Mapping[str, str]
+    connection: Connection, module: SchemaModule, version: int, type_names: Mapping[str, str]
 ) -> None:
-    """Take the steps from a format to the latest, in a transaction of the caller's."""
+    """Run the migrations from a format to the latest, in the caller's transaction."""
     if not version:
         for statement in _CREATE_FORMAT:
-            link.query(statement.format(name=part.name, **words))
-    for step in part.migrations[version:]:
+            connection.query(statement.format(name=module.name, **type_names))
+    for step in module.migrations[version:]:
         for statement in step:
-            link.query(statement.format(**words))
-    link.query(_SET_FORMAT.format(name=part.name), (len(part.migrations),))
+            connection.query(statement.format(**type_names))
+    connection.query(_SET_FORMAT.format(name=module.name), (len(module.migrations),))

@@ -35,40 +35,40 @@ from ladderboard.ledger._storage._transaction import SqlStorage
 if TYPE_CHECKING:
     from pathlib import Path
 
-SQLITE_APPLICATION_ID = 0x4C424F41  # "LBOA", so that `file` and we know such a file
+SQLITE_APPLICATION_ID = 0x4C424F41  # "LBOA", to recognise the file
 
 _SETTINGS = (
-    "PRAGMA trusted_schema = OFF",  # a file from elsewhere runs nothing here
+    "PRAGMA trusted_schema = OFF",  # a file from elsewhere must not run code
     "PRAGMA synchronous = FULL",
-    "PRAGMA fullfsync = ON",  # where fsync alone does not reach the disk
+    "PRAGMA fullfsync = ON",  # for macOS, where fsync alone does not reach the disk
     "PRAGMA journal_size_limit = 67108864",
-    "PRAGMA wal_autocheckpoint = 8000",  # pages; with files in them the log is soon full
+    "PRAGMA wal_autocheckpoint = 8000",  # pages; submissions with files fill the log quickly
 )
-_NUMBER = "SELECT id FROM main.book WHERE name = ?"
-_GLANCE = 0.02  # seconds between two looks whether the file is still there; a look costs 10 us
-_LONG = 64 * 2**20  # bytes of a write-ahead log that readers have kept from being reused
-_COMMITS = 256  # between two looks at its length
-_SHORT = 2**28  # bytes that are free on a disk that is nearly full
-_LITTLE = 2**20  # bytes of a write-ahead log there
-_READABLE = "it may only be read"
-_SENTENCES = {
-    sqlite3.SQLITE_BUSY: "others have been writing for too long",
-    sqlite3.SQLITE_LOCKED: "others have been writing for too long",
-    sqlite3.SQLITE_READONLY: _READABLE,
+_SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
+_REPLACED_CHECK_INTERVAL = 0.02  # seconds; a check costs 10 us
+_LONG_WAL = 64 * 2**20  # bytes of a write-ahead log that readers keep from being restarted
+_COMMITS_PER_WAL_CHECK = 256  # commits between two checks of its length
+_LOW_DISK = 2**28  # free bytes on a disk that is nearly full
+_SMALL_WAL = 2**20  # bytes of a write-ahead log that may stay on such a disk
+_READ_ONLY_REASON = "it is read-only"
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "other processes have been writing for too long",
+    sqlite3.SQLITE_LOCKED: "other processes have been writing for too long",
+    sqlite3.SQLITE_READONLY: _READ_ONLY_REASON,
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
-    sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, may not be opened or made",
+    sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, cannot be opened or created",
     sqlite3.SQLITE_FULL: (
         "the disk is full. Free at least 64 MB for this file and its write-ahead log"
     ),
     sqlite3.SQLITE_IOERR: "the disk could not be read or written",
     sqlite3.SQLITE_TOOBIG: "a value is too large",
 }
-_KINDS = {sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_READONLY: ReadOnly}
-# After these a commit has not happened: there was no lock, or no room for all of it in the log.
-_REFUSED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}
-_SPOILT: set[tuple[int, int]] = set()  # files whose locks this process is wrong about
-_PAGE = 4096
-_WORDS = {
+_ERROR_TYPES = {sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_READONLY: ReadOnly}
+# After these errors a commit has not happened: there was no lock, or no space in the log.
+_NOT_COMMITTED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}
+_UNUSABLE_FILES: set[tuple[int, int]] = set()  # files whose locks a fork has confused
+_PAGE_BYTES = 4096
+_TYPE_NAMES = {
     "blob": "BLOB",
     "whole": "INTEGER",
     "prefix": "main.",  # of an index's name
@@ -80,13 +80,13 @@ _WORDS = {
 
 
 def connect_sqlite(path: Path) -> sqlite3.Connection:
-    """Open a file that is there, whatever thread will use it.
+    """Open an existing file, for use from any thread.
 
-    SQLite makes files beside it even to read it, which it cannot on a disk that may only be read;
-    but there nobody changes it either. What is in a log that was left there it must read, though.
+    SQLite creates files beside the database even to read it, so one on a read-only disk is opened
+    as immutable, unless it has a write-ahead log that must be read.
     """
-    still = _is_on_read_only_disk(path) and not _size(path, "-wal")
-    uri = f"file:{quote(os.fsencode(path))}?{'immutable=1' if still else 'mode=rw'}"
+    immutable = _is_on_read_only_disk(path) and not _companion_size(path, "-wal")
+    uri = f"file:{quote(os.fsencode(path))}?{'immutable=1' if immutable else 'mode=rw'}"
     return sqlite3.connect(
         uri, uri=True, timeout=WRITER_TIMEOUT, isolation_level=None, check_same_thread=False
     )
@@ -95,25 +95,28 @@ def connect_sqlite(path: Path) -> sqlite3.Connection:
 def translate_sqlite_error(
     error: sqlite3.Error, path: Path, *, uncertain: bool = False
 ) -> LadderboardError:
-    """Return what to raise for an error of SQLite."""
+    """Return the exception to raise for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if primary == sqlite3.SQLITE_NOTADB and not uncertain:
         return InvalidState(f"{path} is not a file of Ladderboard.")
     if not uncertain and (primary == sqlite3.SQLITE_CORRUPT or "decode" in str(error)):
-        return InvalidState(f"{path} is damaged: SQLite cannot make sense of it.")
-    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for a file beside it
+        return InvalidState(f"{path} is damaged: SQLite cannot read it.")
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no space for a file beside it
         primary = sqlite3.SQLITE_FULL
-    said = _SENTENCES.get(primary, str(error)) if primary is not None else str(error)
-    kind = _KINDS.get(primary, StorageFailed) if primary is not None else StorageFailed
+    reason = _REASONS.get(primary, str(error)) if primary is not None else str(error)
+    kind = _ERROR_TYPES.get(primary, StorageFailed) if primary is not None else StorageFailed
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
         if _is_on_read_only_disk(path):
-            said, kind = "its disk may only be read", ReadOnly
+            reason, kind = "its disk is read-only", ReadOnly
         elif primary != sqlite3.SQLITE_IOERR:
-            said = _in_the_way(path) or said
+            reason = _find_unwritable_companion(path) or reason
     if uncertain:
-        said, kind = f"{said}; whether the last change stands is not known", StorageFailed
-    return kind(f"{path} cannot be used: {said}.", uncertain=uncertain)
+        reason, kind = (
+            f"{reason}; the last change may or may not have been committed",
+            StorageFailed,
+        )
+    return kind(f"{path} cannot be used: {reason}.", uncertain=uncertain)
 
 
 def _is_on_read_only_disk(path: Path) -> bool:
@@ -125,81 +128,81 @@ def _is_on_read_only_disk(path: Path) -> bool:
         return False
 
 
-def _size(path: Path, end: str) -> int:
-    """Return how large a file beside this one is; 0 where there is none."""
+def _companion_size(path: Path, end: str) -> int:
+    """Return the size of a file beside this one; 0 if there is none."""
     try:
         return path.with_name(path.name + end).stat().st_size
     except OSError:
         return 0
 
 
-def _free(path: Path) -> float:
-    """Return how many bytes are free on a file's disk; no end of them where that is not known."""
+def _free_bytes(path: Path) -> float:
+    """Return how many bytes are free on a file's disk; infinity if that is not known."""
     try:
         return shutil.disk_usage(path.parent).free
     except OSError:
         return math.inf
 
 
-def _in_the_way(path: Path) -> str | None:
-    """Return what is wrong with a file beside one that is in order itself; None if nothing is."""
+def _find_unwritable_companion(path: Path) -> str | None:
+    """Return what is wrong with the -wal or -shm file of a writable file; None if nothing."""
     if not _writable(path):
         return None
     log, memory = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if os.path.lexists(log) and not _writable(log):
-        return f"{log}, which belongs to it, may not be written by this user"
-    if os.path.lexists(memory) and not _writable(memory):  # holds nothing that is not in the log
+        return f"{log}, which belongs to it, cannot be written by this user"
+    if os.path.lexists(memory) and not _writable(memory):  # everything in it is also in the log
         return (
-            f"{memory} was left there and may not be written by this user; remove it while nobody "
-            "uses the file"
+            f"{memory} was left over and cannot be written by this user; remove it while no "
+            "process uses the file"
         )
     return None
 
 
 def _writable(path: Path) -> bool:
-    """Tell whether this is a file that we may write; to open it is not for us: see below."""
-    own = os.access in os.supports_effective_ids
-    return path.is_file() and os.access(path, os.R_OK | os.W_OK, effective_ids=own)
+    """Return whether this is a writable file, without opening it: see ``SqliteConnection``."""
+    effective_ids = os.access in os.supports_effective_ids
+    return path.is_file() and os.access(path, os.R_OK | os.W_OK, effective_ids=effective_ids)
 
 
-def mark_unusable(same: tuple[int, int]) -> None:
-    """Let no link to a file be made in this process any more."""
-    _SPOILT.add(same)
+def mark_unusable(file_id: tuple[int, int]) -> None:
+    """Refuse all further connections to a file in this process."""
+    _UNUSABLE_FILES.add(file_id)
 
 
 class SqliteConnection(Connection):
     """A connection in WAL mode with full synchronous commits.
 
-    Only SQLite opens the file, even to see what it is: whoever closes a file gives up all locks
-    that the process has on it, those of other connections too.
+    Only SQLite may open the file, even to inspect it: closing a file releases all locks of the
+    process on it, also those of other connections.
     """
 
     connection: sqlite3.Connection
 
-    def __init__(self, path: Path, same: tuple[int, int], numbers: dict[str, int]) -> None:
+    def __init__(self, path: Path, file_id: tuple[int, int], numbers: dict[str, int]) -> None:
         self._path = path
         self._version = latest_format()
-        self._looked = monotonic()
-        self._same = same
+        self._replaced_check_time = monotonic()
+        self._file_id = file_id
         self._refuse_replaced()
-        if same in _SPOILT:
+        if file_id in _UNUSABLE_FILES:
             raise StorageFailed(
                 f"{path} cannot be used in this process: it was forked inside a block that changes "
                 "or reads the file. Fork outside of blocks, or start processes with 'spawn'."
             )
-        self._numbers = numbers  # of books; a number is never used again
+        self._book_ids = numbers  # by name; a number is never reused
         self._commits = 0
-        self._kept = 0  # bytes of the log that readers kept from being emptied
+        self._pinned_wal = 0  # bytes of the log that readers keep from being truncated
         super().__init__(None)
         self._open()
-        self._tidy()
+        self._restart_long_wal()
 
     def _open(self) -> None:
         path = self._path
-        self._fixed = not _writable(path)
+        self._read_only = not _writable(path)
         try:
             self.connection = connect_sqlite(path)
-            self._cursor = self.connection.cursor()  # one for all: to make one takes time
+            self._cursor = self.connection.cursor()  # shared: creating one takes time
         except sqlite3.Error as error:
             raise translate_sqlite_error(error, path) from None
         try:
@@ -212,10 +215,10 @@ class SqliteConnection(Connection):
             raise
 
     def _set_up(self) -> None:
-        """Refuse a file that is not ours, before anything is written to it."""
+        """Check that the file is one of Ladderboard's before anything is written, and set it up."""
         if self.connection.execute("PRAGMA application_id").fetchone()[0] != SQLITE_APPLICATION_ID:
             raise InvalidState(f"{self._path} is not a file of Ladderboard.")
-        if self._fixed:
+        if self._read_only:
             return
         mode = self.connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
@@ -242,18 +245,18 @@ class SqliteConnection(Connection):
             raise translate_sqlite_error(error, self._path) from None
 
     def begin(self, *, write: bool) -> None:
-        """Begin a transaction, on the file that was opened and in the format it had."""
+        """Begin a transaction; refuse a file that was replaced or migrated since it was opened."""
         now = monotonic()
-        if now - self._looked > _GLANCE:
+        if now - self._replaced_check_time > _REPLACED_CHECK_INTERVAL:
             self._refuse_replaced()
-            self._looked = now
-        if self._fixed:
-            self._refuse_fixed(write=write)
+            self._replaced_check_time = now
+        if self._read_only:
+            self._reopen_or_refuse_write(write=write)
         try:
             if not write:
                 self._cursor.execute("BEGIN")
                 return
-            self._make_room()
+            self._truncate_wal_on_low_disk()
             self._cursor.execute("BEGIN IMMEDIATE")
             version = self._cursor.execute("PRAGMA user_version").fetchall()[0][0]
         except sqlite3.Error as error:
@@ -264,56 +267,56 @@ class SqliteConnection(Connection):
             refuse_unknown_format(version, self._path)
             raise InvalidState(f"{self._path} is in format {version} now; open it again.")
 
-    def _refuse_fixed(self, *, write: bool) -> None:
-        """Open a file again that may be written by now; as long as it may not, refuse to."""
+    def _reopen_or_refuse_write(self, *, write: bool) -> None:
+        """Reopen a file that has become writable; refuse to write to one that has not."""
         if _writable(self._path):
             self._break()
             self._open()
             self.broken = False
         elif write:
             disk = "its disk" if _is_on_read_only_disk(self._path) else "it"
-            raise ReadOnly(f"{self._path} cannot be used: {disk} may only be read.")
+            raise ReadOnly(f"{self._path} cannot be used: {disk} is read-only.")
 
     def _refuse_replaced(self) -> None:
-        """Refuse to go on where others no longer look: what is committed there would be lost."""
+        """Refuse a file that was replaced or removed: commits to it would be lost."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self._same:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != self._file_id:
             raise StorageFailed(
                 f"{self._path} was moved, removed or replaced while it was in use; open it again."
             )
 
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
-        """Return a book's number; the transaction keeps others from writing as it is."""
-        number = self._numbers.get(name)
+        """Return a book's number; a write transaction locks the whole file anyway."""
+        number = self._book_ids.get(name)
         if number is None:
-            rows = self.query(_NUMBER, (name,))
+            rows = self.query(_SELECT_BOOK, (name,))
             if not rows:
                 return None
             number = rows[0][0]
             if not fresh:
-                self._numbers[name] = number
+                self._book_ids[name] = number
         return number
 
     def commit(self) -> None:
-        """Commit; past this point an error tells nothing about what is on the disk."""
+        """Commit; after most errors it is unknown whether the change is on the disk."""
         try:
             self._cursor.execute("COMMIT")
         except sqlite3.Error as error:
             primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if primary != sqlite3.SQLITE_FULL:  # which is undone; to open it anew may need room
+            if primary != sqlite3.SQLITE_FULL:  # it rolls back, and reopening may need disk space
                 self._break()
             raise translate_sqlite_error(
-                error, self._path, uncertain=primary not in _REFUSED
+                error, self._path, uncertain=primary not in _NOT_COMMITTED
             ) from None
         self._commits += 1
-        if not self._commits % _COMMITS:
-            self._tidy()
+        if not self._commits % _COMMITS_PER_WAL_CHECK:
+            self._restart_long_wal()
 
     def rollback(self) -> None:
-        """Undo what was done since the beginning."""
+        """Roll back the transaction."""
         try:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
@@ -321,18 +324,18 @@ class SqliteConnection(Connection):
             self._break()
 
     def close(self) -> None:
-        """Close the connection; the last one to do so empties the write-ahead log."""
+        """Close the connection; closing the last one empties the write-ahead log."""
         with suppress(sqlite3.Error):
             self.connection.close()
 
     def abandon(self) -> None:
-        """Leave the connection to the parent, and with it the file: see ``Pool``."""
+        """Leave the connection and the file to the parent process: see ``Pool``."""
         leak_reference(self._cursor)
         super().abandon()
-        mark_unusable(self._same)
+        mark_unusable(self._file_id)
 
     def poison(self) -> None:
-        """Let nothing more run here."""
+        """Make every further statement fail."""
         super().poison()
         self._cursor = self.connection.cursor()
 
@@ -340,31 +343,33 @@ class SqliteConnection(Connection):
         database = self.connection
         self.poison()
         with suppress(sqlite3.Error):
-            database.close()  # which undoes what was not committed
+            database.close()  # this rolls back
 
-    def _tidy(self) -> None:
-        """Start the write-ahead log over where readers, one after another, kept it growing.
+    def _restart_long_wal(self) -> None:
+        """Restart the write-ahead log if overlapping readers kept it growing.
 
-        SQLite moves its pages into the file by itself, but starts over only when no reader looks
-        at it. New readers look at the file once all is there, so this waits for old ones only.
+        SQLite copies its pages into the file by itself, but restarts the log only when no reader
+        uses it. New readers use the file once it has all pages, so this waits for old ones only.
         """
-        if _size(self._path, "-wal") > _LONG:
+        if _companion_size(self._path, "-wal") > _LONG_WAL:
             self._checkpoint("RESTART")
 
-    def _make_room(self) -> None:
-        """Empty the write-ahead log where the disk is short: it would take what was freed."""
-        size = _size(self._path, "-wal")
-        if size <= max(_LITTLE, self._kept) or _free(self._path) >= _SHORT:
+    def _truncate_wal_on_low_disk(self) -> None:
+        """Truncate the write-ahead log if the disk is nearly full, since it would keep growing."""
+        size = _companion_size(self._path, "-wal")
+        if size <= max(_SMALL_WAL, self._pinned_wal) or _free_bytes(self._path) >= _LOW_DISK:
             return
         self._checkpoint("TRUNCATE")
-        left = _size(self._path, "-wal")
-        self._kept = left + _LITTLE if left > _LITTLE else 0  # not for every one who comes
+        remaining = _companion_size(self._path, "-wal")
+        self._pinned_wal = (
+            remaining + _SMALL_WAL if remaining > _SMALL_WAL else 0
+        )  # not again for every transaction
 
-    def _checkpoint(self, how: str) -> None:
-        """Move the log's pages into the file; readers who look at them are not waited for long."""
+    def _checkpoint(self, mode: str) -> None:
+        """Copy the log's pages into the file, waiting at most 0.1 seconds for readers."""
         with suppress(sqlite3.Error):
             self.connection.execute("PRAGMA busy_timeout = 100")
-            self.connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+            self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         with suppress(sqlite3.Error):
             self.connection.execute(f"PRAGMA busy_timeout = {int(WRITER_TIMEOUT * 1000)}")
 
@@ -373,14 +378,14 @@ class SqliteStorage(SqlStorage):
     """Books in a file, safe for several threads and processes at once.
 
     A commit is on the disk before it is acknowledged: write-ahead log, full synchronous commits.
-    Writers queue, for at most a minute.
+    Writers wait for each other, for at most a minute.
 
     Parameters
     ----------
     path
-        The file. It is made, readable by its owner only, if ``create`` says so.
+        The file.
     create
-        Make a new file; refuse one that is there.
+        Create a new file, readable by its owner only; refuse one that exists.
 
     Examples
     --------
@@ -396,16 +401,16 @@ class SqliteStorage(SqlStorage):
     >>> folder.cleanup()
     """
 
-    _words = _WORDS
+    _type_names = _TYPE_NAMES
 
     def __init__(self, path: Path | str, *, create: bool = False) -> None:
         self.path = absolute_path(path)
         if create:
             self._create()
         numbers: dict[str, int] = {}
-        same = _look(self.path)
-        make = partial(SqliteConnection, self.path, same, numbers)
-        self._pool = Pool(make, GlobalWriterLock, mark_unusable=partial(mark_unusable, same))
+        file_id = _file_identity(self.path)
+        make = partial(SqliteConnection, self.path, file_id, numbers)
+        self._pool = Pool(make, GlobalWriterLock, mark_unusable=partial(mark_unusable, file_id))
         try:
             self._check()
         except BaseException:
@@ -413,126 +418,139 @@ class SqliteStorage(SqlStorage):
             raise
 
     def __reduce__(self) -> tuple[type[SqliteStorage], tuple[Path]]:
-        """Travel to another process as a path."""
+        """Pickle as a path."""
         return (SqliteStorage, (self.path,))
 
     def _create(self) -> None:
         with atomic_create(self.path) as draft:
             try:
                 with closing(connect_sqlite(draft)) as database:
-                    database.execute(f"PRAGMA page_size = {_PAGE}")
+                    database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                     database.execute("PRAGMA journal_mode = WAL")
                     database.execute("BEGIN IMMEDIATE")
-                    create_tables(database.execute, _WORDS)
+                    create_tables(database.execute, _TYPE_NAMES)
                     database.execute(f"PRAGMA application_id = {SQLITE_APPLICATION_ID}")
                     database.execute(f"PRAGMA user_version = {latest_format()}")
                     database.execute("COMMIT")
-                    _empty_log(database)
+                    _checkpoint_everything(database)
             except sqlite3.Error as error:
                 raise translate_sqlite_error(error, self.path) from None
 
     def _check(self) -> None:
-        """Refuse a file of ours that cannot be used, and bring one of an old format up to date."""
-        link = self._pool.acquire()
+        """Refuse a damaged file or a newer format, and migrate an old one."""
+        connection = self._pool.acquire()
         try:
-            version = link.query("PRAGMA user_version")[0][0]
-            refuse_unknown_format(version, self.path, self._copies(link))
-            if self.path.stat().st_size % _PAGE and not _has_log(self.path):
+            version = connection.query("PRAGMA user_version")[0][0]
+            refuse_unknown_format(version, self.path, self._copies(connection))
+            if self.path.stat().st_size % _PAGE_BYTES and not _has_wal(self.path):
                 raise InvalidState(f"{self.path} is damaged: its end is missing.")
             if version < latest_format():
-                self._migrate(link)
-            found = {(row[0], row[1]) for row in link.query("SELECT type, name FROM sqlite_schema")}
-            if not {("table", name) for name in TABLE_NAMES} <= found or any(
-                kind in {"trigger", "view"} for kind, _ in found
+                self._migrate(connection)
+            schema_objects = {
+                (row[0], row[1]) for row in connection.query("SELECT type, name FROM sqlite_schema")
+            }
+            if not {("table", name) for name in TABLE_NAMES} <= schema_objects or any(
+                kind in {"trigger", "view"} for kind, _ in schema_objects
             ):
                 raise InvalidState(f"{self.path} is damaged: its tables are not those of a ledger.")
         finally:
-            self._pool.release(link)
+            self._pool.release(connection)
 
-    def _migrate(self, link: Any) -> None:
-        """Copy the file, then take the steps, all while nobody else may write."""
-        link.query("BEGIN IMMEDIATE")
+    def _migrate(self, connection: Any) -> None:
+        """Copy the file, then migrate it, while no other process can write."""
+        connection.query("BEGIN IMMEDIATE")
         try:
-            version = link.query("PRAGMA user_version")[0][0]
+            version = connection.query("PRAGMA user_version")[0][0]
             if version < latest_format():
-                self._keep_copy(link, version)
-                migrate(version, link.query, _WORDS)
-                link.query(f"PRAGMA user_version = {latest_format()}")
-            link.commit()
+                self._copy_before_migration(connection, version)
+                migrate(version, connection.query, _TYPE_NAMES)
+                connection.query(f"PRAGMA user_version = {latest_format()}")
+            connection.commit()
         except BaseException:
-            link.rollback()
+            connection.rollback()
             raise
 
-    def _keep_copy(self, link: Connection, version: int, part: str = "") -> None:
-        copy = _unused(self.path, f"{part}-{version}" if part else f"{version}")
+    def _copy_before_migration(
+        self, connection: Connection, version: int, module_name: str = ""
+    ) -> None:
+        copy = _unused_copy_path(
+            self.path, f"{module_name}-{version}" if module_name else f"{version}"
+        )
         try:
             self.backup(copy)
         except StorageFailed as error:
             raise StorageFailed(
-                f"{self.path} is of an older format and is copied before it is brought up to date, "
-                f"which failed: {error} Nothing was changed."
+                f"{self.path} has an older format and must be copied before it is upgraded, which "
+                f"failed: {error} Nothing was changed."
             ) from None
 
-    def _copies(self, link: Connection, part: str = "") -> list[str]:
-        begin = f"{self.path.name}.before-{part}-" if part else f"{self.path.name}.before-"
-        found = (path.name for path in self.path.parent.iterdir() if path.name.startswith(begin))
-        return [each for each in found if each[len(begin) :].replace("-", "").isdigit()]
+    def _copies(self, connection: Connection, module_name: str = "") -> list[str]:
+        prefix = (
+            f"{self.path.name}.before-{module_name}-"
+            if module_name
+            else f"{self.path.name}.before-"
+        )
+        names = (path.name for path in self.path.parent.iterdir() if path.name.startswith(prefix))
+        return [name for name in names if name[len(prefix) :].replace("-", "").isdigit()]
 
-    def _tables(self, link: Connection) -> set[str]:
-        return {row[0] for row in link.query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    def _tables(self, connection: Connection) -> set[str]:
+        return {
+            row[0]
+            for row in connection.query("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
 
     def backup(self, to: Path | str) -> None:
-        """Copy the file while it is in use; the books in the copy know that they are copies.
+        """Copy the file while it is in use, and flag the books in the copy as copies.
 
-        The copy is one moment's view, made through SQLite's own backup, and readable by its owner
-        only. Nothing is ever overwritten.
+        The copy is a consistent snapshot, made by SQLite's own backup and readable by its owner
+        only. An existing file is never overwritten.
         """
         target = absolute_path(to)
-        link = self._pool.acquire()
+        connection = self._pool.acquire()
         try:
             with atomic_create(target) as draft, closing(connect_sqlite(draft)) as database:
-                link.connection.backup(database)
+                connection.connection.backup(database)
                 database.execute(
                     "INSERT OR REPLACE INTO kept (book, name, value) SELECT id, ?, ? FROM book",
                     (COPY, b"1"),
                 )
-                _empty_log(database)
+                _checkpoint_everything(database)
         except sqlite3.Error as error:
             raise translate_sqlite_error(error, target) from None
         finally:
-            self._pool.release(link)
+            self._pool.release(connection)
 
 
-def _look(path: Path) -> tuple[int, int]:
-    """Return which file this is. Nobody but SQLite may open it: see ``SqliteConnection``."""
+def _file_identity(path: Path) -> tuple[int, int]:
+    """Return device and inode of a file. Only SQLite may open it: see ``SqliteConnection``."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidState(f"There is no file {path}.") from None
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InvalidState(f"{path} is not a file.")
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _empty_log(database: sqlite3.Connection) -> None:
-    """Let the file hold everything. To close it would do so, too, but not say where it fails."""
+def _checkpoint_everything(database: sqlite3.Connection) -> None:
+    """Copy the whole log into the file. Closing would do so, too, but without reporting errors."""
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _has_log(path: Path) -> bool:
-    """Tell whether a page that the file has only half of may be whole in its write-ahead log."""
+def _has_wal(path: Path) -> bool:
+    """Return whether there is a write-ahead log, which may complete a half-written page."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except OSError:
         return False
 
 
-def _unused(path: Path, what: str) -> Path:
-    """Return a name for the copy made before a migration; an earlier try may have left one."""
-    name, count = path.with_name(f"{path.name}.before-{what}"), 1
+def _unused_copy_path(path: Path, label: str) -> Path:
+    """Return a free name for the copy made before a migration; an earlier one may exist."""
+    name, count = path.with_name(f"{path.name}.before-{label}"), 1
     while os.path.lexists(name):
         count += 1
-        name = path.with_name(f"{path.name}.before-{what}-{count}")
+        name = path.with_name(f"{path.name}.before-{label}-{count}")
     return name

@@ -16,37 +16,39 @@ if TYPE_CHECKING:
     from ladderboard.ledger._storage._pool import Connection, Pool
     from ladderboard.ledger._storage._schema import SchemaModule
 
-_ADD = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
-_BOOKS = "SELECT name FROM main.book ORDER BY id"
+_INSERT_BOOK = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
+_SELECT_BOOKS = "SELECT name FROM main.book ORDER BY id"
 
 
-class _ReadingBlock(AbstractContextManager[SqlReadView]):
-    """A view that is undone at its end; a class, as a generator costs more than a statement."""
+class _ReadTransaction(AbstractContextManager[SqlReadView]):
+    """A read transaction; a class, because a generator would cost more than a statement."""
 
     def __init__(self, pool: Pool, book: str) -> None:
         self._pool = pool
         self._book = check_text(book)
 
     def __enter__(self) -> SqlReadView:
-        self._link = link = self._pool.acquire()
+        self._connection = connection = self._pool.acquire()
         try:
-            link.begin(write=False)
-            self._view = view = SqlReadView(link, _find(link, self._book, write=False))
-            view.chain_state()  # the view is of now, not of when it is first looked at
+            connection.begin(write=False)
+            self._view = view = SqlReadView(
+                connection, _find_book(connection, self._book, write=False)
+            )
+            view.chain_state()  # the view is of this moment, not of its first use
         except BaseException:
-            link.rollback()
-            self._pool.release(link)
+            connection.rollback()
+            self._pool.release(connection)
             raise
         return view
 
     def __exit__(self, *_: object) -> None:
         self._view.invalidate()
-        self._link.rollback()
-        self._pool.release(self._link)
+        self._connection.rollback()
+        self._pool.release(self._connection)
 
 
-class _WritingBlock(AbstractContextManager[SqlWriteView]):
-    """A view that is committed at its end, or undone if that is an exception."""
+class _WriteTransaction(AbstractContextManager[SqlWriteView]):
+    """A write transaction: committed at the end of the block, rolled back on an exception."""
 
     def __init__(self, pool: Pool, book: str, *, add: bool = False) -> None:
         self._pool = pool
@@ -55,121 +57,129 @@ class _WritingBlock(AbstractContextManager[SqlWriteView]):
 
     def __enter__(self) -> SqlWriteView:
         pool, book = self._pool, self._book
-        self._writer_lock = (
-            pool.writer_lock
-        )  # those of this process, even if the block ends in a forked one
+        # The lock of this process, even if the block ends in a forked one.
+        self._writer_lock = pool.writer_lock
         self._writer_lock.acquire(book)
         try:
-            self._link = link = pool.acquire()
+            self._connection = connection = pool.acquire()
         except BaseException:
             self._writer_lock.release(book)
             raise
         try:
-            link.begin(write=True)
-            if self._add and not link.execute(_ADD, (book,)):
+            connection.begin(write=True)
+            if self._add and not connection.execute(_INSERT_BOOK, (book,)):
                 raise InvalidState(f"There is a book {book!r:.80} already.")
-            number = _find(link, book, write=True, fresh=self._add)
+            number = _find_book(connection, book, write=True, fresh=self._add)
         except BaseException:
-            self._leave(undo=True)
+            self._release(undo=True)
             raise
-        self._view = SqlWriteView(link, number)
+        self._view = SqlWriteView(connection, number)
         return self._view
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._view.invalidate()
         try:
             if kind is None:
-                self._link.commit()
+                self._connection.commit()
         except BaseException:
-            self._leave(undo=True)
+            self._release(undo=True)
             raise
-        self._leave(undo=kind is not None)
+        self._release(undo=kind is not None)
 
-    def _leave(self, *, undo: bool) -> None:
+    def _release(self, *, undo: bool) -> None:
         if undo:
-            self._link.rollback()
-        self._pool.release(self._link)
+            self._connection.rollback()
+        self._pool.release(self._connection)
         self._writer_lock.release(self._book)
 
 
-def _find(link: Connection, book: str, *, write: bool, fresh: bool = False) -> int:
-    number = link.find_book(book, write=write, fresh=fresh)
+def _find_book(connection: Connection, book: str, *, write: bool, fresh: bool = False) -> int:
+    number = connection.find_book(book, write=write, fresh=fresh)
     if number is None:
         raise InvalidState(f"There is no book {book!r:.80} here.")
     return number
 
 
 class SqlStorage(Storage):
-    """A storage in a database that speaks SQL."""
+    """A storage in an SQL database: SQLite or PostgreSQL."""
 
     _pool: Pool
-    _words: Mapping[str, str]
+    _type_names: Mapping[str, str]
 
-    def _tables(self, link: Connection) -> set[str]:
+    def _tables(self, connection: Connection) -> set[str]:
         """Return the names of all tables."""
         raise NotImplementedError
 
-    def _alone(self, link: Connection) -> None:
-        """Begin a transaction in which nobody else makes tables."""
-        link.begin(write=True)
+    def _begin_exclusive(self, connection: Connection) -> None:
+        """Begin a transaction during which no other process can create tables."""
+        connection.begin(write=True)
 
     def limit_read_wait(self, seconds: float) -> None:
-        """Let nobody who only reads wait longer for a database that says nothing.
+        """Limit how long a read waits for a database that does not respond.
 
-        For servers, whose clients can ask again. A file answers at once, or never.
+        For servers, whose clients can ask again. It has no effect on a database in a file.
         """
 
-    def ensure_schema(self, part: SchemaModule) -> None:
-        """Let the database have a room's own tables, in the room's latest format."""
-        link = self._pool.acquire()
+    def ensure_schema(self, module: SchemaModule) -> None:
+        """Create another package's tables, or migrate them to their latest format."""
+        connection = self._pool.acquire()
         try:
-            if self._part_format(link, part) == len(part.migrations):
+            if self._module_format(connection, module) == len(module.migrations):
                 return
-            self._alone(link)
-            version = self._part_format(link, part)  # others may have been here
-            if 0 < version < len(part.migrations):
-                self._keep_copy(link, version, part.name)
-            migrate_module(link, part, version, self._words)
-            link.commit()
+            self._begin_exclusive(connection)
+            version = self._module_format(
+                connection, module
+            )  # another process may have migrated them
+            if 0 < version < len(module.migrations):
+                self._copy_before_migration(connection, version, module.name)
+            migrate_module(connection, module, version, self._type_names)
+            connection.commit()
         finally:
-            link.rollback()
-            self._pool.release(link)
+            connection.rollback()
+            self._pool.release(connection)
 
-    def _part_format(self, link: Connection, part: SchemaModule) -> int:
-        return module_format(link, part, self._tables(link), lambda name: self._copies(link, name))
+    def _module_format(self, connection: Connection, module: SchemaModule) -> int:
+        return module_format(
+            connection,
+            module,
+            self._tables(connection),
+            lambda name: self._copies(connection, name),
+        )
 
-    def _keep_copy(self, link: Connection, version: int, part: str = "") -> None:
-        """Copy everything before a step is taken, in a transaction in which nobody else writes."""
+    def _copy_before_migration(
+        self, connection: Connection, version: int, module_name: str = ""
+    ) -> None:
+        """Copy everything before a migration, in a transaction during which no other one writes."""
         raise NotImplementedError
 
-    def _copies(self, link: Connection, part: str = "") -> Iterable[str]:
-        """Return the names of the copies that were made before steps."""
+    def _copies(self, connection: Connection, module_name: str = "") -> Iterable[str]:
+        """Return the names of the copies that were made before migrations."""
         raise NotImplementedError
 
     def books(self) -> list[str]:
         """Return the ids of all books."""
-        link = self._pool.acquire()
+        connection = self._pool.acquire()
         try:
-            link.begin(write=False)
-            return [row[0] for row in link.query(_BOOKS)]
+            connection.begin(write=False)
+            return [row[0] for row in connection.query(_SELECT_BOOKS)]
         finally:
-            link.rollback()
-            self._pool.release(link)
+            connection.rollback()
+            self._pool.release(connection)
 
     def add_book(self, book: str) -> AbstractContextManager[SqlWriteView]:
-        """Add a book; it is there when the block ends."""
-        return _WritingBlock(self._pool, book, add=True)
+        """Add an empty book; it exists once the block has ended."""
+        return _WriteTransaction(self._pool, book, add=True)
 
     def read_transaction(self, book: str) -> AbstractContextManager[SqlReadView]:
-        """Read a book, as it stands now."""
-        return _ReadingBlock(self._pool, book)
+        """Begin to read a book, as it is now."""
+        return _ReadTransaction(self._pool, book)
 
     def write_transaction(self, book: str) -> AbstractContextManager[SqlWriteView]:
-        """Change a book; others who want to wait."""
-        return _WritingBlock(self._pool, book)
+        """Begin to change a book; other writers of it wait."""
+        return _WriteTransaction(self._pool, book)
 
     def close(self) -> None:
-        """Let go of the database; the next use takes hold of it again."""
+        """Close all connections; the next use opens new ones."""
         self._pool.close()
 
     def __enter__(self) -> Self:

@@ -132,7 +132,7 @@ def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
             try:
                 rows: list[tuple[Any, ...]] = connection.execute(sql, values or None).fetchall()
             except driver.Error as error:
-                raise StorageFailed(f"{address!r} said: {address.clean(error)}.") from None
+                raise StorageFailed(f"{address!r} said: {address.safe_message(error)}.") from None
             return rows
 
         yield run, connection
