@@ -332,7 +332,7 @@ def test_who_reads_a_mark_waits_for_who_writes_it(tmp_path):
     reader.start()
     reader.join(0.1)
     assert not read
-    water._put(file, lb.ledger.Position("b", 2, 1, "1"))
+    water._write(file, lb.ledger.Position("b", 2, 1, "1"))
     os.close(file)
     reader.join()
     assert read[0].entries == 2

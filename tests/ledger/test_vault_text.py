@@ -63,7 +63,7 @@ def test_a_secret_key_in_the_place_of_a_public_one_is_not_repeated(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"ladderboard-public-00\n", bytes(9000)])
 def test_a_file_without_a_key_is_refused(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
-    with pytest.raises(InvalidSetting, match="holds no key that begins with ladderboard-secret-"):
+    with pytest.raises(InvalidSetting, match="has no key that begins with ladderboard-secret-"):
         read_secret_key(tmp_path / "key")
 
 
