@@ -204,7 +204,7 @@ async def read_fields(request: Request) -> list[tuple[str, str]]:
     """Return the same as pairs, for forms with repeated fields."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise RequestRefused(415, "content_type", "Send this as a form.")
+        raise RequestRefused(415, "content_type", "Send this request as an HTML form.")
     body = await request.body()
     try:
         fields = parse_qsl(

@@ -248,7 +248,9 @@ async def start_attack(request: Request, board: Slug) -> Response:
         )
         return await _show_attack_page(request, board, 409, message)
     except WorkerError:
-        raise RequestRefused(503, "busy", "No process could be started for the games.") from None
+        raise RequestRefused(
+            503, "busy", "No process could be started for the games; try again later."
+        ) from None
     return redirect(request, f"/boards/{board}/attack")
 
 

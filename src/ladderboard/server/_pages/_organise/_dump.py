@@ -64,7 +64,9 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
         file = await context.with_board(request, slug, write, form=True)
     except MissingDependency as error:
         _DUMP_LOCK.release()
-        raise RequestRefused(503, "unavailable", f"This server cannot do it. {error}") from None
+        raise RequestRefused(
+            503, "unavailable", f"This server cannot make dumps. {error}"
+        ) from None
     except BaseException:
         _DUMP_LOCK.release()
         raise

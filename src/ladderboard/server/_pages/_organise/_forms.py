@@ -322,7 +322,7 @@ def _add_team(board: Board, caller: Caller, form: Form) -> TokenCreated:
 def _invite(board: Board, caller: Caller, form: Form) -> TokenCreated:
     typed = form.get("days", "").strip() or "7"
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
-        raise InvalidSetting("How long an invitation is good must be a number of days, such as 7.")
+        raise InvalidSetting("The lifetime of an invitation must be a number of days, such as 7.")
     return TokenCreated("invitation", board.teams.invite(caller, days=float(typed)))
 
 
