@@ -38,22 +38,24 @@ def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=_N)
     (folder / "board.yaml").write_text(_RULES)
-    rows = "\n".join(f"{at},{label}" for at, label in enumerate(labels))
+    rows = "\n".join(f"{index},{label}" for index, label in enumerate(labels))
     (folder / "holdout.csv").write_text(f"id,label\n{rows}\n")
     boards = open_boards(path, create=True)
     board = boards.create(read_folder(folder))
     organiser = Caller(Role.ORGANISER)
-    seats = [board.teams.register_or_create(organiser, f"Team {at}") for at in range(teams)]
+    registered = [
+        board.teams.register_or_create(organiser, f"Team {index}") for index in range(teams)
+    ]
     scorer = board.scorer()
     for question in range(teams * per_team):
         wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * per_team)
-        lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
+        lines = "\n".join(f"{index},{value}" for index, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
-        read = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
-        sent = IncomingSubmission(submission=read, received=boards.world.clock())
-        board.submit(boards.caller_by_token(seats[question % teams].token, board.slug), sent)
+        aligned = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
+        sent = IncomingSubmission(submission=aligned, received=boards.world.clock())
+        board.submit(boards.caller_by_token(registered[question % teams].token, board.slug), sent)
     boards.close()
-    return seats[0].token
+    return registered[0].token
 
 
 def time_page(port: int, token: str | None = None) -> tuple[float, float]:

@@ -69,44 +69,55 @@ def _fill(database: sqlite3.Connection, book: int, first: int, teams: int, per_t
     values = np.random.default_rng(0).random(teams).round(3).tolist()  # some are equal
 
     def rows() -> Iterator[tuple[int, int, int, str]]:
-        for at in range(teams * per_team):
-            yield at, at % teams + 1, at // teams + 1, f"{at:032x}"
+        for index in range(teams * per_team):
+            yield index, index % teams + 1, index // teams + 1, f"{index:032x}"
 
     last = _START + teams * per_team
     seats = (
         (
             book,
-            at,
-            f"{at:016x}",
-            f"Team {at}",
-            f"team{at}",
+            index,
+            f"{index:016x}",
+            f"Team {index}",
+            f"team{index}",
             _START,
             per_team,
             last,
             value,
-            _START + at,
+            _START + index,
         )
-        for at, value in enumerate(values, 1)
+        for index, value in enumerate(values, 1)
     )
     database.executemany(_TEAM, seats)
     sent = (
-        (book, team, at, own, first + n, _START + n, own, values[team - 1], at == 1, at)
-        for n, team, at, own in rows()
+        (
+            book,
+            team,
+            index,
+            submission_id,
+            first + n,
+            _START + n,
+            submission_id,
+            values[team - 1],
+            index == 1,
+            index,
+        )
+        for n, team, index, submission_id in rows()
     )
     database.executemany(_SUBMISSION, sent)
-    place = book * _ENTRIES + first
+    first_entry = book * _ENTRIES + first
     entries = (
-        (place + n, at, f"{team:016x}", bytes(32), _START + n, n + 1, _FORM)
-        for n, team, at, _ in rows()
+        (first_entry + n, index, f"{team:016x}", bytes(32), _START + n, n + 1, _FORM)
+        for n, team, index, _ in rows()
     )
     database.executemany(_ENTRY, entries)
     database.execute("UPDATE board SET teams = ? WHERE book = ?", (teams, book))
 
 
-def time_pages(few: int, many: int, limit: int) -> list[float]:
+def time_pages(small: int, large: int, limit: int) -> list[float]:
     """Return seconds for a page of the small board, and for the large one's first and middle."""
     path = f"/api/v1/boards/{{}}/leaderboard?limit={limit}"
-    lines = {port: http.client.HTTPConnection("127.0.0.1", port) for port in (few, many)}
+    lines = {port: http.client.HTTPConnection("127.0.0.1", port) for port in (small, large)}
 
     def get(port: int, path: str) -> dict[str, object]:
         lines[port].request("GET", path)
@@ -126,13 +137,13 @@ def time_pages(few: int, many: int, limit: int) -> list[float]:
 
     cursor = None
     for _ in range(5):  # to the middle, in large steps
-        more = "" if cursor is None else f"&cursor={cursor}"
-        cursor = get(many, f"/api/v1/boards/many/leaderboard?limit=1000{more}")["next"]
+        cursor_query = "" if cursor is None else f"&cursor={cursor}"
+        cursor = get(large, f"/api/v1/boards/many/leaderboard?limit=1000{cursor_query}")["next"]
     middle = path.format("many") + f"&cursor={cursor}"
-    tasks = [(few, path.format("few")), (many, path.format("many")), (many, middle)]
+    tasks = [(small, path.format("few")), (large, path.format("many")), (large, middle)]
     for port, task_path in tasks:
         get(port, task_path)
-    taken = min_seconds(*(reading(*task) for task in tasks), rounds=_ROUNDS)
+    best_seconds = min_seconds(*(reading(*task) for task in tasks), rounds=_ROUNDS)
     for line in lines.values():
         line.close()
-    return [seconds / _TIMES for seconds in taken]
+    return [seconds / _TIMES for seconds in best_seconds]

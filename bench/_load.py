@@ -26,9 +26,9 @@ class RunningServer(NamedTuple):
 
 
 @contextmanager
-def start_server(*words: str | Path) -> Iterator[RunningServer]:
+def start_server(*args: str | Path) -> Iterator[RunningServer]:
     """Run a server for as long as the block lasts; its log is discarded."""
-    command = [sys.executable, *map(str, words)]
+    command = [sys.executable, *map(str, args)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         for line in process.stdout or ():

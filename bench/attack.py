@@ -47,27 +47,27 @@ def ours(n: int, k: int, repetitions: int) -> None:
 def ratios() -> None:
     """Time both forms in turn, in one run; ours a few times over, since it is so much shorter."""
     rng = np.random.default_rng(0)
-    for n, k, repetitions, rounds, wanted in CELLS:
+    for n, k, repetitions, rounds, target in CELLS:
         dense = single = several = float("inf")
         for _ in range(rounds):
-            (taken,) = min_seconds(
+            (seconds,) = min_seconds(
                 lambda n=n, k=k: dense_majority_attack(n, k, 0.0, rng),
                 rounds=1,
             )
-            dense = min(dense, taken)
+            dense = min(dense, seconds)
             time.sleep(0.1)  # threads of the BLAS spin for a while after a product
-            one, more = min_seconds(
+            one_call, many_calls = min_seconds(
                 lambda n=n, k=k: ours(n, k, 1),
                 lambda n=n, k=k, repetitions=repetitions: ours(n, k, repetitions),
                 rounds=10,
             )
-            single, several = min(single, one), min(several, more)
-        for calls, taken in ((1, single), (repetitions, several / repetitions)):
+            single, several = min(single, one_call), min(several, many_calls)
+        for calls, seconds in ((1, single), (repetitions, several / repetitions)):
             report_ratio(
                 f"attack n={n:.0e} k={k:.0e}: dense / ours, {calls} a call",
-                dense / taken,
-                f"at least {wanted}",
-                detail=f"{1e3 * dense:.1f} ms / {1e3 * taken:.3f} ms",
+                dense / seconds,
+                f"at least {target}",
+                detail=f"{1e3 * dense:.1f} ms / {1e3 * seconds:.3f} ms",
             )
 
 
@@ -98,16 +98,16 @@ def flatness() -> None:
         repetitions = [max(1, 10**9 // (n * k)) for n, k in cells]
         taken = min_seconds(
             *(
-                lambda n=n, k=k, many=many: ours(n, k, many)
-                for (n, k), many in zip(cells, repetitions, strict=True)
+                lambda n=n, k=k, calls=calls: ours(n, k, calls)
+                for (n, k), calls in zip(cells, repetitions, strict=True)
             ),
             rounds=5,
         )
         bits = [
-            1e12 * seconds / (n * k * many)
-            for seconds, (n, k), many in zip(taken, cells, repetitions, strict=True)
+            1e12 * seconds / (n * k * calls)
+            for seconds, (n, k), calls in zip(taken, cells, repetitions, strict=True)
         ]
-        span = " to ".join(f"{cells[at][name == 'k']:.0e}" for at in (0, -1))
+        span = " to ".join(f"{cells[end][name == 'k']:.0e}" for end in (0, -1))
         report_ratio(
             f"cost of a query bit, {name} from {span}: most / least",
             max(bits) / min(bits),

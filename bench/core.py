@@ -73,12 +73,12 @@ def steps() -> None:
         lambda: ask(paper),
         lambda: ask(usual),
     )
-    for name, taken in (("paper's", as_printed), ("calibrated", calibrated)):
+    for name, seconds in (("paper's", as_printed), ("calibrated", calibrated)):
         report_ratio(
             f"a step, {name} Shaky Ladder / bare Fig. 1",
-            taken / bare,
+            seconds / bare,
             "at most 5",
-            detail=f"{1e6 * taken / QUESTIONS:.2f} us / {1e6 * bare / QUESTIONS:.2f} us",
+            detail=f"{1e6 * seconds / QUESTIONS:.2f} us / {1e6 * bare / QUESTIONS:.2f} us",
         )
 
 

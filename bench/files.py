@@ -55,7 +55,7 @@ print((kilobytes("VmHWM") - before) / 1024)
 def holdout(n: int, ordinal: bool) -> tuple[np.ndarray, Ids]:
     """Return labels and ids."""
     labels = np.random.default_rng(1).integers(0, 2, n)
-    return labels, np.arange(n) if ordinal else [f"img_{at:07d}" for at in range(n)]
+    return labels, np.arange(n) if ordinal else [f"img_{index:07d}" for index in range(n)]
 
 
 def write(path: Path, ids: Ids) -> None:
@@ -70,13 +70,13 @@ def ours(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, join and score with Ladderboard."""
     loss = lb.loss("zero_one")
     roster = Roster.of(pl.Series(ids), kind="number")
-    read = loss.read_labels(labels)
+    true_labels = loss.read_labels(labels)
 
     def run(path: str, *, warm: bool = False) -> float:
         if warm:
             small = Roster.of(100, kind="number")
             return read_predictions(path, small, loss).mean()
-        return 1 - loss.score(read, read_predictions(path, roster, loss)).mean()
+        return 1 - loss.score(true_labels, read_predictions(path, roster, loss)).mean()
 
     return run
 
@@ -114,7 +114,7 @@ def _read(path: str) -> pd.DataFrame:
 
 def times(folder: Path) -> None:
     """Time the three in turn, in one run."""
-    for what, suffix, n, ordinal, rounds, wanted in CELLS:
+    for case, suffix, n, ordinal, rounds, target in CELLS:
         labels, ids = holdout(n, ordinal)
         path = folder / f"{ordinal}.{suffix}"
         write(path, ids)
@@ -125,27 +125,27 @@ def times(folder: Path) -> None:
         fast, merge, reindex = min_seconds(
             *(lambda run=run, path=path: run(str(path)) for run in runs), rounds=rounds
         )
-        for name, taken in (("merge", merge), ("reindex", reindex)):
+        for name, seconds in (("merge", merge), ("reindex", reindex)):
             report_ratio(
-                f"{suffix} n={n:.0e}, {what}: pandas {name} / ours",
-                taken / fast,
-                f"at least {wanted}",
-                detail=f"{1e3 * taken:.0f} ms / {1e3 * fast:.0f} ms",
+                f"{suffix} n={n:.0e}, {case}: pandas {name} / ours",
+                seconds / fast,
+                f"at least {target}",
+                detail=f"{1e3 * seconds:.0f} ms / {1e3 * fast:.0f} ms",
             )
 
 
 def memory(folder: Path) -> None:
     """Compare by how much each raises the peak of a fresh process."""
-    for what, suffix, n, ordinal, _, _ in CELLS:
+    for case, suffix, n, ordinal, _, _ in CELLS:
         path, small = folder / f"{ordinal}.{suffix}", folder / f"small.{suffix}"
         write(small, np.arange(100))
         used = []
-        for who in ("ours", "merged", "reindexed"):
+        for reader in ("ours", "merged", "reindexed"):
             code = PEAK.format(
                 folder=str(Path(__file__).parent),
                 n=n,
                 ordinal=ordinal,
-                who=who,
+                who=reader,
                 small=str(small),
                 path=str(path),
             )
@@ -155,7 +155,7 @@ def memory(folder: Path) -> None:
             used.append(float(done.stdout))
         for name, theirs in (("merge", used[1]), ("reindex", used[2])):
             report_ratio(
-                f"{suffix} n={n:.0e}, {what}: peak, ours / pandas {name}",
+                f"{suffix} n={n:.0e}, {case}: peak, ours / pandas {name}",
                 used[0] / theirs,
                 "below 1",
                 detail=f"{used[0]:.0f} MiB / {theirs:.0f} MiB",

@@ -31,7 +31,7 @@ BLOCK, ROUNDS = 200, 20
 def holdout() -> tuple[np.ndarray, list[str]]:
     """Return labels and ids."""
     labels = np.random.default_rng(1).integers(0, 2, N)
-    return labels, [f"img_{at:07d}" for at in range(N)]
+    return labels, [f"img_{index:07d}" for index in range(N)]
 
 
 def cold(folder: Path) -> None:
@@ -40,24 +40,24 @@ def cold(folder: Path) -> None:
     lb.Holdout.create(folder / "cold.db", labels, ids=ids, questions=10**5).close()
     rng = np.random.default_rng(0)
     paths = []
-    for at in range(COLD_ROUNDS + 1):
+    for index in range(COLD_ROUNDS + 1):
         wrong = rng.random(N) < 0.3
         frame = pl.DataFrame({"id": ids, "prediction": np.where(wrong, 1 - labels, labels)})
-        paths.append(folder / f"{at}.csv")
+        paths.append(folder / f"{index}.csv")
         frame[rng.permutation(N)].write_csv(paths[-1])
     environment = {
         name: value
         for name, value in os.environ.items()
         if name not in {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
     }
-    left = iter(paths)
+    fresh_paths = iter(paths)
 
-    def run(*words: str | Path) -> None:
-        command = [sys.executable, *map(str, words)]
+    def run(*args: str | Path) -> None:
+        command = [sys.executable, *map(str, args)]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
     def ask() -> None:
-        run("-m", "ladderboard", "guard", "ask", folder / "cold.db", next(left))
+        run("-m", "ladderboard", "guard", "ask", folder / "cold.db", next(fresh_paths))
 
     def yardstick() -> None:
         run("-c", "import numpy, polars, typer, sqlite3")
@@ -94,13 +94,13 @@ def warm(folder: Path) -> None:
         database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, content BLOB)")
         commits.append((name, lambda database=database: _commit(database)))
     asks()  # the first ones are slower
-    taken = total_seconds(asks, *(run for _, run in commits), rounds=ROUNDS)
-    for (name, _), theirs in zip(commits, taken[1:], strict=True):
+    seconds = total_seconds(asks, *(run for _, run in commits), rounds=ROUNDS)
+    for (name, _), theirs in zip(commits, seconds[1:], strict=True):
         report_ratio(
             f"Holdout.ask, n={N:.0e} / bare commits, {name}",
-            theirs / taken[0],
+            theirs / seconds[0],
             "at least 0.5",
-            detail=f"{BLOCK * ROUNDS / taken[0]:.0f} a second / {BLOCK * ROUNDS / theirs:.0f}",
+            detail=f"{BLOCK * ROUNDS / seconds[0]:.0f} a second / {BLOCK * ROUNDS / theirs:.0f}",
         )
     if guard.check() != BLOCK * (ROUNDS + 1):
         raise SystemExit("questions were lost")

@@ -46,20 +46,20 @@ class Side(NamedTuple):
 def make_boards(folder: Path, database: str, boards: int, teams: int) -> list[Target]:
     """Create boards with teams; return the path and token of each team."""
     labels = np.random.default_rng(1).integers(2, size=N)
-    rows = "\n".join(f"{at},{label}" for at, label in enumerate(labels))
+    rows = "\n".join(f"{row},{label}" for row, label in enumerate(labels))
     folder.mkdir()
     (folder / "holdout.csv").write_text(f"id,label\n{rows}\n")
     opened = open_boards(database, create=True)
     organiser = Caller(Role.ORGANISER)
     targets: list[Target] = []
-    for at in range(boards):
-        (folder / "board.yaml").write_text(RULES.format(f"board-{at}"))
+    for number in range(boards):
+        (folder / "board.yaml").write_text(RULES.format(f"board-{number}"))
         board = opened.create(read_folder(folder))
-        path = f"/api/v1/boards/board-{at}/submissions"
-        seats = [
+        path = f"/api/v1/boards/board-{number}/submissions"
+        registered = [
             board.teams.register_or_create(organiser, f"team {index}") for index in range(teams)
         ]
-        targets += [(path, seat.token) for seat in seats]
+        targets += [(path, team_with_token.token) for team_with_token in registered]
     opened.close()
     return targets
 
@@ -117,13 +117,15 @@ def measure_boards(side: Side, callers: LoadGenerator, readers: LoadGenerator) -
         detail=f"{after} MB / {before} MB: {1000 * (after - before) / count:.0f} KB a board",
     )
     paths = ("/api/v1/boards/board-0", "/api/v1/boards", "/")
-    one, *lists = (
+    one_board, *lists = (
         median(readers.send_requests(side.server.port, [(path, None)], 64)["times"])
         for path in paths
     )
-    for name, taken in zip(("100 boards as JSON", "the first page"), lists, strict=True):
-        detail = f"{taken:.0f} ms / {one:.1f} ms, 16 at once"
-        report_ratio(f"list: {name} / one board", taken / one, "(a reading)", detail=detail)
+    for name, milliseconds in zip(("100 boards as JSON", "the first page"), lists, strict=True):
+        detail = f"{milliseconds:.0f} ms / {one_board:.1f} ms, 16 at once"
+        report_ratio(
+            f"list: {name} / one board", milliseconds / one_board, "(a reading)", detail=detail
+        )
 
 
 def measure_long_history(
@@ -137,12 +139,12 @@ def measure_long_history(
     before, begun = size(), perf_counter()
     for _ in range(history // 1000):
         callers.send_requests(side.server.port, side.targets, 1000)
-    held, weight = history / (perf_counter() - begun), (size() - before) / history
-    found = measure_rates(
+    rate, weight = history / (perf_counter() - begun), (size() - before) / history
+    rates = measure_rates(
         callers, {"a new one": twin, f"after {history:,} submissions": side}, rounds
     )
-    compare("submissions", found)
-    print(f"{'':<52} {held:,.0f} a second all the while")
+    compare("submissions", rates)
+    print(f"{'':<52} {rate:,.0f} a second all the while")
     body = len("prediction\n") + 2 * N
     detail = f"{weight / 1000:.1f} KB / {body / 1000:.1f} KB"
     report_ratio("disk: a submission / its file", weight / body, "(a reading)", detail=detail)
@@ -154,31 +156,31 @@ def main(boards: int, history: int, rounds: int) -> None:
     postgres = PostgresServer(max_connections="200")
     with ExitStack() as stack:
         # In the repository: a temporary directory may be in memory rather than on a disk.
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT)))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT)))
         stack.callback(postgres.stop)
 
         def start(name: str, database: str, boards: int, teams: int, *options: str) -> Side:
-            targets = make_boards(place / name, database, boards, teams)
+            targets = make_boards(folder / name, database, boards, teams)
             begun = perf_counter()
             server = stack.enter_context(start_server(*SERVE, database, *options))
             print(f"{name}: {boards} boards, up after {perf_counter() - begun:.1f} s")
             return Side(server, targets)
 
-        sqlite = start("one", str(place / "one.db"), 1, TEAMS)
-        many = start("many", str(place / "many.db"), boards, 1)
+        sqlite = start("one", str(folder / "one.db"), 1, TEAMS)
+        many_boards = start("many", str(folder / "many.db"), boards, 1)
         shared = start("shared", postgres.socket_url(), 16, TEAMS, "--workers", "2")
-        measure_boards(many, callers, readers)
+        measure_boards(many_boards, callers, readers)
         sides = {
             "SQLite": sqlite,
-            f"SQLite, {boards} boards": many,
+            f"SQLite, {boards} boards": many_boards,
             "PostgreSQL, one board": Side(shared.server, shared.targets[:TEAMS]),
             "PostgreSQL, 16 boards": shared,
         }
         compare("submissions", measure_rates(callers, sides, rounds))
-        read = {name: reading(side) for name, side in sides.items()}
-        compare("standings", measure_rates(readers, read, rounds))
-        twin = start("twin", str(place / "twin.db"), 1, TEAMS)
-        measure_long_history(sqlite, twin, place, callers, history=history, rounds=rounds)
+        page_readers = {name: reading(side) for name, side in sides.items()}
+        compare("standings", measure_rates(readers, page_readers, rounds))
+        twin = start("twin", str(folder / "twin.db"), 1, TEAMS)
+        measure_long_history(sqlite, twin, folder, callers, history=history, rounds=rounds)
     callers.close()
     readers.close()
 
@@ -188,5 +190,5 @@ if __name__ == "__main__":
     arguments.add_argument("--boards", type=int, default=BOARDS)
     arguments.add_argument("--history", type=int, default=HISTORY)
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    given = arguments.parse_args()
-    main(given.boards, given.history, given.rounds)
+    options = arguments.parse_args()
+    main(options.boards, options.history, options.rounds)

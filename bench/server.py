@@ -30,15 +30,17 @@ RULES = "title: Bench\nloss: zero_one\nquestions: 1000000\nteams: 16\nladder: te
 
 def make_board(folder: Path, labels: np.ndarray) -> list[str]:
     """Create a board in a new database, and return its teams' tokens."""
-    made = folder / "bench"
-    made.mkdir()
-    (made / "board.yaml").write_text(RULES)
-    rows = "\n".join(f"{at},{label}" for at, label in enumerate(labels))
-    (made / "holdout.csv").write_text(f"id,label\n{rows}\n")
+    board_folder = folder / "bench"
+    board_folder.mkdir()
+    (board_folder / "board.yaml").write_text(RULES)
+    rows = "\n".join(f"{index},{label}" for index, label in enumerate(labels))
+    (board_folder / "holdout.csv").write_text(f"id,label\n{rows}\n")
     boards = open_boards(folder / "boards.db", create=True)
-    board = boards.create(read_folder(made))
+    board = boards.create(read_folder(board_folder))
     organiser = Caller(Role.ORGANISER)
-    tokens = [board.teams.register_or_create(organiser, f"team {at}").token for at in range(TEAMS)]
+    tokens = [
+        board.teams.register_or_create(organiser, f"team {index}").token for index in range(TEAMS)
+    ]
     boards.close()
     return tokens
 
@@ -59,13 +61,15 @@ def submissions(folder: Path, rounds: int) -> None:
         sides += [(theirs.port, [("/submissions", None)])]
         for side in sides:
             callers.send_requests(*side, count=200)  # the first ones are slower
-        found = [
+        runs = [
             [callers.send_requests(*side, count=COUNT) for side in sides] for _ in range(rounds)
         ]
     callers.close()
-    ratio = median(second["seconds"] / first["seconds"] for first, second in found)
-    rates = [COUNT / median(each[at]["seconds"] for each in found) for at in (0, 1)]
-    late = [np.percentile([t for each in found for t in each[at]["times"]], 99) for at in (0, 1)]
+    ratio = median(second["seconds"] / first["seconds"] for first, second in runs)
+    rates = [COUNT / median(run[server]["seconds"] for run in runs) for server in (0, 1)]
+    late = [
+        np.percentile([t for run in runs for t in run[server]["times"]], 99) for server in (0, 1)
+    ]
     report_ratio(
         f"durable submissions, n={N:.0e}, 20 KB / bare handler",
         ratio,
@@ -81,16 +85,16 @@ def leaderboard(folder: Path) -> None:
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database")
     with (
         start_server(*serve, folder / "few.db") as few,
-        start_server(*serve, folder / "many.db") as many,
+        start_server(*serve, folder / "many.db") as large_board,
     ):
         for limit in (10, 100):
-            small, *large = time_pages(few.port, many.port, limit)
-            for name, taken in zip(("first", "middle"), large, strict=True):
+            small, *large = time_pages(few.port, large_board.port, limit)
+            for name, seconds in zip(("first", "middle"), large, strict=True):
                 report_ratio(
                     f"leaderboard, 1e4 teams, {name} {limit} / 10 teams",
-                    taken / small,
+                    seconds / small,
                     "at most 2" if limit == 10 else "(10 x rows)",
-                    detail=f"{1e3 * taken:.2f} ms / {1e3 * small:.2f} ms",
+                    detail=f"{1e3 * seconds:.2f} ms / {1e3 * small:.2f} ms",
                 )
 
 
@@ -100,14 +104,14 @@ def page(folder: Path) -> None:
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "busy.db")
     with start_server(*serve) as server:
         port = server.port
-        found = {"public": time_page(port), "a team's, made anew": time_page(port, token)}
+        timings = {"public": time_page(port), "a team's, made anew": time_page(port, token)}
         sent, packed = page_bytes(port)
-    for whose, (taken, standings) in found.items():
+    for whose, (seconds, standings) in timings.items():
         report_ratio(
             f"board's page, 1e3 teams, {whose} / JSON",
-            taken / standings,
+            seconds / standings,
             "at most 2",
-            detail=f"{1e3 * taken:.2f} ms / {1e3 * standings:.2f} ms",
+            detail=f"{1e3 * seconds:.2f} ms / {1e3 * standings:.2f} ms",
         )
     report_ratio(
         "first page with all it asks for, packed / 60 KB",
@@ -121,12 +125,12 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     arguments.add_argument("--only", choices=("submissions", "leaderboard", "page"))
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     # In the repository: a temporary directory may be in memory rather than on a disk.
     with tempfile.TemporaryDirectory(dir=ROOT) as place:
-        if given.only in {None, "submissions"}:
-            submissions(Path(place), given.rounds)
-        if given.only in {None, "leaderboard"}:
+        if options.only in {None, "submissions"}:
+            submissions(Path(place), options.rounds)
+        if options.only in {None, "leaderboard"}:
             leaderboard(Path(place))
-        if given.only in {None, "page"}:
+        if options.only in {None, "page"}:
             page(Path(place))

@@ -63,15 +63,15 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSid
         },
         holdout=SALT,
     )
-    found: list[tuple[Entry, SecretSide | None]] = []
+    entries: list[tuple[Entry, SecretSide | None]] = []
 
     def add(kind: str, fields: dict[str, object], secret: SecretSide | None = None) -> None:
-        previous = found[-1][0].hash if found else bytes(32)
-        time = 1_700_000_000 + len(found)
+        previous = entries[-1][0].hash if entries else bytes(32)
+        time = 1_700_000_000 + len(entries)
         entry = Entry.make(
-            book="bench", number=len(found), kind=kind, time=time, previous=previous, **fields
+            book="bench", number=len(entries), kind=kind, time=time, previous=previous, **fields
         )
-        found.append((entry, secret))
+        entries.append((entry, secret))
 
     add("opened", opening.first_entry_fields(opening.make_commitments(KEY, (SALT, SALT))))
     add("ladder", {"ladder": 0})
@@ -105,13 +105,13 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSid
         }
         add("question", fields, secret)
     add("closed", {"values": [session.close()]})
-    return found
+    return entries
 
 
 def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
     """Write a bundle of so many questions."""
     entries = play(mechanism, questions)
-    told = {
+    document = {
         "format": 1,
         "of": "guard",
         "book": "bench",
@@ -122,7 +122,7 @@ def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
     }
     with path.open("xb") as file:
         bundle = BundleWriter(file)
-        bundle.write_record("bundle", told)
+        bundle.write_record("bundle", document)
         bundle.write_record("key", {"key": KEY, "salt": SALT})
         for entry, secret in entries:
             bundle.write_entry(entry.form, secret)
@@ -131,12 +131,12 @@ def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
     return Written(path, [entry.form for entry, _ in entries], contexts)
 
 
-def bare(written: Written, mechanism: lb.Mechanism) -> None:
+def bare(bundle: Written, mechanism: lb.Mechanism) -> None:
     """Hash the chain and draw the noise, and nothing else."""
-    for form in written.entries:
+    for form in bundle.entries:
         hashlib.sha256(b"ladderboard:1:entry\n" + len(form).to_bytes(8, "big") + form).digest()
     tape, laws = lb.Tape(key=KEY), mechanism.laws
-    for question, context in enumerate(written.contexts, 1):
+    for question, context in enumerate(bundle.contexts, 1):
         tape.draw(laws, ladder=0, question=question, context=context)
 
 
@@ -170,12 +170,12 @@ def main() -> None:
             "about 10",
             detail=f"{ours:.2f} s / {fewer:.2f} s",
         )
-        most, less = peak(long.path), peak(short.path)
+        long_peak, short_peak = peak(long.path), peak(short.path)
         report_ratio(
             f"memory for {LONG:.0e} questions / for {SHORT:.0e}",
-            most / less,
+            long_peak / short_peak,
             "about 1",
-            detail=f"{most:.0f} MB / {less:.0f} MB",
+            detail=f"{long_peak:.0f} MB / {short_peak:.0f} MB",
         )
 
 

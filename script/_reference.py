@@ -122,10 +122,10 @@ def format_docstring(node: ast.AST, up: str) -> str:
 
 def documented_bases(module: Module, node: ast.ClassDef, known: set[str]) -> list[ast.ClassDef]:
     """Return the nearest bases that are documented themselves."""
-    found = []
+    bases = []
     for where, base in own_bases(module, node):
-        found += [base] if base.name in known else documented_bases(where, base, known)
-    return found
+        bases += [base] if base.name in known else documented_bases(where, base, known)
+    return bases
 
 
 def own_methods(module: Module, node: ast.ClassDef, known: set[str]) -> dict[str, Function]:
@@ -195,10 +195,10 @@ def heading_text(module: Module, name: str) -> str:
 
 def format_definition(module: Module, name: str, known: set[str], level: str, up: str) -> str:
     """Return the documentation of a public name."""
-    found = module.find(name)
-    if found is None:
+    definition = module.find(name)
+    if definition is None:
         sys.exit(f"{module.name}: {name} is in __all__, but is not defined.")
-    where, node = found
+    where, node = definition
     if isinstance(node, ast.ClassDef):
         body = format_class(where, node, known, level, up)
     elif isinstance(node, Function):
@@ -254,12 +254,12 @@ def index_page() -> str:
     root = Module("ladderboard")
     names = []
     for name in root.public:
-        found = None if name in PACKAGES else root.find(name)
-        if found and isinstance(found[1], ast.ClassDef | ast.FunctionDef):
-            package = found[0].name.split(".")[1]
+        definition = None if name in PACKAGES else root.find(name)
+        if definition and isinstance(definition[1], ast.ClassDef | ast.FunctionDef):
+            package = definition[0].name.split(".")[1]
             heading = heading_text(Module(f"ladderboard.{package}"), name)
             anchor = heading.lower().replace(" ", "-")
-            text = first_paragraph(found[1], "../")
+            text = first_paragraph(definition[1], "../")
             names.append(f"| [`lb.{name}`](api/{package}.md#{anchor}) | {text} |")
     packages = [
         f"| [`ladderboard.{name}`](api/{name}.md) | {first_paragraph(modules[0].tree, '../')} |"

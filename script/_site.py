@@ -35,43 +35,43 @@ HEAD = (
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml", ".sh": "bash"}
 
 
-def between(code: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
-    """Change what is not code."""
+def change_prose(code: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+    """Change the parts of a text that are not code."""
     parts = code.split(text)
     parts[::2] = [change(part) for part in parts[::2]]
     return "".join(parts)
 
 
-def indices(text: str) -> str:
-    """Set ``R_D``, ``f_{t,v}`` and ``e^{-x}`` as mathematics is set."""
-    text = BELOW.sub(lambda found: f"<sub>{found[1] or found[2]}</sub>", text)
-    return ABOVE.sub(lambda found: f"<sup>{found[1] or found[2]}</sup>", text)
+def format_indices(text: str) -> str:
+    """Format ``R_D``, ``f_{t,v}`` and ``e^{-x}`` with subscripts and superscripts."""
+    text = BELOW.sub(lambda match_: f"<sub>{match_[1] or match_[2]}</sub>", text)
+    return ABOVE.sub(lambda match_: f"<sup>{match_[1] or match_[2]}</sup>", text)
 
 
-def coloured(text: str) -> str:
-    """Call a block that begins with a prompt what it is, so that prompts are not code."""
+def mark_prompts(text: str) -> str:
+    """Mark blocks that begin with a prompt as ``pycon``, so that prompts are not copied."""
     return re.sub(r"^( *)```python\n(?=\1>>>)", r"\1```pycon\n", text, flags=re.MULTILINE)
 
 
-def widened(lines: list[str]) -> list[str]:
-    """Indent what belongs to a list's item by four; less is enough elsewhere, but not here."""
-    made, waiting = [], deque(lines)
+def indent_lists(lines: list[str]) -> list[str]:
+    """Indent the contents of list items by four spaces, which the site generator requires."""
+    result, waiting = [], deque(lines)
     while waiting:
         line = waiting.popleft()
-        made.append(line)
+        result.append(line)
         if line.startswith("```"):
-            while waiting and made[-1] != "```":
-                made.append(waiting.popleft())
+            while waiting and result[-1] != "```":
+                result.append(waiting.popleft())
         elif item := re.match(r"(?:-|\d+\.) +", line):
-            own, inside = " " * len(item[0]), []
-            while waiting and (not waiting[0] or waiting[0].startswith(own)):
-                inside.append(waiting.popleft().removeprefix(own))
-            made += [each and f"    {each}" for each in widened(inside)]
-    return made
+            indent, inside = " " * len(item[0]), []
+            while waiting and (not waiting[0] or waiting[0].startswith(indent)):
+                inside.append(waiting.popleft().removeprefix(indent))
+            result += [inner and f"    {inner}" for inner in indent_lists(inside)]
+    return result
 
 
-def place(source: str) -> str:
-    """Where a file of the repository is on the site."""
+def site_path(source: str) -> str:
+    """Return the path on the site of a file of the repository."""
     path = ROOT / source
     if source.startswith("docs/"):
         return source.removeprefix("docs/")
@@ -80,104 +80,104 @@ def place(source: str) -> str:
     return f"project/{source}" if path.suffix == ".md" else f"project/{source}.md"
 
 
-def page(source: str) -> str:
-    """What a file is as a page: itself, or its text, or what is in the folder."""
+def render_page(source: str) -> str:
+    """Return a file as a Markdown page: itself, its text as code, or the folder's contents."""
     path = ROOT / source
     if path.suffix == ".md":
         return path.read_text()
     if path.is_dir():
         lines = [f"# {source}", ""]
-        for each in sorted(path.iterdir()):
-            if each.is_dir() or each.suffix in LANGUAGES:
-                lines.append(f"- [{each.name}]({each.name})")
-            elif each.name != "README.md":
-                lines.append(f"- {each.name}")
-        sign = path / "README.md"
-        return "\n".join([sign.read_text() if sign.exists() else "", *lines, ""])
+        for entry in sorted(path.iterdir()):
+            if entry.is_dir() or entry.suffix in LANGUAGES:
+                lines.append(f"- [{entry.name}]({entry.name})")
+            elif entry.name != "README.md":
+                lines.append(f"- {entry.name}")
+        readme = path / "README.md"
+        return "\n".join([readme.read_text() if readme.exists() else "", *lines, ""])
     return f"# {source}\n\n```{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}```\n"
 
 
-def gather(to: Path) -> None:
+def copy_pages(to: Path) -> None:
     """Copy every page, and every file that one of them shows or links to."""
     waiting = sorted(
         f"docs/{path.relative_to(ROOT / 'docs')}" for path in ROOT.glob("docs/**/*.md")
     )
-    seen = set(waiting)
+    gathered = set(waiting)
 
     def follow(source: str, text: str) -> str:
-        def change(found: re.Match[str]) -> str:
-            target, anchor = found[1], found[2] or ""
+        def change(match_: re.Match[str]) -> str:
+            target, anchor = match_[1], match_[2] or ""
             if not target or "://" in target:
-                return found[0]
+                return match_[0]
             here = ROOT / source if (ROOT / source).is_dir() else (ROOT / source).parent
-            there = os.path.relpath((here / target).resolve(), ROOT)
-            if not (ROOT / there).exists():
-                sys.exit(f"{source}: the link {target} leads nowhere.")
-            if there not in seen:
-                seen.add(there)
-                waiting.append(there)
-            return os.path.relpath(place(there), Path(place(source)).parent) + anchor
+            linked = os.path.relpath((here / target).resolve(), ROOT)
+            if not (ROOT / linked).exists():
+                sys.exit(f"{source}: the link {target} does not exist.")
+            if linked not in gathered:
+                gathered.add(linked)
+                waiting.append(linked)
+            return os.path.relpath(site_path(linked), Path(site_path(source)).parent) + anchor
 
-        return between(BLOCK, text, lambda part: TARGET.sub(change, part))
+        return change_prose(BLOCK, text, lambda part: TARGET.sub(change, part))
 
     for source in waiting:  # grows while pages are followed
-        file = to / place(source)
+        file = to / site_path(source)
         file.parent.mkdir(parents=True, exist_ok=True)
         if source.startswith("docs/") and not source.endswith(".md"):
             shutil.copy(ROOT / source, file)
             continue
-        text = "\n".join(widened(follow(source, page(source)).splitlines())) + "\n"
-        text = coloured(between(CODE, text, indices))
+        text = "\n".join(indent_lists(follow(source, render_page(source)).splitlines())) + "\n"
+        text = mark_prompts(change_prose(CODE, text, format_indices))
         file.write_text(f"{HEAD}{text}" if source == "docs/index.md" else text)
 
 
-def shelves() -> Iterator[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
-    """Read ``docs/index.md``: its shelves, and in each its items with their links."""
+def read_sections() -> Iterator[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
+    """Read the sections of ``docs/index.md``, each with its items and their links."""
     text = (ROOT / "docs/index.md").read_text()
-    for shelf in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        name, _, rest = shelf.partition("\n")
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        name, _, rest = section.partition("\n")
         items = []
         for item in re.split(r"^- ", rest, flags=re.MULTILINE)[1:]:
-            links = [(" ".join(found[1].split()), found[2]) for found in LINK.finditer(item)]
+            links = [(" ".join(link[1].split()), link[2]) for link in LINK.finditer(item)]
             before = item.partition("[")[0].strip(" :\n")
             items.append((before, links))
         yield name.strip(), items
 
 
-def navigation() -> str:
-    """Say the shelves as Zensical reads them, in a line of TOML."""
+def format_navigation() -> str:
+    """Return the sections as Zensical's navigation, a line of TOML."""
 
     def entry(title: str, target: str) -> str:
-        title = (title[0].upper() + title[1:]).replace("`", "")  # code begins as it is written
+        title = (title[0].upper() + title[1:]).replace("`", "")  # the first letter of code stays
         return f"{{ {json.dumps(title, ensure_ascii=False)} = {target} }}"
 
     def where(target: str) -> str:
-        return json.dumps(place(os.path.relpath(ROOT / "docs" / target, ROOT)))
+        return json.dumps(site_path(os.path.relpath(ROOT / "docs" / target, ROOT)))
 
-    whole = [entry("Home", '"index.md"')]
-    for name, items in shelves():
+    lines = [entry("Home", '"index.md"')]
+    for name, items in read_sections():
         pages: list[str] = []
         for before, links in items:
             entries = [entry(title, where(target)) for title, target in links]
             pages += [entry(before, f"[{', '.join(entries)}]")] if before else entries
-        whole.append(entry(name, f"[{', '.join(pages)}]"))
-    return f"nav = [{', '.join(whole)}]"
+        lines.append(entry(name, f"[{', '.join(pages)}]"))
+    return f"nav = [{', '.join(lines)}]"
 
 
 def build(to: Path) -> None:
-    """Build the site into a folder, strictly: a link that leads nowhere is an error."""
-    with tempfile.TemporaryDirectory() as made:
-        work = Path(made)
-        gather(work / "docs")
+    """Build the site into a folder, strictly: a broken link is an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        copy_pages(work / "docs")
         shutil.copy(ROOT / "script/site.css", work / "docs/site.css")
         settings = (ROOT / "zensical.toml").read_text()
         head, table, rest = settings.partition("[project]\n")
-        (work / "zensical.toml").write_text(f"{head}{table}{navigation()}\n{rest}")
+        (work / "zensical.toml").write_text(f"{head}{table}{format_navigation()}\n{rest}")
         command = [sys.executable, "-m", "zensical", "build", "--strict"]
         done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = done.stdout + done.stderr.partition("Traceback")[0]
-            sys.exit(re.sub(r"\x1b\[[\d;]*m", "", said))  # it colours every letter of a line
+            output = done.stdout + done.stderr.partition("Traceback")[0]
+            sys.exit(re.sub(r"\x1b\[[\d;]*m", "", output))  # it colours every letter of a line
         shutil.rmtree(to, ignore_errors=True)
         shutil.copytree(work / "site", to)
 

@@ -176,10 +176,10 @@ def class_fields(module: Module, node: ast.ClassDef) -> dict[str, str]:
 
 def own_bases(module: Module, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
     """Return the bases that are classes of ours, with their modules."""
-    found = [module.find(re.sub(r"\[.*", "", ast.unparse(base))) for base in node.bases]
+    bases = [module.find(re.sub(r"\[.*", "", ast.unparse(base))) for base in node.bases]
     return [
         (base_module, base)
-        for base_module, base in filter(None, found)
+        for base_module, base in filter(None, bases)
         if isinstance(base, ast.ClassDef)
     ]
 

@@ -103,7 +103,9 @@ class _Environment:
         (packages,) = folder.glob("lib/python*/site-packages")
         hook = Path(__file__).with_name("_trace_hook.py")
         shutil.copy(hook, packages)
-        libraries = [each for each in sys.path if Path(each).is_dir() and Path(each) != hook.parent]
+        libraries = [
+            entry for entry in sys.path if Path(entry).is_dir() and Path(entry) != hook.parent
+        ]
         start = f"import _trace_hook; _trace_hook.start({str(SOURCE)!r})"
         (packages / "trace.pth").write_text("\n".join([*libraries, start]) + "\n")
 
@@ -133,10 +135,10 @@ class _Environment:
         calls = []
         for log, root, process, row in rows:
             if (log, root) not in idle:
-                at, thread, depth, resumed, path, function, caller = row
+                started, thread, depth, resumed, path, function, caller = row
                 caller = caller and _module(caller)
                 calls.append(
-                    Call(at, process, thread, depth, resumed, _module(path), function, caller)
+                    Call(started, process, thread, depth, resumed, _module(path), function, caller)
                 )
         return sorted(calls, key=lambda call: call.time)
 
@@ -147,16 +149,16 @@ def _serving(python: Path, folder: Path) -> Iterator[dict[str, Any]]:
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("LADDERBOARD_", "PYTHON"))}
     # One parser, or the traced submission might be the first that another one reads.
     environ["LADDERBOARD_SERVE_PARSERS"] = "1"
-    words = ["serve", "--json", "--port", "0", "--database", folder / "boards.db", BOARD]
+    args = ["serve", "--json", "--port", "0", "--database", folder / "boards.db", BOARD]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            [python, "-m", "ladderboard", *words], stdout=subprocess.PIPE, stderr=log, env=environ
+            [python, "-m", "ladderboard", *args], stdout=subprocess.PIPE, stderr=log, env=environ
         )
     try:
-        said = (server.stdout or sys.stdin).readline()
-        if not said:
+        line = (server.stdout or sys.stdin).readline()
+        if not line:
             raise SystemExit("The server did not start:\n" + (folder / "log").read_text())
-        yield json.loads(said)
+        yield json.loads(line)
     finally:
         server.send_signal(signal.SIGTERM)
         server.communicate()
@@ -171,10 +173,10 @@ def _post(line: socket.socket, path: str, token: str, kind: str, body: str) -> d
     line.sendall("\r\n".join(head).encode() + content)
     reply = HTTPResponse(line)
     reply.begin()
-    said = reply.read()
+    payload = reply.read()
     if reply.status != 201:
-        raise SystemExit(f"The server refused {path}: {said.decode()}")
-    return json.loads(said)
+        raise SystemExit(f"The server refused {path}: {payload.decode()}")
+    return json.loads(payload)
 
 
 def trace() -> list[Call]:
@@ -228,7 +230,7 @@ def summary(traced: Sequence[Call]) -> dict[str, Any]:
                 "modules": sum(layer_of(module) == layer for module in modules),
                 "calls": number,
             }
-            for layer, number in sorted(count.items(), key=lambda each: ranks[each[0]])
+            for layer, number in sorted(count.items(), key=lambda item: ranks[item[0]])
         },
         "processes": dict(Counter(call.process for call in calls)),
         "upward": dict(
@@ -246,16 +248,16 @@ def report(numbers: dict[str, Any]) -> str:
     for layer, count in numbers["layers"].items():
         lines += [f"{layer:18}{count['modules']:7}{count['calls']:7}"]
     for title, name in (("calls in each process", "processes"), ("upward crossings", "upward")):
-        lines += ["", title, *(f"{count:7}  {each}" for each, count in numbers[name].items())]
+        lines += ["", title, *(f"{count:7}  {item}" for item, count in numbers[name].items())]
     return "\n".join(lines)
 
 
 def call_tree(traced: Sequence[Call]) -> str:
     """Write the calls in order, indented, with a heading wherever another thread goes on."""
-    lines, place = [], None
+    lines, current = [], None
     for call in traced:
-        if place != (call.process, call.thread):
-            place = (call.process, call.thread)
+        if current != (call.process, call.thread):
+            current = (call.process, call.thread)
             lines += [f"[{call.process}, {call.thread}]"]
         went_on = " (resumed)" if call.resumed else ""
         lines += [f"{'  ' * (call.depth + 1)}{call.module}:{call.function}{went_on}"]
@@ -271,14 +273,14 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON, for machines")
     parser.add_argument("--calls", action="store_true", help="print the call tree")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     traced = trace()
-    if wanted.json:
-        tree = {"tree": [call._asdict() for call in traced]} if wanted.calls else {}
-        said = json.dumps(summary(traced) | tree, indent=2)
+    if options.json:
+        tree = {"tree": [call._asdict() for call in traced]} if options.calls else {}
+        text = json.dumps(summary(traced) | tree, indent=2)
     else:
-        said = call_tree(traced) if wanted.calls else report(summary(traced))
-    sys.stdout.write(said + "\n")
+        text = call_tree(traced) if options.calls else report(summary(traced))
+    sys.stdout.write(text + "\n")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class _Recorder:
         self._log = _map(folder / f"{os.getpid()}.log", LOG_BYTES)
         self._lock = threading.Lock()
         self._stacks: dict[tuple[int, int], list[FrameType]] = {}
-        ours = (each for each in sys.orig_argv if each.startswith(self._source))
+        ours = (arg for arg in sys.orig_argv if arg.startswith(self._source))
         self._write([self._path(next(ours, self._source))])
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
@@ -61,7 +61,7 @@ class _Recorder:
             return
         # The argument of the instruction RESUME is 0 at the start of a function.
         resumed = code.co_code[frame.f_lasti + 1] & 3 != 0
-        depth = sum(each.f_code.co_name not in _NOT_FUNCTIONS for each in stack) - 1
+        depth = sum(entered.f_code.co_name not in _NOT_FUNCTIONS for entered in stack) - 1
         root = stack[0].f_code
         self._write(
             [

@@ -18,8 +18,8 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def browser():
-    with open_browser() as made:
-        yield made
+    with open_browser() as instance:
+        yield instance
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -42,16 +42,16 @@ def visit(browser, address):
     """Give a function that opens a page, which may ask for nothing elsewhere and not complain."""
     wrong, contexts = [], []
 
-    def opened(place, view=DESKTOP, base=address):
+    def opened(path, view=DESKTOP, base=address):
         context = browser.new_context(viewport=view)
         contexts.append(context)
         page = context.new_page()
         page.on(
             "request", lambda sent: sent.url.startswith((base, "data:")) or wrong.append(sent.url)
         )
-        page.on("console", lambda said: wrong.append(said.text))
-        page.on("pageerror", lambda said: wrong.append(str(said)))
-        page.goto(f"{base}/{place}.html", wait_until="load")
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda message: wrong.append(str(message)))
+        page.goto(f"{base}/{path}.html", wait_until="load")
         return page
 
     yield opened
@@ -60,9 +60,9 @@ def visit(browser, address):
     assert wrong == []
 
 
-@pytest.mark.parametrize("place", PAGES)
-def test_a_phone_is_wide_enough(visit, place):
-    page = visit(place, PHONE)
+@pytest.mark.parametrize("path", PAGES)
+def test_a_phone_is_wide_enough(visit, path):
+    page = visit(path, PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert page.locator("h1").first.is_visible()
     for picture in page.locator("article img").all():
@@ -85,9 +85,9 @@ def test_search_finds_a_page(visit):
         if box.is_visible():
             break
     box.fill("shaky ladder")
-    found = page.get_by_role("link", name="Shaky").first
-    found.wait_for()
-    assert found.get_attribute("href")
+    link = page.get_by_role("link", name="Shaky").first
+    link.wait_for()
+    assert link.get_attribute("href")
 
 
 def test_prompts_are_not_copied(visit):
@@ -100,10 +100,10 @@ def test_it_opens_from_a_folder(browser, site):
     """Without search, for which a browser starts nothing there."""
     page = browser.new_page()
     sent = []
-    page.on("request", lambda each: sent.append(each.url))
+    page.on("request", lambda request: sent.append(request.url))
     page.goto((site / "index.html").as_uri())
     page.get_by_role("link", name="First board").first.click()
     assert page.locator("h1").first.inner_text().startswith("First board")
     assert page.locator("article h1").evaluate("each => getComputedStyle(each).fontWeight") > "400"
-    assert all(each.startswith("file:") for each in sent)
+    assert all(request.startswith("file:") for request in sent)
     page.close()

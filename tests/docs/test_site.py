@@ -27,33 +27,35 @@ def pages(site):
     }
 
 
-def follow(place, link):
+def follow(page_path, link):
     """Say where a link of a page leads on the site, and to which fragment; None for elsewhere."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
-    path = os.path.normpath(Path(place).parent / unquote(parts.path)) if parts.path else place
+    path = (
+        os.path.normpath(Path(page_path).parent / unquote(parts.path)) if parts.path else page_path
+    )
     return ("index.html" if path == "." else path), unquote(parts.fragment)
 
 
-def test_every_link_leads_somewhere(site):
+def test_every_link_has_a_target(site):
     broken = []
-    for place, page in pages(site).items():
+    for page_path, page in pages(site).items():
         for link in [*page.links, *page.loaded]:
-            found = follow(place, link)
-            if found is None:
+            target = follow(page_path, link)
+            if target is None:
                 continue
-            path, fragment = found
+            path, fragment = target
             if not (site / path).is_file():
-                broken.append(f"{place}: {link}")
+                broken.append(f"{page_path}: {link}")
             elif fragment and path in pages(site) and fragment not in pages(site)[path].anchors:
-                broken.append(f"{place}: {link} (no such fragment)")
+                broken.append(f"{page_path}: {link} (no such fragment)")
     assert broken == []
 
 
-def test_nothing_comes_from_elsewhere(site):
-    for place, page in pages(site).items():
-        assert [each for each in page.loaded if follow(place, each) is None] == [], place
+def test_pages_load_nothing_from_other_hosts(site):
+    for page_path, page in pages(site).items():
+        assert [link for link in page.loaded if follow(page_path, link) is None] == [], page_path
     for style in site.rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style
 
@@ -61,39 +63,43 @@ def test_nothing_comes_from_elsewhere(site):
 def test_every_page_is_reached_from_the_front_page(site):
     reached, waiting = {"index.html"}, ["index.html"]
     while waiting:
-        place = waiting.pop()
-        there = {found[0] for link in pages(site)[place].links if (found := follow(place, link))}
-        new = {each for each in there if each in pages(site)} - reached
+        page_path = waiting.pop()
+        targets = {
+            target[0]
+            for link in pages(site)[page_path].links
+            if (target := follow(page_path, link))
+        }
+        new = {each for each in targets if each in pages(site)} - reached
         reached |= new
         waiting += new
     assert reached == set(pages(site))
-    written = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
-    assert {str(path.with_suffix(".html")) for path in written} <= reached
+    sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert {str(path.with_suffix(".html")) for path in sources} <= reached
 
 
 def test_the_navigation_is_what_the_index_lists(site):
     _, *shelves = re.split(r"^## (.+)$", (ROOT / "docs/index.md").read_text(), flags=re.MULTILINE)
     assert shelves[::2] == ["Tutorials", "How-to", "Reference", "Explanation", "The project"]
     listed = re.findall(r"\]\((\S+)\.md\)", "".join(shelves[1::2]))
-    words = (site / "index.html").read_text()
-    beside = re.findall(r'<a href="([^"#]*)\.html" class="md-nav__link"', words)
-    places = [each.replace("../", "project/") for each in listed]
-    assert [os.path.normpath(each) for each in beside] == places
+    text = (site / "index.html").read_text()
+    beside = re.findall(r'<a href="([^"#]*)\.html" class="md-nav__link"', text)
+    places = [path.replace("../", "project/") for path in listed]
+    assert [os.path.normpath(path) for path in beside] == places
 
 
-def test_pages_are_built_as_their_markdown_is_meant(site, tmp_path):
+def test_lists_and_prompts_are_rendered(site, tmp_path):
     """Lists, tables and code are what they are wherever else the same file is read."""
-    builder.gather(tmp_path)
+    builder.copy_pages(tmp_path)
     common = MarkdownIt("commonmark").enable("table")
     sources = sorted(tmp_path.rglob("*.md"))
     assert len(sources) > 80
     for source in sources:
-        place = source.relative_to(tmp_path).with_suffix(".html")
+        page_path = source.relative_to(tmp_path).with_suffix(".html")
         text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(), flags=re.DOTALL)
-        assert pages(site)[str(place)].counts == HtmlPage(common.render(text)).counts, place
+        assert pages(site)[str(page_path)].counts == HtmlPage(common.render(text)).counts, page_path
 
 
-def test_every_page_has_a_title_of_its_own(site):
+def test_every_page_has_its_own_title(site):
     titles = [
         re.search(r"<title>(.*?)</title>", (site / page).read_text())[1] for page in pages(site)
     ]
@@ -101,16 +107,16 @@ def test_every_page_has_a_title_of_its_own(site):
     assert all(title.endswith(" - Ladderboard") for title in titles)
 
 
-def test_a_link_that_leads_nowhere_is_refused(tmp_path, monkeypatch):
+def test_a_broken_link_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text("# Home\n\n[There](nowhere.md)\n")
     monkeypatch.setattr(builder, "ROOT", tmp_path)
-    with pytest.raises(SystemExit, match=r"docs/index\.md: the link nowhere\.md leads nowhere"):
+    with pytest.raises(SystemExit, match=r"docs/index\.md: the link nowhere\.md does not exist"):
         builder.build(tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
 
-def test_a_heading_that_is_not_there_is_refused(tmp_path, monkeypatch):
+def test_a_link_to_a_missing_heading_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
     (tmp_path / "script").mkdir()
     for file in ("zensical.toml", "script/site.css"):
@@ -123,7 +129,7 @@ def test_a_heading_that_is_not_there_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("written", "set_as"),
+    ("markdown", "set_as"),
     [
         ("R_D(f_{t,v})", "R<sub>D</sub>(f<sub>t,v</sub>)"),
         ("e^{-x} and n^2", "e<sup>-x</sup> and n<sup>2</sup>"),
@@ -132,5 +138,5 @@ def test_a_heading_that_is_not_there_is_refused(tmp_path, monkeypatch):
         ("[a](b_c.md) stays", "[a](b_c.md) stays"),
     ],
 )
-def test_indices_are_set_as_indices(written, set_as):
-    assert builder.between(builder.CODE, written, builder.indices) == set_as
+def test_subscripts_and_superscripts_are_formatted(markdown, set_as):
+    assert builder.change_prose(builder.CODE, markdown, builder.format_indices) == set_as

@@ -40,8 +40,8 @@ def program():
 def check(program, monkeypatch, capsys):
     """Give a function that runs the program here and returns what it says."""
 
-    def run(path, *more):
-        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path), *more])
+    def run(path, *options):
+        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path), *options])
         try:
             program.main()
         except program.Differs as differs:
@@ -61,13 +61,13 @@ def records(tmp_path_factory):
 def refused(records, check, tmp_path):
     """Give a function that changes a copy of the records, and returns what is said to them."""
 
-    def run(change, **more):
+    def run(change, **options):
         changed = copy_records(records)
         change(changed)
         path = write_records(tmp_path / "changed.ladderboard", changed)
-        said = check(path, *(f"--{name}={value}" for name, value in more.items()))
+        output = check(path, *(f"--{name}={value}" for name, value in options.items()))
         path.unlink()
-        return said
+        return output
 
     return run
 
@@ -80,22 +80,22 @@ def test_every_mechanism_holds(check, tmp_path):
         assert check(path) == f"12 entries, 6 questions: {HOLDS}", name
 
 
-@pytest.mark.parametrize("how", [{"questions": 0}, {"labels": False}, {"questions": 40}])
-def test_other_bundles_hold(check, tmp_path, how):
-    assert check(make_bundle(tmp_path, **how)).endswith(HOLDS)
+@pytest.mark.parametrize("kind", [{"questions": 0}, {"labels": False}, {"questions": 40}])
+def test_other_bundles_hold(check, tmp_path, kind):
+    assert check(make_bundle(tmp_path, **kind)).endswith(HOLDS)
 
 
-def test_it_needs_nothing_but_python(tmp_path):
+def test_it_needs_only_python(tmp_path):
     path = make_bundle(tmp_path)
     head = Entry(read_records(path)[4][1][0]).hash.hex()
 
-    def run(*words):
-        command = [sys.executable, "-I", "-S", PROGRAM, *words]
+    def run(*args):
+        command = [sys.executable, "-I", "-S", PROGRAM, *args]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    held = run(path.name, "--head", head)
-    assert (held.returncode, held.stderr) == (0, "")
-    assert held.stdout.splitlines() == [
+    result = run(path.name, "--head", head)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
         f"9 entries, 6 questions: {HOLDS}",
         "Not checked here: releases, risks, standings, finals, submissions.",
     ]
@@ -108,9 +108,9 @@ def test_it_needs_nothing_but_python(tmp_path):
     assert run(path.name).returncode == 1
 
 
-def test_the_golden_bundle_holds_for_ever(check):
-    own = hashlib.sha256(GOLDEN.read_bytes()).hexdigest()
-    assert own == "0539d7228406b3354b53329a84b8e12bdb29e3d50f3251d219b99c700fe10452"
+def test_the_golden_bundle_is_unchanged_and_verifies(check):
+    digest = hashlib.sha256(GOLDEN.read_bytes()).hexdigest()
+    assert digest == "0539d7228406b3354b53329a84b8e12bdb29e3d50f3251d219b99c700fe10452"
     assert check(GOLDEN).endswith(HOLDS)
 
 
@@ -120,7 +120,7 @@ def test_the_golden_bundle_is_what_we_write(tmp_path):
 
 def test_the_golden_draws(program):
     """Slots, contexts and far ladders; of the scales those that mechanisms have, whole ones."""
-    words = {
+    draws = {
         "DiscreteGaussian": lambda stream, scale: stream.gaussian(int(scale)),
         "DiscreteLaplace": lambda stream, scale: stream.laplace(int(scale)),
         "Laplace": lambda stream, scale: stream.continuous(float(scale)).hex(),
@@ -131,7 +131,7 @@ def test_the_golden_draws(program):
         name, _, scale = law.rstrip(")").partition("(")
         if "/" not in scale:
             stream = program.Stream(bytes(range(32)), ladder, question, context.encode(), slot)
-            assert words[name](stream, scale) == drawn, (ladder, question, slot, context, law)
+            assert draws[name](stream, scale) == drawn, (ladder, question, slot, context, law)
 
 
 def test_a_public_ledger(records, check, tmp_path):
@@ -150,86 +150,86 @@ def test_a_public_ledger(records, check, tmp_path):
     assert check(path) == "there is no entry in it"
 
 
-def leaves(value, place=()):
+def iter_leaves(value, path=()):
     """Give the place of everything in a record that is not made of other things."""
     if isinstance(value, dict | list):
         for key in value if isinstance(value, dict) else range(len(value)):
-            yield from leaves(value[key], (*place, key))
+            yield from iter_leaves(value[key], (*path, key))
     else:
-        yield place
+        yield path
 
 
-def flipped(value, rng):
+def changed_value(value, rng):
     """Return a value with one bit changed, or another one where it has no bits to speak of."""
     if isinstance(value, bytes):
-        at = rng.randrange(len(value))
-        return value[:at] + bytes([value[at] ^ 1 << rng.randrange(8)]) + value[at + 1 :]
+        index = rng.randrange(len(value))
+        return value[:index] + bytes([value[index] ^ 1 << rng.randrange(8)]) + value[index + 1 :]
     if isinstance(value, str):
-        return flipped(value.encode(), rng).decode("latin-1")
+        return changed_value(value.encode(), rng).decode("latin-1")
     if value is None or isinstance(value, bool):
         return 0 if value is None else not value
     return value + 1 if isinstance(value, int) else value + 2**-50
 
 
-def put(value, place, new):
-    for key in place[:-1]:
+def set_value(value, path, new):
+    for key in path[:-1]:
         value = value[key]
-    value[place[-1]] = new
+    value[path[-1]] = new
 
 
-def at(value, place):
-    for key in place:
+def value_at(value, path):
+    for key in path:
         value = value[key]
     return value
 
 
-def test_every_field_that_is_changed_is_found(records, refused):
+def test_a_change_of_any_field_is_found(records, refused):
     rng = seeded_random(1)
     first = next(i for i, (kind, _) in enumerate(records) if kind == "entry")
     count = 0
     for number, record in enumerate(records):
-        for place in leaves(record):
-            if place == (1, "submissions"):  # true says nothing where there is none
+        for path in iter_leaves(record):
+            if path == (1, "submissions"):  # true says nothing where there is none
                 continue
-            several = 25 if place == (1, 0) else 1  # an entry's bytes hold many fields
+            several = 25 if path == (1, 0) else 1  # an entry's bytes hold many fields
             for _ in range(several):
-                new = flipped(at(record, place), rng)
-                said = refused(partial(put, place=(number, *place), new=new))
-                assert HOLDS not in said, (number, place, new)
-                if record[0] == "entry" and place[0] == 1 and number < len(records) - 1:
-                    named = [f"entry {number - first + more}: " for more in (0, 1)]
-                    assert said.startswith(tuple(named)), (place, said)
+                new = changed_value(value_at(record, path), rng)
+                output = refused(partial(set_value, path=(number, *path), new=new))
+                assert HOLDS not in output, (number, path, new)
+                if record[0] == "entry" and path[0] == 1 and number < len(records) - 1:
+                    entries = [f"entry {number - first + offset}: " for offset in (0, 1)]
+                    assert output.startswith(tuple(entries)), (path, output)
                 count += 1
     assert count > 300
 
 
-def test_any_bit_of_the_file(check, tmp_path):
+def test_a_flip_of_any_bit_is_found(check, tmp_path):
     path = make_bundle(tmp_path, questions=2)
     content, rng = path.read_bytes(), seeded_random(2)
-    for place in rng.sample(range(len(content)), 400):
+    for index in rng.sample(range(len(content)), 400):
         changed = bytearray(content)
-        changed[place] ^= 1 << rng.randrange(8)
+        changed[index] ^= 1 << rng.randrange(8)
         path.write_bytes(changed)
-        assert HOLDS not in check(path), place
+        assert HOLDS not in check(path), index
     for length in rng.sample(range(len(content)), 50):
         path.write_bytes(content[:length])
         assert HOLDS not in check(path), length
 
 
-def test_entries_that_are_dropped_doubled_or_swapped(records, refused):
+def test_dropped_doubled_or_swapped_entries_are_found(records, refused):
     first = next(i for i, (kind, _) in enumerate(records) if kind == "entry")
     for number in range(first, len(records)):
-        said = refused(lambda copy, number=number: copy.pop(number))
+        output = refused(lambda copy, number=number: copy.pop(number))
         last = number == len(records) - 1
-        assert said.startswith("it was opened" if last else f"entry {number - first}: "), said
-        said = refused(lambda copy, number=number: copy.insert(number, copy[number]))
-        assert said.startswith(f"entry {number - first + 1}: "), said
+        assert output.startswith("it was opened" if last else f"entry {number - first}: "), output
+        output = refused(lambda copy, number=number: copy.insert(number, copy[number]))
+        assert output.startswith(f"entry {number - first + 1}: "), output
         if not last:
-            said = refused(lambda copy, number=number: copy.insert(number, copy.pop(number + 1)))
-            assert said.startswith(f"entry {number - first}: "), said
+            output = refused(lambda copy, number=number: copy.insert(number, copy.pop(number + 1)))
+            assert output.startswith(f"entry {number - first}: "), output
 
 
-def test_other_records_that_are_dropped_doubled_or_swapped(refused):
+def test_dropped_doubled_or_swapped_records_are_found(refused):
     assert refused(lambda copy: copy.pop(0)).startswith("it must be a map of format")
     assert refused(lambda copy: copy.pop(1)).startswith("it must be a map of key")
     assert refused(lambda copy: copy.pop(2)).startswith("its first record does not tell")
@@ -237,11 +237,11 @@ def test_other_records_that_are_dropped_doubled_or_swapped(refused):
     assert refused(lambda copy: copy.insert(2, copy[2])) == "labels are not in their order"
     assert refused(lambda copy: copy.insert(9, copy[2])) == "record 9: it is not in its place"
     assert refused(lambda copy: copy.append(["note", None])) == "record 14: it cannot be read"
-    more = {"epoch": 1, "salt": bytes(32), "sample": {}}
-    assert "nobody committed" in refused(lambda copy: copy.insert(3, ["holdout", more]))
+    fields = {"epoch": 1, "salt": bytes(32), "sample": {}}
+    assert "nobody committed" in refused(lambda copy: copy.insert(3, ["holdout", fields]))
 
 
-def test_a_wrong_count_at_the_end(records, check, tmp_path):
+def test_a_wrong_count_at_the_end_is_found(records, check, tmp_path):
     path = tmp_path / "counted.ladderboard"
     with write_bundle(path) as out:
         for kind, content in records:
@@ -251,13 +251,13 @@ def test_a_wrong_count_at_the_end(records, check, tmp_path):
     assert check(path) == "records are missing, or there are too many"
 
 
-def test_a_record_that_is_longer_than_the_file(check, tmp_path):
+def test_a_record_longer_than_the_file_is_found(check, tmp_path):
     path = tmp_path / "long.ladderboard"
     path.write_bytes(b"ladderboard bundle 1\n" + (2**62).to_bytes(8, "big"))
     assert check(path) == "record 0: it is longer than the file"
 
 
-def test_submissions_are_passed_over(refused):
+def test_submissions_are_skipped(refused):
     def put_file(copy):
         copy.insert(6, ["file", {"id": "1", "selected": True}])
         copy.insert(7, ["part", b"id,prediction"])
@@ -273,32 +273,32 @@ def test_submissions_are_passed_over(refused):
 
 
 def test_another_key_or_other_labels_are_named(refused):
-    said = refused(lambda copy: copy[1][1].update(key=bytes(32)))
-    assert said == "entry 0: the key in the bundle is not the one committed to"
-    said = refused(lambda copy: copy[2][1]["sample"]["labels"].update(values=bytes(40)))
-    assert said == "entry 0: the labels in the bundle are not those committed to"
+    output = refused(lambda copy: copy[1][1].update(key=bytes(32)))
+    assert output == "entry 0: the key in the bundle is not the one committed to"
+    output = refused(lambda copy: copy[2][1]["sample"]["labels"].update(values=bytes(40)))
+    assert output == "entry 0: the labels in the bundle are not those committed to"
 
 
 def rewrite(copy, number, fields=None, content=None):
     """Change an entry and its secret side, with every hash after it made anew."""
     entries = [record[1] for record in copy if record[0] == "entry"]
     previous = bytes(32)
-    for each, entry in enumerate(entries):
-        told = json.loads(entry[0])
-        told["previous"] = previous.hex()
-        if each == number:
+    for index, entry in enumerate(entries):
+        document = json.loads(entry[0])
+        document["previous"] = previous.hex()
+        if index == number:
             if content:
                 entry[1]["content"].update(content)
-                made = Commitment("secret", entry[1]["content"], entry[1]["salt"])
-                told["secret"] = made.hash.hex()
-            told.update(fields or {})
-        entry[0] = json.dumps(told).encode()
+                commitment = Commitment("secret", entry[1]["content"], entry[1]["salt"])
+                document["secret"] = commitment.hash.hex()
+            document.update(fields or {})
+        entry[0] = json.dumps(document).encode()
         previous = Entry(entry[0]).hash
     copy[0][1]["head"] = previous
 
 
 @pytest.mark.parametrize(
-    ("number", "fields", "content", "said"),
+    ("number", "fields", "content", "message"),
     [
         (4, {}, {"draws": [0, 0, 0]}, "entry 4: its noise is not what the key gives"),
         (4, {}, {"draws": []}, "entry 4: its noise is not what the key gives"),
@@ -319,40 +319,40 @@ def rewrite(copy, number, fields=None, content=None):
         (5, {"score": float("nan")}, None, "entry 5: a number is not finite"),
     ],
 )
-def test_a_history_that_was_made_anew(refused, number, fields, content, said):
-    assert refused(lambda copy: rewrite(copy, number, fields, content)).startswith(said)
+def test_a_rewritten_history_is_found(refused, number, fields, content, message):
+    assert refused(lambda copy: rewrite(copy, number, fields, content)).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "said"),
+    ("kind", "fields", "message"),
     [
         ("ladder", {"ladder": 2}, "entry 11: it comes after the close"),
         ("closed", {"values": [0.5, 0.5]}, "entry 11: it was closed before"),
         ("disqualified", {"asker": "asker 0"}, f"12 entries, 6 questions: {HOLDS}"),
     ],
 )
-def test_what_comes_after_the_close(refused, kind, fields, said):
+def test_entries_after_the_close_are_refused(refused, kind, fields, message):
     def append(copy):
-        told = copy[0][1]
+        document = copy[0][1]
         entry = Entry.make(
-            book=BOOK, number=11, kind=kind, time=2**31, previous=told["head"], **fields
+            book=BOOK, number=11, kind=kind, time=2**31, previous=document["head"], **fields
         )
         copy.append(["entry", [entry.form, None]])
-        told.update(entries=12, head=entry.hash)
+        document.update(entries=12, head=entry.hash)
 
-    assert refused(append) == said
+    assert refused(append) == message
 
 
-def test_a_kept_head_finds_what_no_hash_can(records, refused):
+def test_a_saved_head_finds_a_consistently_rewritten_history(records, refused):
     head = Entry(records[7][1][0]).hash.hex()
     assert HOLDS in refused(lambda copy: rewrite(copy, 2, {"value": 0.125}))
     assert HOLDS in refused(lambda copy: None, head=head)
-    said = refused(lambda copy: rewrite(copy, 2, {"value": 0.125}), head=head)
-    assert said == "no entry has the hash that was kept: this is another history"
+    output = refused(lambda copy: rewrite(copy, 2, {"value": 0.125}), head=head)
+    assert output == "no entry has the hash that was kept: this is another history"
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"law": "below"}, "entry 0: its law is unknown"),
         ({"compare_noise": -1.0}, "entry 0: its noise is below 0"),
@@ -361,17 +361,17 @@ def test_a_kept_head_finds_what_no_hash_can(records, refused):
         ({"release_noise": 0.006}, "entry 2: its noise is not what the key gives"),
     ],
 )
-def test_another_mechanism(refused, change, said):
+def test_another_mechanism_is_found(refused, change, message):
     def forge(copy):
-        told = json.loads(copy[3][1][0])
-        told["mechanism"] |= change
-        told["commitment"] = digest("opening", {name: told[name] for name in DECIDED}).hex()
-        rewrite(copy, 0, told)
+        document = json.loads(copy[3][1][0])
+        document["mechanism"] |= change
+        document["commitment"] = digest("opening", {name: document[name] for name in DECIDED}).hex()
+        rewrite(copy, 0, document)
 
-    assert refused(forge) == said
+    assert refused(forge) == message
 
 
-def test_a_name_that_comes_twice(refused):
+def test_a_repeated_name_is_refused(refused):
     def forge(copy):
         form = copy[4][1][0]
         copy[4][1][0] = form[:-1] + b',"ladder":0}'

@@ -26,20 +26,20 @@ EXACT, LED, JUDGED, BOTH = (
 )
 
 
-def kept():
+def recorded():
     """Return the rows of the table behind the figure, by search."""
-    found = {}
+    rows_by_search = {}
     with (TUTORIALS / "overfitting.csv").open() as file:
         for row in csv.DictReader(file):
             name = row.pop("search")
-            numbers = {key: float(each) for key, each in row.items()}
+            numbers = {key: float(number) for key, number in row.items()}
             numbers["gap"] = numbers["fresh"] - numbers["told"]
-            found.setdefault(name, []).append(numbers)
-    return found
+            rows_by_search.setdefault(name, []).append(numbers)
+    return rows_by_search
 
 
 def column(name, field):
-    return [row[field] for row in kept()[name]]
+    return [row[field] for row in recorded()[name]]
 
 
 def mean(name, field):
@@ -53,12 +53,12 @@ def standard_error(values):
 def line(name):
     """Return the line of a search in the tutorial's table."""
     spread = [
-        f"{statistics.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})"
-        for each in (column(name, "told"), column(name, "fresh"))
+        f"{statistics.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+        for values in (column(name, "told"), column(name, "fresh"))
     ]
     off = f"{mean(name, 'gap'):.3f} ± {standard_error(column(name, 'gap')):.3f}"
-    rest = f"{mean(name, 'last'):.3f} | {mean(name, 'asked'):.0f}"
-    return f"| {name} | {' | '.join(spread)} | {off} | {rest} |"
+    columns = f"{mean(name, 'last'):.3f} | {mean(name, 'asked'):.0f}"
+    return f"| {name} | {' | '.join(spread)} | {off} | {columns} |"
 
 
 @pytest.fixture
@@ -101,23 +101,23 @@ def test_a_short_run_of_the_program_prints_its_table():
     assert run("0", "100") == SHORT
 
 
-def test_what_the_program_prints_in_the_tutorial_is_the_table_s_first_split():
-    for printed, (name, rows) in zip(shown().splitlines()[1:], kept().items(), strict=True):
+def test_the_output_in_the_tutorial_is_the_first_split_of_the_table():
+    for printed, (name, rows) in zip(shown().splitlines()[1:], recorded().items(), strict=True):
         told, fresh, asked, improved = map(float, printed.removeprefix(name).split())
         row = rows[0]
         assert (told, fresh) == pytest.approx((row["told"], row["fresh"]), abs=6e-5)
         assert (asked, improved) == (row["asked"], row["improved"])
 
 
-def test_the_step_that_is_shown_is_the_program_s():
+def test_the_step_in_the_tutorial_is_in_the_program():
     (step,) = re.findall(r"```python\n( .+?)```", TEXT, flags=re.DOTALL)
     assert step in (EXAMPLES / "overfitting.py").read_text()
 
 
-def test_the_table_is_that_of_the_figure():
+def test_the_table_agrees_with_the_figure():
     lines = re.findall(r"^\| (?:exact|the guard|own score).+±.+$", TEXT, flags=re.MULTILINE)
     assert lines == [line(name) for name in (EXACT, LED, JUDGED, BOTH)]
-    assert all(len(rows) == 12 for rows in kept().values())
+    assert all(len(rows) == 12 for rows in recorded().values())
 
 
 # Every # is a mean over the splits.
@@ -149,7 +149,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("sentence", "cells"), SENTENCES.items(), ids=SENTENCES)
-def test_the_numbers_in_a_sentence_are_those_of_the_table(sentence, cells):
+def test_numbers_in_sentences_agree_with_the_table(sentence, cells):
     filled = sentence
     for name, field in cells:
         number = f"{mean(name, field):.0f}" if field == "asked" else f"{mean(name, field):.3f}"
@@ -157,7 +157,7 @@ def test_the_numbers_in_a_sentence_are_those_of_the_table(sentence, cells):
     assert filled in FLAT
 
 
-def test_what_the_sentences_say_of_single_splits_is_so():
+def test_sentences_about_single_splits_are_true():
     assert f"No split has a gap below {min(column(EXACT, 'gap')):.3f}." in FLAT
     off = max(abs(gap) for name in (LED, BOTH) for gap in column(name, "gap"))
     assert f"here by {off:.3f} at most" in FLAT
@@ -168,12 +168,12 @@ def test_what_the_sentences_say_of_single_splits_is_so():
         assert f"{math.sqrt(true * (1 - true) / 997):.3f} at {true}" in FLAT
 
 
-def test_a_short_form_is_drawn_and_the_same_bytes_come_out_again(figure, tmp_path):
+def test_a_short_run_is_drawn_reproducibly(figure, tmp_path):
     for name in ("one", "two"):
         figure.main(tmp_path / name, 2, 8)
     for kind in ("csv", "png", "svg"):
-        made = (tmp_path / f"one/overfitting.{kind}").read_bytes()
-        assert made == (tmp_path / f"two/overfitting.{kind}").read_bytes()
+        content = (tmp_path / f"one/overfitting.{kind}").read_bytes()
+        assert content == (tmp_path / f"two/overfitting.{kind}").read_bytes()
     rows = (tmp_path / "one/overfitting.csv").read_text().splitlines()
     assert rows[0] == "search,split,told,fresh,own,last,asked,improved"
     assert len(rows) == 1 + 4 * 2
@@ -186,38 +186,38 @@ def test_all_searches_are_offered_the_same_swaps_and_stay_within_their_budget(fi
     for name, (mechanism, own_score) in example.SEARCHES.items():
         (first[name],) = example.search(3, mechanism, own_score=own_score, steps=1)
     # The first is taken whatever leads; a guard says it with noise, rounded.
-    assert len({(each.fresh, each.own, each.last, each.asked) for each in first.values()}) == 1
+    assert len({(state.fresh, state.own, state.last, state.asked) for state in first.values()}) == 1
     assert first[EXACT].told == first[JUDGED].told
     assert abs(first[EXACT].told - first[LED].told) < 0.06
     course = list(example.search(3, Exact(), own_score=False, steps=60))
-    told = [each.told for each in course]
-    assert told == sorted(told, reverse=True)
-    assert all(each.asked <= step for step, each in enumerate(course, 1))
+    released = [state.told for state in course]
+    assert released == sorted(released, reverse=True)
+    assert all(state.asked <= step for step, state in enumerate(course, 1))
 
 
 @pytest.mark.slow
-def test_the_whole_program_prints_what_the_tutorial_shows():
+def test_the_complete_program_prints_the_tutorials_output():
     assert run() == shown()
 
 
 @pytest.mark.slow
-def test_the_whole_run_makes_the_table_that_is_kept(figure, tmp_path):
-    found = figure.courses()
-    figure.write(found, tmp_path / "overfitting.csv")
+def test_the_complete_run_makes_the_recorded_table(figure, tmp_path):
+    courses = figure.courses()
+    figure.write(courses, tmp_path / "overfitting.csv")
     assert (tmp_path / "overfitting.csv").read_bytes() == (
         TUTORIALS / "overfitting.csv"
     ).read_bytes()
     # "after two hundred steps what is said goes on falling, and fresh data see little of it"
-    early, late = (found[EXACT][:, at, :2].mean(axis=0) for at in (199, 999))
+    early, late = (courses[EXACT][:, step, :2].mean(axis=0) for step in (199, 999))
     assert early[0] - late[0] > 2 * (early[1] - late[1])
     # "little better than 30 images taken blindly"
-    begun = found[LED][:, 0, 1].mean()
-    assert 0 < begun - found[LED][:, -1, 1].mean() < 0.05
+    begun = courses[LED][:, 0, 1].mean()
+    assert 0 < begun - courses[LED][:, -1, 1].mean() < 0.05
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("remembered", [20, 40])
-def test_other_numbers_of_images_tell_the_same(figure, monkeypatch, remembered):
+def test_other_numbers_of_images_give_the_same_result(figure, monkeypatch, remembered):
     example = sys.modules["overfitting"]
     monkeypatch.setattr(example, "KEPT", remembered)
     ends = []

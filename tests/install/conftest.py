@@ -20,22 +20,22 @@ def wheel(tmp_path_factory):
     return build(ROOT, "wheel", tmp_path_factory.mktemp("dist"))
 
 
-def build(source, target, place):
+def build(source, target, folder):
     """Build one thing from a source tree, and return it."""
-    words = ["-m", "hatchling", "build", "-t", target, "-d", str(place)]
+    args = ["-m", "hatchling", "build", "-t", target, "-d", str(folder)]
     done = subprocess.run(
-        [sys.executable, *words], cwd=source, capture_output=True, text=True, check=False
+        [sys.executable, *args], cwd=source, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (made,) = place.iterdir()
-    return made
+    (artifact,) = folder.iterdir()
+    return artifact
 
 
 @pytest.fixture(scope="session")
 def installed(wheel, tmp_path_factory):
     """Install the wheel into an environment of its own, which sees our dependencies and not us."""
-    place = tmp_path_factory.mktemp("installed")
-    env = place / "env"
+    folder = tmp_path_factory.mktemp("installed")
+    env = folder / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(env / "bin/python"), "install", "-q"]
     subprocess.run([*pip, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
@@ -44,12 +44,12 @@ def installed(wheel, tmp_path_factory):
     # is found, does not count.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     path = f"{env / 'bin'}:/usr/bin:/bin"
-    clean = clean_environment(path, place / "home")
+    clean = clean_environment(path, folder / "home")
 
-    def run(*words, cwd, code=0, **options):
+    def run(*args, cwd, code=0, **options):
         """Run the program, and return what it said; nothing in it may be about the clone."""
         done = subprocess.run(
-            [env / "bin/ladderboard", *map(str, words)],
+            [env / "bin/ladderboard", *map(str, args)],
             cwd=cwd,
             env=clean,
             capture_output=True,
@@ -58,20 +58,20 @@ def installed(wheel, tmp_path_factory):
             timeout=300,
             **options,
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == code, said
-        not_of_the_clone(said)
-        return said
+        output = done.stdout + done.stderr
+        assert done.returncode == code, output
+        check_no_path_of_the_clone(output)
+        return output
 
     return SimpleNamespace(env=env, packages=packages, path=path, clean=clean, run=run)
 
 
-def not_of_the_clone(said):
+def check_no_path_of_the_clone(output):
     """See that nothing is named that only a clone has."""
-    assert str(ROOT) not in said
-    assert not re.search(r"script/|examples/|\.venv|docs/|'\.\[", said), said
+    assert str(ROOT) not in output
+    assert not re.search(r"script/|examples/|\.venv|docs/|'\.\[", output), output
 
 
 @pytest.fixture
 def make():
-    return SimpleNamespace(build=build, not_of_the_clone=not_of_the_clone)
+    return SimpleNamespace(build=build, check_no_path_of_the_clone=check_no_path_of_the_clone)

@@ -27,10 +27,8 @@ def home(tmp_path_factory):
     program.chmod(0o755)
     path = f"{program.parent}:/usr/bin:/bin"
     environment = clean_environment(path, home, PYTHONPATH=str(ROOT / "src"), TERM="dumb")
-    for words in (["board", "new", "demo", "--example"], ["board", "create", "demo"]):
-        subprocess.run(
-            [program, *words], cwd=home, env=environment, check=True, capture_output=True
-        )
+    for args in (["board", "new", "demo", "--example"], ["board", "create", "demo"]):
+        subprocess.run([program, *args], cwd=home, env=environment, check=True, capture_output=True)
     return home, environment
 
 
@@ -82,15 +80,15 @@ def test_bash(home):
         check=True,
     )
     assert done.stderr == ""
-    found = [set(line.split()) for line in done.stdout.splitlines()]
-    assert found == [wanted for _, wanted in LINES]
+    completions = [set(line.split()) for line in done.stdout.splitlines()]
+    assert completions == [expected for _, expected in LINES]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
 def test_fish(home):
     assert "fish completion installed" in installed(home, "fish")
     folder, environment = home
-    for line, wanted in SOME:
+    for line, expected in SOME:
         done = subprocess.run(
             ["fish", "-c", f"complete -C '{line}'"],
             cwd=folder,
@@ -99,7 +97,7 @@ def test_fish(home):
             text=True,
             check=True,
         )
-        assert {each.partition("\t")[0] for each in done.stdout.splitlines()} == wanted
+        assert {line.partition("\t")[0] for line in done.stdout.splitlines()} == expected
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
@@ -117,8 +115,8 @@ def test_zsh(home):
         assert "guard" in read_until(terminal, "guard")
         for line, (word,) in SOME:
             os.write(terminal, f"\x15{line}\t".encode())
-            whole = f"{line.rpartition(' ')[0]} {word}"
-            assert whole in read_until(terminal, whole)
+            completed = f"{line.rpartition(' ')[0]} {word}"
+            assert completed in read_until(terminal, completed)
     finally:
         os.close(terminal)
         os.waitpid(pid, 0)
@@ -128,10 +126,10 @@ def plain(shown):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x07", "", shown.decode(errors="replace"))
 
 
-def read_until(terminal, wanted, patience=60):
+def read_until(terminal, text, patience=60):
     """Return what a terminal shows, when it shows what is wanted, or does not for long."""
     shown, end = b"", time.monotonic() + patience
-    while time.monotonic() < end and wanted not in plain(shown):
+    while time.monotonic() < end and text not in plain(shown):
         if select.select([terminal], [], [], 0.5)[0]:
             shown += os.read(terminal, 4096)
     return plain(shown)
@@ -140,13 +138,13 @@ def read_until(terminal, wanted, patience=60):
 def test_looking_for_boards_leaves_no_trace(home):
     folder, environment = home
     before = sorted(path.name for path in folder.iterdir())
-    asked = {"COMP_WORDS": "ladderboard board show ", "COMP_CWORD": "3"}
+    variables = {"COMP_WORDS": "ladderboard board show ", "COMP_CWORD": "3"}
 
     def complete(**more):
         return subprocess.run(
             [folder / "bin/ladderboard"],
             cwd=folder,
-            env={**environment, "_LADDERBOARD_COMPLETE": "complete_bash", **asked, **more},
+            env={**environment, "_LADDERBOARD_COMPLETE": "complete_bash", **variables, **more},
             capture_output=True,
             text=True,
             check=True,

@@ -17,8 +17,8 @@ TOLD = PROJECT["readme"]["text"]
 
 def within(extra):
     """Return the extras that an extra brings along."""
-    named = re.findall(r"ladderboard\[([\w,]+)\]", " ".join(EXTRAS[extra]))
-    return {part for some in named for part in some.split(",")}
+    extras_lists = re.findall(r"ladderboard\[([\w,]+)\]", " ".join(EXTRAS[extra]))
+    return {part for names in extras_lists for part in names.split(",")}
 
 
 def test_the_table_has_every_extra_and_no_other():
@@ -36,7 +36,7 @@ def test_all_says_what_it_leaves_out():
 
 def test_the_package_tells_of_every_extra_without_a_link_to_a_file():
     listed = re.findall(r"^- (.+?):", TOLD, re.MULTILINE)
-    assert {match_ for some in listed for match_ in re.findall(r"`(\w+)`", some)} == set(EXTRAS)
+    assert {match_ for names in listed for match_ in re.findall(r"`(\w+)`", names)} == set(EXTRAS)
     assert "](" not in TOLD
     assert "http" not in TOLD
 
@@ -44,15 +44,15 @@ def test_the_package_tells_of_every_extra_without_a_link_to_a_file():
 def test_what_the_package_shows_in_python_is_true(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parsed = doctest.DocTestParser().get_doctest(TOLD, {}, "package", None, 0)
-    wanted = parsed.examples[-1]
-    wanted.want = "The best is now 0...; 999 questions left.\n"  # there is noise on it
-    found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(parsed)
-    assert (found.attempted, found.failed) == (4, 0)
+    last_example = parsed.examples[-1]
+    last_example.want = "The best is now 0...; 999 questions left.\n"  # there is noise on it
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(parsed)
+    assert (result.attempted, result.failed) == (4, 0)
 
 
 def test_the_classifiers_name_the_pythons_of_the_page():
     least = PROJECT["requires-python"].removeprefix(">=")
     assert f"needs Python {least} or newer" in PAGE
-    for each in PROJECT["classifiers"]:
-        if found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", each):
-            assert found[1] in PAGE
+    for classifier in PROJECT["classifiers"]:
+        if version_match := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", classifier):
+            assert version_match[1] in PAGE

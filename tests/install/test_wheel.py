@@ -18,24 +18,24 @@ ROOT = Path(__file__).parents[2]
 
 def contents(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        return {each.filename: archive.read(each) for each in archive.infolist()}
+        return {member.filename: archive.read(member) for member in archive.infolist()}
 
 
-def test_every_file_of_the_source_is_in_the_wheel_and_no_other(wheel):
+def test_the_wheel_has_exactly_the_files_of_the_source(wheel):
     inside = {content for content in contents(wheel) if ".dist-info/" not in content}
     source = ROOT / "src"
-    there = {
+    sources = {
         str(path.relative_to(source))
         for path in (source / "ladderboard").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert inside == there
-    for wanted in ("py.typed", "server/_pages/play.json", "mechanisms/calibrated.json"):
-        assert f"ladderboard/{wanted}" in inside
+    assert inside == sources
+    for required in ("py.typed", "server/_pages/play.json", "mechanisms/calibrated.json"):
+        assert f"ladderboard/{required}" in inside
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheel, make, tmp_path):
-    places = [tmp_path / each for each in ("sdist", "tree", "again")]
+    places = [tmp_path / name for name in ("sdist", "tree", "again")]
     packed = make.build(ROOT, "sdist", places[0])
     with tarfile.open(packed) as archive:
         if hasattr(tarfile, "data_filter"):  # not yet in Debian's Python 3.11.2
@@ -45,7 +45,7 @@ def test_the_source_distribution_builds_the_same_wheel(wheel, make, tmp_path):
     assert contents(make.build(tree, "wheel", places[2])) == contents(wheel)
 
 
-def test_it_is_the_installed_one_and_not_the_clone(installed, tmp_path):
+def test_the_installed_package_is_used_and_not_the_clone(installed, tmp_path):
     code = (
         "import ladderboard as lb, sys\n"
         "made = lb.ShakyLadder.calibrated(n=10_000, questions=1_000, teams=5)\n"
@@ -64,11 +64,13 @@ def test_it_is_the_installed_one_and_not_the_clone(installed, tmp_path):
     assert installed.run("--version", cwd=tmp_path).startswith("ladderboard ")
 
 
-def test_a_guard_from_its_making_to_its_bundle_and_one_of_an_older_format(installed, tmp_path):
+def test_a_guard_is_created_asked_and_bundled_and_an_older_one_opens(installed, tmp_path):
     run = installed.run
     rows = range(300)
-    (tmp_path / "labels.csv").write_text("id,label\n" + "".join(f"{at},{at % 2}\n" for at in rows))
-    (tmp_path / "a.csv").write_text("id,prediction\n" + "".join(f"{at},1\n" for at in rows))
+    (tmp_path / "labels.csv").write_text(
+        "id,label\n" + "".join(f"{index},{index % 2}\n" for index in rows)
+    )
+    (tmp_path / "a.csv").write_text("id,prediction\n" + "".join(f"{index},1\n" for index in rows))
     run("guard", "create", "g.db", "--labels", "labels.csv", "--questions", 3, cwd=tmp_path)
     assert "2 questions left" in run("guard", "ask", "g.db", "a.csv", cwd=tmp_path)
     assert "1 of 3 questions used" in run("guard", "status", "g.db", "--check", cwd=tmp_path)
@@ -79,32 +81,32 @@ def test_a_guard_from_its_making_to_its_bundle_and_one_of_an_older_format(instal
     assert "6 of 20 questions used" in run("guard", "status", "1.db", "--check", cwd=tmp_path)
 
 
-def test_plans_and_what_is_missing(installed, tmp_path):
-    said = installed.run("plan", "--n", 10_000, "--questions", 1_000, cwd=tmp_path)
-    assert "Shaky Ladder, measured" in said
-    said = installed.run("board", "list", cwd=tmp_path, code=2)
-    assert "ladderboard board create DIR" in said
+def test_plans_and_missing_extras(installed, tmp_path):
+    output = installed.run("plan", "--n", 10_000, "--questions", 1_000, cwd=tmp_path)
+    assert "Shaky Ladder, measured" in output
+    output = installed.run("board", "list", cwd=tmp_path, code=2)
+    assert "ladderboard board create DIR" in output
 
 
 @contextmanager
-def serving(installed, folder, *words):
+def serving(installed, folder, *args):
     """Serve, and give the address with what was said up to the last of the next steps."""
     process = subprocess.Popen(
-        [installed.env / "bin/ladderboard", "serve", *words, "--port", "0"],
+        [installed.env / "bin/ladderboard", "serve", *args, "--port", "0"],
         cwd=folder,
         env=installed.clean,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    said = []
+    lines = []
     with process:
         try:
             for line in process.stdout:
-                said.append(line)
+                lines.append(line)
                 if " leaderboard http://" in line:
                     break
-            yield re.search(r"http://127\.0\.0\.1:\d+", "".join(said))[0], "".join(said)
+            yield re.search(r"http://127\.0\.0\.1:\d+", "".join(lines))[0], "".join(lines)
             process.terminate()
             process.wait(60)
         finally:
@@ -116,12 +118,12 @@ def fetched(address):
         return answer.read().decode()
 
 
-def test_the_example_is_made_served_and_taken_part_in_by_what_is_printed(installed, make, tmp_path):
-    said = installed.run("board", "new", "demo", "--example", cwd=tmp_path)
-    assert said.endswith("\n  ladderboard serve demo\n")
-    with serving(installed, tmp_path, "demo") as (url, said):
-        make.not_of_the_clone(said.replace("public/example_submission.py", ""))
-        steps = said.partition("Next, in another terminal:\n\n")[2]
+def test_the_printed_commands_make_serve_and_enter_the_example(installed, make, tmp_path):
+    output = installed.run("board", "new", "demo", "--example", cwd=tmp_path)
+    assert output.endswith("\n  ladderboard serve demo\n")
+    with serving(installed, tmp_path, "demo") as (url, output):
+        make.check_no_path_of_the_clone(output.replace("public/example_submission.py", ""))
+        steps = output.partition("Next, in another terminal:\n\n")[2]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", steps],
             cwd="/",
@@ -132,14 +134,14 @@ def test_the_example_is_made_served_and_taken_part_in_by_what_is_printed(install
         )
         assert done.returncode == 0, done.stderr
         assert "A new best: accuracy 0." in done.stdout
-        make.not_of_the_clone(done.stdout + done.stderr)
+        make.check_no_path_of_the_clone(done.stdout + done.stderr)
         play = fetched(f"{url}/boards/demo/play")
         assert "<svg" in play
         assert "Team 1" in fetched(f"{url}/boards/demo")
         for page in (fetched(url), play, fetched(f"{url}/login")):
             linked = set(re.findall(r"(?:href|src)=\"(/static/[^\"]+)\"", page))
             assert len(linked) > 1
-            assert all(fetched(url + each) for each in linked)
+            assert all(fetched(url + path) for path in linked)
     assert installed.run("board", "close", "demo", "--yes", cwd=tmp_path)
     assert "verified: " in installed.run("verify", "demo.bundle", cwd=tmp_path)
 
@@ -149,8 +151,8 @@ def test_figures_attacks_and_calibration(installed, tmp_path):
     installed.run("experiment", "paper", "--quick", "--out", "figures", cwd=tmp_path)
     assert {"queries.png", "noise.svg"} <= {path.name for path in (tmp_path / "figures").iterdir()}
     assert "exact" in installed.run("attack", "majority", "--n", 1000, "--k", 100, cwd=tmp_path)
-    said = installed.run("calibrate", "--n", 1000, "--questions", 10, cwd=tmp_path)
-    assert said.startswith("Shaky Ladder for n = 1,000, 10 questions")
+    output = installed.run("calibrate", "--n", 1000, "--questions", 10, cwd=tmp_path)
+    assert output.startswith("Shaky Ladder for n = 1,000, 10 questions")
     installed.run("board", "new", "demo", "--example", cwd=tmp_path)
     assert "demo is ready." in installed.run("board", "check", "demo", cwd=tmp_path)
 
@@ -161,7 +163,7 @@ def test_a_tutorial_from_the_wheel(name, installed, tmp_path):
     run_tutorial(name, tmp_path / "empty", installed.clean, unchecked=("second.csv",))
 
 
-def test_without_the_library_of_the_command_line_it_says_what_to_install(installed, tmp_path):
+def test_without_typer_the_command_says_what_to_install(installed, tmp_path):
     code = (
         "import sys; sys.modules['typer'] = None; sys.argv = ['ladderboard', 'serve']\n"
         "from ladderboard.cli import main; main()"

@@ -50,22 +50,22 @@ class Site:
         """The file of who vouches for the proxy's name."""
         return str(self.nginx.authority)
 
-    def browser(self, *, address="127.0.0.1", **more):
+    def browser(self, *, address="127.0.0.1", **options):
         """Return a client with cookies of its own, that comes from an address of the loopback."""
         context = ssl.create_default_context(cafile=self.authority)
         return httpx.Client(
             base_url=self.origin + urlsplit(self.url).path,
             transport=httpx.HTTPTransport(verify=context, local_address=address),
             timeout=60,
-            **more,
+            **options,
         )
 
-    def program(self, *words, stdin=None, **environment):
+    def program(self, *args, stdin=None, **environment):
         """Run a verb as a participant: what it needs is in the environment, as always."""
-        known = {name: each for name, each in os.environ.items() if not name.startswith("LADDER")}
+        known = {name: value for name, value in os.environ.items() if not name.startswith("LADDER")}
         home = {"XDG_CONFIG_HOME": str(self.folder), "XDG_STATE_HOME": str(self.folder)}
         return subprocess.run(
-            [sys.executable, "-m", "ladderboard", *map(str, words)],
+            [sys.executable, "-m", "ladderboard", *map(str, args)],
             env={**known, **HERE, **home, "SSL_CERT_FILE": self.authority, **environment},
             cwd=self.folder,
             input=stdin,
@@ -90,18 +90,18 @@ class Site:
 
     def team(self, name, board="first"):
         """Make a team, as the organiser does; return its token."""
-        made = httpx.post(
+        response = httpx.post(
             f"{self.listening}/api/v1/boards/{board}/teams",
             json={"name": name},
             headers={"Authorization": f"Bearer {self.organiser}"},
         )
-        assert made.status_code == 201, made.text
-        return made.json()["token"]
+        assert response.status_code == 201, response.text
+        return response.json()["token"]
 
-    def sign_in(self, browser, token, **more):
+    def sign_in(self, browser, token, **fields):
         """Sign a browser in through the form."""
         word = csrf_of(browser.get("/login").text)
-        return browser.post("/session", data={"token": token, "csrf": word, **more})
+        return browser.post("/session", data={"token": token, "csrf": word, **fields})
 
 
 def csrf_of(page):
@@ -109,13 +109,14 @@ def csrf_of(page):
     return re.search(r'name="csrf" value="([^"]+)"', page).group(1)
 
 
-def make_board(folder, slug, rows, more=""):
+def make_board(folder, slug, rows, rules=""):
     """Write a board's folder."""
     path = folder / slug
     path.mkdir()
-    (path / "board.yaml").write_text(RULES.format(slug=slug, more=more))
+    (path / "board.yaml").write_text(RULES.format(slug=slug, more=rules))
     lines = "".join(
-        f"row-{at:08},{at % 2},{'private' if at % 4 == 3 else 'public'}\n" for at in range(rows)
+        f"row-{index:08},{index % 2},{'private' if index % 4 == 3 else 'public'}\n"
+        for index in range(rows)
     )
     (path / "holdout.csv").write_text(f"id,label,split\n{lines}")
     return path
@@ -126,20 +127,25 @@ def predict():
     """Make predictions for so many rows, with so many wrong."""
 
     def make(rows, wrong=0):
-        lines = "".join(f"row-{at:08},{at % 2 ^ (at < wrong)}\n" for at in range(rows))
+        lines = "".join(f"row-{index:08},{index % 2 ^ (index < wrong)}\n" for index in range(rows))
         return f"id,prediction\n{lines}".encode()
 
     return make
 
 
 @contextlib.contextmanager
-def serving(folder, boards, *words):
+def serving(folder, boards, *args):
     """Run a server; give what it says for machines."""
     command = [sys.executable, "-m", "ladderboard", "serve", *boards, "--json", "--port", "0"]
-    command += ["--database", folder / "boards.db", *words]
+    command += ["--database", folder / "boards.db", *args]
     log = (folder / "log").open("wb")
-    how = {"stdout": subprocess.PIPE, "stderr": log, "cwd": folder, "env": {**os.environ, **HERE}}
-    with subprocess.Popen(command, **how) as process:
+    options = {
+        "stdout": subprocess.PIPE,
+        "stderr": log,
+        "cwd": folder,
+        "env": {**os.environ, **HERE},
+    }
+    with subprocess.Popen(command, **options) as process:
         try:
             line = process.stdout.readline()
             assert line, (folder / "log").read_text()
@@ -159,11 +165,11 @@ def make_site(tmp_path_factory):
         folder, port = tmp_path_factory.mktemp("site"), free_port()
         folders = [make_board(folder, *board) for board in boards]
         url = f"https://localhost:{port}{prefix}"
-        with serving(folder, folders, "--url", url, "--proxy", "127.0.0.1") as said:
-            assert said.get("url") == url, said
-            nginx = Nginx(port_of(said["listening"]), port=port, changes=changes)
+        with serving(folder, folders, "--url", url, "--proxy", "127.0.0.1") as output:
+            assert output.get("url") == url, output
+            nginx = Nginx(port_of(output["listening"]), port=port, changes=changes)
             try:
-                yield Site(url, nginx, said["listening"], folder, said["token"])
+                yield Site(url, nginx, output["listening"], folder, output["token"])
             finally:
                 nginx.stop()
 
@@ -174,8 +180,8 @@ def make_site(tmp_path_factory):
 def site(make_site):
     """Serve boards at https://localhost:PORT/ladder, for all tests of this process."""
     small = "files: {bytes: 20000}\n"
-    with make_site([("first", 400), ("large", 200_000), ("small", 40, small)]) as made:
-        yield made
+    with make_site([("first", 400), ("large", 200_000), ("small", 40, small)]) as started:
+        yield started
 
 
 def port_of(url):
@@ -193,5 +199,5 @@ def another_proxy(site):
         return replace(site, nginx=running[-1])
 
     yield run
-    for each in running:
-        each.stop()
+    for process in running:
+        process.stop()

@@ -31,47 +31,50 @@ class Links(HTMLParser):
 def crawl(browser):
     """Go everywhere from the first page on; return all places, the pages, and the forms' places."""
     home = str(browser.base_url)
-    seen, pages, forms = {home}, {}, set()
-    left = [home]
-    while left:
-        place = left.pop()
-        said = browser.get(place)
-        if said.status_code == 401 and re.search("/api/v1/boards/(?!first)", place):
+    urls, pages, forms = {home}, {}, set()
+    waiting = [home]
+    while waiting:
+        url = waiting.pop()
+        response = browser.get(url)
+        if response.status_code == 401 and re.search("/api/v1/boards/(?!first)", url):
             continue  # a session of one board is none of another's
-        assert said.status_code == 200, (place, said.status_code)
-        if not said.headers["content-type"].startswith("text/html"):
+        assert response.status_code == 200, (url, response.status_code)
+        if not response.headers["content-type"].startswith("text/html"):
             continue
-        pages[place] = said.text
-        for tag, value in Links(said.text).found:
-            whole = urldefrag(urljoin(place, value))[0]
-            assert whole.startswith(home), f"{place} leads out of {home}: {tag} {value}"
+        pages[url] = response.text
+        for tag, value in Links(response.text).found:
+            target = urldefrag(urljoin(url, value))[0]
+            assert target.startswith(home), f"{url} leads out of {home}: {tag} {value}"
             if tag == "form":
-                forms.add(whole)
-            elif whole not in seen:
-                seen.add(whole)
-                left.append(whole)
-    return seen, pages, forms
+                forms.add(target)
+            elif target not in urls:
+                urls.add(target)
+                waiting.append(target)
+    return urls, pages, forms
 
 
-def test_pages_of_everybody_a_team_and_the_organiser(site):
+def test_links_of_public_team_and_organiser_pages_stay_below_the_prefix(site):
     token = site.team("Crawler")
     counts = []
-    for who in (None, token, site.organiser):
+    for credential in (None, token, site.organiser):
         with site.browser() as browser:
-            if who is not None:
-                assert site.sign_in(browser, who).status_code == 303
-            seen, pages, forms = crawl(browser)
-            for place in forms:
+            if credential is not None:
+                assert site.sign_in(browser, credential).status_code == 303
+            urls, pages, forms = crawl(browser)
+            for url in forms:
                 # There is something, though it wants to be sent to.
-                assert browser.get(place).status_code in {200, 405}, place
-            counts.append((len(seen), len(pages), len(forms)))
-            for place, text in pages.items():
-                told = set(re.findall(r"https?://localhost[^\s&<\"]*", text))
-                assert all(each.startswith(f"{site.url}/") or each == site.url for each in told), (
-                    place,
-                    told,
+                assert browser.get(url).status_code in {200, 405}, url
+            counts.append((len(urls), len(pages), len(forms)))
+            for url, text in pages.items():
+                shown_urls = set(re.findall(r"https?://localhost[^\s&<\"]*", text))
+                assert all(
+                    shown_url.startswith(f"{site.url}/") or shown_url == site.url
+                    for shown_url in shown_urls
+                ), (
+                    url,
+                    shown_urls,
                 )
-                if re.search("/boards/[a-z]+$", place):
+                if re.search("/boards/[a-z]+$", url):
                     assert f"ladderboard submit {site.url}/boards/" in text
                     assert f'Client("{site.url}")' in text
     # Else nothing was looked at.
@@ -80,34 +83,34 @@ def test_pages_of_everybody_a_team_and_the_organiser(site):
     assert counts[2][2] > counts[1][2] > counts[0][2]
 
 
-def test_a_proxy_that_takes_the_prefix_off(site, another_proxy):
+def test_a_proxy_that_strips_the_prefix(site, another_proxy):
     other = another_proxy(STRIPPED)
     with other.browser() as browser:
-        seen, pages, _ = crawl(browser)
+        urls, pages, _ = crawl(browser)
         assert len(pages) >= 10
-        assert any("/static/" in each for each in seen)
-        said = site.sign_in(browser, site.team("Stripped"), next="/boards/first/submit")
-        assert said.headers["location"] == "/ladder/boards/first/submit"
+        assert any("/static/" in url for url in urls)
+        response = site.sign_in(browser, site.team("Stripped"), next="/boards/first/submit")
+        assert response.headers["location"] == "/ladder/boards/first/submit"
         assert browser.get("/boards/first/submit").status_code == 200
 
 
 @pytest.mark.slow
-def test_the_whole_name(make_site):
+def test_a_server_without_a_prefix(make_site):
     """The same configuration with location / and no path in --url."""
-    whole = {"location /ladder/ {": "location / {"}
+    changes = {"location /ladder/ {": "location / {"}
     with (
-        make_site([("first", 400)], prefix="", changes=whole) as site,
+        make_site([("first", 400)], prefix="", changes=changes) as site,
         site.browser() as browser,
     ):
         _, pages, _ = crawl(browser)
         assert f"{site.url}/boards/first" in pages
-        said = site.sign_in(browser, site.organiser)
-        assert said.headers["location"] == "/"
-        assert "Path=/;" in said.headers["set-cookie"]
-        assert "Secure" in said.headers["set-cookie"]
+        response = site.sign_in(browser, site.organiser)
+        assert response.headers["location"] == "/"
+        assert "Path=/;" in response.headers["set-cookie"]
+        assert "Secure" in response.headers["set-cookie"]
 
 
-def test_no_place_is_written_without_the_prefix():
+def test_no_template_or_script_has_an_absolute_path():
     folder = Path(_pages.__file__).parent
     for path in folder.glob("templates/*.html"):
         assert not re.findall(r"""(?:href|src|action|data-poll)=["']/""", path.read_text()), path
@@ -115,10 +118,10 @@ def test_no_place_is_written_without_the_prefix():
         assert not re.findall(r"""(?:fetch|open|replace)\([^)]*["'`]/""", path.read_text()), path
 
 
-def test_what_leads_on_for_programs(site):
+def test_addresses_for_programs_have_the_prefix(site):
     with site.browser() as browser:
-        said = browser.get("/openapi.json").json()
-        assert said["servers"] == [{"url": site.url}]
+        document = browser.get("/openapi.json").json()
+        assert document["servers"] == [{"url": site.url}]
         for name in ("One", "Two"):
             site.team(name)
         page = browser.get("/api/v1/boards/first/leaderboard?limit=1")
@@ -131,7 +134,7 @@ def test_what_leads_on_for_programs(site):
 @pytest.mark.parametrize("path", ["/ladder", "/ladder/"])
 def test_with_and_without_a_slash_at_the_end(site, path):
     with site.browser(follow_redirects=True) as browser:
-        said = browser.get(f"{site.origin}{path}")
-        assert said.status_code == 200
-        assert str(said.url) == f"{site.url}/"
-        assert "<h1>Boards</h1>" in said.text
+        response = browser.get(f"{site.origin}{path}")
+        assert response.status_code == 200
+        assert str(response.url) == f"{site.url}/"
+        assert "<h1>Boards</h1>" in response.text

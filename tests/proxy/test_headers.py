@@ -16,8 +16,8 @@ WHO = "/api/v1/boards/first/team"
 
 def fail(browser, times, **headers):
     """Show a wrong token so often, with other headers each time; return the last status."""
-    for at in range(times):
-        forged = {name.replace("_", "-"): value.format(at) for name, value in headers.items()}
+    for index in range(times):
+        forged = {name.replace("_", "-"): value.format(index) for name, value in headers.items()}
         status = browser.get(WHO, headers={**BAD, **forged}).status_code
     return status
 
@@ -39,11 +39,15 @@ def test_a_forged_address_evades_no_limit(site, another_proxy, changes):
     with other.browser(address="127.0.0.9") as honest:
         assert honest.get(WHO, headers=BAD).status_code == 401
     with other.browser(address=mine) as cheat:
-        said = cheat.get("/api/v1/boards", headers={"Authorization": f"Bearer {site.organiser}"})
-        assert said.status_code == 200
+        response = cheat.get(
+            "/api/v1/boards", headers={"Authorization": f"Bearer {site.organiser}"}
+        )
+        assert response.status_code == 200
 
 
-def test_where_it_is_appended_a_client_at_the_proxy_s_own_address_can_lie(site, another_proxy):
+def test_with_appended_headers_a_client_on_the_proxys_host_can_forge_its_address(
+    site, another_proxy
+):
     """As the page says; and where it is set, as on the page, it cannot."""
     with another_proxy(APPENDING).browser(address="127.0.0.1") as cheat:
         assert fail(cheat, 40, X_Forwarded_For="192.0.2.{}") == 401
@@ -62,9 +66,9 @@ def test_where_it_is_appended_a_client_at_the_proxy_s_own_address_can_lie(site, 
         {"Forwarded": "host=evil.example;proto=http"},
         {"X-Forwarded-Server": "evil.example", "X-HTTP-Host-Override": "evil.example"},
     ],
-    ids=lambda each: next(iter(each)),
+    ids=lambda headers: next(iter(headers)),
 )
-def test_what_a_client_claims_changes_nothing(site, headers):
+def test_forwarded_headers_of_clients_are_ignored(site, headers):
     with site.browser() as browser:
         plain, claimed = browser.get("/login"), browser.get("/login", headers=headers)
         word = re.compile(r'name="csrf" value="[^"]+"')
@@ -78,43 +82,43 @@ def test_what_a_client_claims_changes_nothing(site, headers):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "evil.example:443"])
-def test_another_name_is_refused(site, host):
+def test_another_host_name_is_refused(site, host):
     with site.browser() as browser:
-        said = browser.get("/boards/first", headers={"Host": host})
-        assert (said.status_code, said.json()["code"]) == (403, "wrong_host")
-        assert "evil" not in said.text
+        response = browser.get("/boards/first", headers={"Host": host})
+        assert (response.status_code, response.json()["code"]) == (403, "wrong_host")
+        assert "evil" not in response.text
 
 
-def test_names_that_are_sent_twice_or_in_the_request_line(site):
+def test_repeated_host_names_and_absolute_targets(site):
     lines = [
         "GET /ladder/boards/first HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n",
         "GET https://evil.example/ladder/boards/first HTTP/1.1\r\nHost: evil.example\r\n",
         "GET /ladder/boards/first HTTP/1.0\r\n",
     ]
     for line in lines:
-        said = site.raw(f"{line}Connection: close\r\n\r\n")
-        assert re.match(r"HTTP/1.1 (400|403) ", said), said[:200]
-        assert "evil" not in said
+        response = site.raw(f"{line}Connection: close\r\n\r\n")
+        assert re.match(r"HTTP/1.1 (400|403) ", response), response[:200]
+        assert "evil" not in response
 
 
-def test_plain_http_leads_to_tls_at_the_same_place(site):
+def test_plain_http_redirects_to_https(site):
     with socket.create_connection(("127.0.0.1", site.nginx.plain_port)) as line:
         line.sendall(b"GET /ladder/boards/first?a=b HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-        said = line.recv(4096).decode()
-    assert said.startswith("HTTP/1.1 301 ")
-    assert "\r\nLocation: https://boards.example.org/ladder/boards/first?a=b\r\n" in said
+        response = line.recv(4096).decode()
+    assert response.startswith("HTTP/1.1 301 ")
+    assert "\r\nLocation: https://boards.example.org/ladder/boards/first?a=b\r\n" in response
 
 
-def test_headers_and_packing_are_those_of_the_server(site):
+def test_headers_and_compression_are_those_of_the_server(site):
     with site.browser() as browser:
-        said = browser.get("/boards/first", headers={"Accept-Encoding": "gzip"})
-        assert said.headers["content-encoding"] == "gzip"  # by us: everybody's page
+        response = browser.get("/boards/first", headers={"Accept-Encoding": "gzip"})
+        assert response.headers["content-encoding"] == "gzip"  # by us: everybody's page
         for name in ("content-security-policy", "x-content-type-options", "referrer-policy"):
-            assert len(said.headers.get_list(name)) == 1
-        assert "default-src 'none'" in said.headers["content-security-policy"]
-        assert said.headers["x-request-id"]
+            assert len(response.headers.get_list(name)) == 1
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert response.headers["x-request-id"]
         login = browser.get("/login", headers={"Accept-Encoding": "gzip"})
         assert "content-encoding" not in login.headers  # it holds the word of its form
         site.sign_in(browser, site.organiser)
-        own = browser.get("/boards/first/organise", headers={"Accept-Encoding": "gzip"})
-        assert "content-encoding" not in own.headers
+        private_page = browser.get("/boards/first/organise", headers={"Accept-Encoding": "gzip"})
+        assert "content-encoding" not in private_page.headers

@@ -20,22 +20,25 @@ def trusting_site(site, isolated_home, monkeypatch):
     return site
 
 
-def test_by_page(site, predict):
+def test_submitting_by_page(site, predict):
     token = site.team("By page")
     with site.browser() as browser:
         before = browser.get("/login")
         assert "; Path=/ladder;" in before.headers["set-cookie"]
         assert "; Secure" in before.headers["set-cookie"]
-        said = site.sign_in(browser, token, next="/boards/first/submit")
-        assert (said.status_code, said.headers["location"]) == (303, "/ladder/boards/first/submit")
-        cookie = said.headers["set-cookie"]
+        response = site.sign_in(browser, token, next="/boards/first/submit")
+        assert (response.status_code, response.headers["location"]) == (
+            303,
+            "/ladder/boards/first/submit",
+        )
+        cookie = response.headers["set-cookie"]
         for part in ("HttpOnly", "Path=/ladder", "SameSite=lax", "Secure"):
             assert part in cookie.split("; ")
         page = browser.get("/boards/first/submit").text
         (action,) = re.findall(r'action="(/ladder/boards/first/submit[?]csrf=[^"]+)"', page)
         file = {"file": ("predictions.csv", predict(400, 100), "text/csv")}
-        own = {"Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
-        answer = browser.post(site.origin + action, files=file, headers=own)
+        same_origin = {"Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
+        answer = browser.post(site.origin + action, files=file, headers=same_origin)
         assert answer.status_code == 200, answer.text
         assert re.search(r"\d+ questions left", answer.text)
         (receipt,) = re.findall(
@@ -52,13 +55,13 @@ def test_by_page(site, predict):
 def test_joining_by_page(site):
     with site.browser(follow_redirects=True) as browser:
         word = re.search(r'name="csrf" value="([^"]+)"', browser.get("/boards/first/join").text)[1]
-        made = browser.post("/boards/first/join", data={"name": "Newcomer", "csrf": word})
-        assert made.status_code == 201
-        assert f"ladderboard submit {site.url}/boards/first -f" in made.text
+        response = browser.post("/boards/first/join", data={"name": "Newcomer", "csrf": word})
+        assert response.status_code == 201
+        assert f"ladderboard submit {site.url}/boards/first -f" in response.text
         assert "Newcomer" in browser.get("/boards/first/submit").text
 
 
-def test_in_python(trusting_site, predict):
+def test_submitting_in_python(trusting_site, predict):
     token = trusting_site.team("In Python")
     with Client(trusting_site.url, token) as client:
         assert client.url == trusting_site.url
@@ -79,13 +82,13 @@ def test_in_python(trusting_site, predict):
     assert asyncio.run(ask()) == "first"
 
 
-def test_in_a_shell(site, predict):
+def test_submitting_in_a_shell(site, predict):
     token, page = site.team("In a shell"), f"{site.url}/boards/first"
     (site.folder / "predictions.csv").write_bytes(predict(400, 40))
     done = site.program("login", page, stdin=token)
     assert done.returncode == 0, done.stderr
-    kept = (site.folder / "ladderboard/config.toml").read_text()
-    assert f'[servers."{site.url}"]' in kept
+    config = (site.folder / "ladderboard/config.toml").read_text()
+    assert f'[servers."{site.url}"]' in config
     done = site.program("submit", "first", "-f", "predictions.csv", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -97,14 +100,14 @@ def test_in_a_shell(site, predict):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [["leaderboard"], ["submissions", "--csv"], ["leaderboard", "--json"], ["ledger"]]
+    "args", [["leaderboard"], ["submissions", "--csv"], ["leaderboard", "--json"], ["ledger"]]
 )
-def test_reading_in_a_shell(site, words):
-    token = site.team(f"Reads {' '.join(words)}")
+def test_reading_in_a_shell(site, args):
+    token = site.team(f"Reads {' '.join(args)}")
     page = f"{site.url}/boards/first"
-    done = site.program(*words, page, LADDERBOARD_TOKEN=token)
+    done = site.program(*args, page, LADDERBOARD_TOKEN=token)
     assert done.returncode == 0, done.stderr
-    known = site.program(*words, "first", LADDERBOARD_TOKEN=token, LADDERBOARD_URL=site.url)
+    known = site.program(*args, "first", LADDERBOARD_TOKEN=token, LADDERBOARD_URL=site.url)
     assert known.stdout == done.stdout
 
 
@@ -115,7 +118,7 @@ def test_a_large_submission(trusting_site, predict):
         assert client.submit("large", body).improved
 
 
-def test_the_board_s_own_limit_is_told_by_the_server(trusting_site):
+def test_the_boards_size_limit_is_reported_by_the_server(trusting_site):
     token = trusting_site.team("Too large", "small")
     with (
         Client(trusting_site.url, token) as client,
@@ -126,22 +129,26 @@ def test_the_board_s_own_limit_is_told_by_the_server(trusting_site):
 
 @pytest.mark.parametrize("good", [True, False])
 @pytest.mark.parametrize("sized", [True, False])
-def test_who_is_refused_while_sending_hears_why(site, good, sized):
+def test_a_client_refused_while_sending_gets_the_reason(site, good, sized):
     """A server that closes on who still sends is a 502 to nginx, now and then; so, many times."""
     token = site.team(f"Sends on {good} {sized}", "small") if good else "lb_team_wrong"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
-    wanted = (413, "too_large") if good else (401, "no_token")
+    expected = (413, "too_large") if good else (401, "no_token")
     for _ in range(20):
         pieces = (b"x" * 2**16 for _ in range(32))
         body = b"".join(pieces) if sized else pieces
         # A connection of its own: nginx may close one on which it was not heard to the end.
         with site.browser(address="127.0.0.5") as browser:
-            said = browser.post("/api/v1/boards/small/submissions", content=body, headers=headers)
-        assert said.status_code != 502
-        assert (said.status_code, said.json()["code"]) in {wanted, (429, "rate")}
+            response = browser.post(
+                "/api/v1/boards/small/submissions", content=body, headers=headers
+            )
+        assert response.status_code != 502
+        assert (response.status_code, response.json()["code"]) in {expected, (429, "rate")}
 
 
-def test_a_limit_of_the_proxy_is_told_as_such(trusting_site, another_proxy, predict, monkeypatch):
+def test_a_size_limit_of_the_proxy_is_reported_as_such(
+    trusting_site, another_proxy, predict, monkeypatch
+):
     narrow = another_proxy({"client_max_body_size 0;": "client_max_body_size 1m;"})
     token = trusting_site.team("Narrow", "large")
     monkeypatch.setenv("SSL_CERT_FILE", narrow.authority)
@@ -152,12 +159,12 @@ def test_a_limit_of_the_proxy_is_told_as_such(trusting_site, another_proxy, pred
         assert client.team("large").name == "Narrow"
 
 
-def test_a_server_that_is_down(trusting_site, another_proxy, monkeypatch):
+def test_an_unreachable_server_is_502(trusting_site, another_proxy, monkeypatch):
     alone = another_proxy({}, to=free_port())
     with alone.browser() as browser:
-        said = browser.get("/boards/first")
-        assert said.status_code == 502
-        assert "Bad Gateway" in said.text
+        response = browser.get("/boards/first")
+        assert response.status_code == 502
+        assert "Bad Gateway" in response.text
     monkeypatch.setenv("SSL_CERT_FILE", alone.authority)
     with (
         Client(alone.origin + "/ladder", "lb_team_x", retries=1) as client,
