@@ -121,7 +121,7 @@ def test_a_unix_socket_accepts_any_host_but_no_web_page(serve_guard, guard, labe
     "host", [ALL_INTERFACES, "::", "192.168.0.1", "example.org", "", "127.1", "8"]
 )
 def test_only_loopback_addresses_are_bound(host):
-    with pytest.raises(InvalidSetting, match=r"loopback.*real server"):
+    with pytest.raises(InvalidSetting, match=r"loopback.*reverse proxy"):
         listen_on_loopback(host, 0)
 
 

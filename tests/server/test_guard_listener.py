@@ -51,7 +51,7 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path):
 
 def test_a_socket_in_use_is_not_replaced(tmp_path):
     first = listen_on_unix_socket(tmp_path / "s")
-    with pytest.raises(InvalidSetting, match="Somebody listens"):
+    with pytest.raises(InvalidSetting, match="Another process listens"):
         listen_on_unix_socket(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(tmp_path / "s"))  # still there
@@ -70,7 +70,7 @@ def test_other_files_are_not_replaced_by_a_socket(tmp_path, kind):
         "pipe": lambda: os.mkfifo(path),
     }
     makers[kind]()
-    with pytest.raises(InvalidSetting, match="no socket that a guard left"):
+    with pytest.raises(InvalidSetting, match="not a stale socket"):
         listen_on_unix_socket(path)
     assert os.path.lexists(path)
 
@@ -80,7 +80,7 @@ def test_a_socket_of_another_user_is_not_replaced(tmp_path):
     listener = listen_on_unix_socket(tmp_path / "s")
     listener.socket.close()
     os.chown(tmp_path / "s", 12345, 12345)
-    with pytest.raises(InvalidSetting, match="no socket that a guard left"):
+    with pytest.raises(InvalidSetting, match="not a stale socket"):
         listen_on_unix_socket(tmp_path / "s")
 
 
@@ -101,7 +101,7 @@ def test_a_folder_in_which_others_replace_files_is_refused(tmp_path, folder, fin
     if fine:
         listen_on_unix_socket(tmp_path / "f/s").close()
     else:
-        with pytest.raises(InvalidSetting, match="pretend to be the guard"):
+        with pytest.raises(InvalidSetting, match="impersonate the guard"):
             listen_on_unix_socket(tmp_path / "f/s")
 
 
@@ -146,7 +146,7 @@ def test_a_token_must_be_a_regular_file(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(InvalidSetting, match="must be a file"):
         read_or_create_token(tmp_path / "pipe")
-    with pytest.raises(StorageFailed, match="cannot be made"):
+    with pytest.raises(StorageFailed, match="cannot be created"):
         read_or_create_token(tmp_path / "nowhere/token")
 
 

@@ -37,7 +37,7 @@ path.bind("\\0ladderboard-%d" % os.getpid())
 path.listen()
 assert inherit(port) == "http://127.0.0.1:%d" % port.getsockname()[1]
 assert inherit(port, pid=1) == "nothing"
-assert "One socket" in inherit(port, "2")
+assert "one socket" in inherit(port, "2")
 assert "must listen on a port" in inherit(silent)
 assert "must listen on a port" in inherit(path)
 with open(os.devnull) as file:

@@ -202,7 +202,7 @@ class _Exchange:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise self._abort_body(408, "too_slow", "The rest of the body never came.") from None
+            raise self._abort_body(408, "too_slow", "The request body took too long.") from None
         self._received += len(message.get("body", b""))
         if self._received > _MAX_BODY:
             raise self._abort_body(413, "too_large", f"This takes at most {_MAX_BODY} bytes.")

@@ -1,4 +1,4 @@
-"""The HTTP API under /api/v1, and what monitors ask: health and metrics."""
+"""The HTTP API under /api/v1, and the endpoints for monitoring: health and metrics."""
 
 from fastapi import APIRouter
 
@@ -19,4 +19,4 @@ __all__ = [
 
 router = APIRouter()
 for _module in (_boards, _submissions, _teams, _organiser, _server):
-    router.routes.extend(_module.router.routes)  # flat: they are looked through as they are
+    router.routes.extend(_module.router.routes)  # flat, so that matching is one loop

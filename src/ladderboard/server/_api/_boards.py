@@ -1,4 +1,4 @@
-"""Boards, standings, records, the ledger and the final ranking: what there is to read."""
+"""Routes that read: boards, standings, records, the ledger and the final ranking."""
 
 import csv
 import io
@@ -151,7 +151,9 @@ async def ledger(
 
     def read(opened: Any, caller: Any) -> tuple[list[bytes], tuple[int, str]]:
         view = opened.as_seen_by(caller)
-        head = view.head()  # first: entries may come between, and none may lie beyond it
+        head = (
+            view.head()
+        )  # first: entries may be added meanwhile, and none may lie beyond the head
         count = min(limit, max(head[0] - first, 0))
         return view.ledger(first=first, limit=count) if count else [], head
 
@@ -175,7 +177,7 @@ async def finals(request: Request, board: Slug) -> Response:
 
 
 def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
-    """Return a page of the standings, with the names of the columns or without."""
+    """Return a page of the standings as CSV."""
     rows = [
         (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
          row["last"], row["loss"])
@@ -185,7 +187,7 @@ def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
 
 
 def finals_csv(ranking: dict[str, Any]) -> bytes:
-    """Return the final ranking."""
+    """Return the final ranking as CSV."""
     rows = [
         (*_team_columns(row), row["score"], row["display"], row["low"], row["high"],
          row["public_rank"], row["move"], row["loss"])

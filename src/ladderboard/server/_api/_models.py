@@ -1,4 +1,4 @@
-"""The models of requests and replies, for /openapi.json."""
+"""The models of requests and responses, for /openapi.json."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""What organisers do: tokens, invitations, who is shown, pausing, amending, the end."""
+"""Routes of organisers: tokens, invitations, disqualification, pausing, amending, closing."""
 
 from fastapi import Request, Response
 

@@ -1,4 +1,4 @@
-"""How the routes of the API are made, and what /openapi.json says of them."""
+"""The route class and shared route settings of the API, and /openapi.json."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from ladderboard.server._problems import RequestRefused
 
 API = "/api/v1"
 OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
-"""In a route's ``openapi_extra``: with a token one may see more."""
+"""In a route's ``openapi_extra``: a token is optional."""
 Slug = Annotated[
     str, Path(pattern="^[a-z0-9][a-z0-9-]{0,62}$", description="The board's name in addresses.")
 ]
@@ -72,7 +72,7 @@ _TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metr
 
 
 def problem_responses(*extra_statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what /openapi.json says of refusals: those that any route has, and some more."""
+    """Return the error responses of a route for /openapi.json: the common ones and some more."""
     return {
         status: {
             "model": Problem,
@@ -86,7 +86,7 @@ def problem_responses(*extra_statuses: int) -> dict[int | str, dict[str, Any]]:
 def public_route(
     *extra_statuses: int, tagged: bool = True, types: list[str] | None = None
 ) -> dict[str, Any]:
-    """Return the settings of a route that anybody may call; ``types`` are those of its replies."""
+    """Return the settings of a public route; ``types`` are its response media types."""
     responses = problem_responses(*extra_statuses)
     extra: dict[str, Any] = {"x-types": types or ["application/json"]}
     if tagged:
@@ -107,7 +107,7 @@ def private_route(*extra_statuses: int, **extra: Any) -> dict[str, Any]:
 def make_router(tag: str, *, prefix: str = API) -> APIRouter:
     """Return a router whose operations have a tag and are named after their functions.
 
-    Clients that are generated from /openapi.json call their modules and methods so.
+    Clients generated from /openapi.json take their module and method names from these.
     """
     return APIRouter(
         prefix=prefix,
@@ -118,7 +118,7 @@ def make_router(tag: str, *, prefix: str = API) -> APIRouter:
 
 
 class Route(APIRoute):
-    """A route that says what it cannot take before anything is read."""
+    """A route that checks headers and parameters before it reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, with the checks before it."""
@@ -130,7 +130,7 @@ class Route(APIRoute):
         async def checked(request: Request) -> Response:
             accept = request.headers.get("accept", "*/*")
             if "*/*" not in accept and not _accepts(accept, offered):
-                message = f"This is to be had as {' or '.join(offered)}."
+                message = f"Available as {' or '.join(offered)}."
                 raise RequestRefused(406, "not_acceptable", message)
             if request.url.query:
                 _check_query(request, known)
@@ -141,14 +141,14 @@ class Route(APIRoute):
         return checked
 
     def _media_types(self) -> list[str]:
-        """Return the types of this route's replies."""
+        """Return the response media types of this route."""
         extra: dict[str, Any] = self.openapi_extra or {}
         types: list[str] = extra.get("x-types", ["application/json"])
         return types
 
 
 def _check_query(request: Request, known: set[str]) -> None:
-    """Refuse parameters that nobody reads: a mistyped one would change what is done."""
+    """Refuse unknown parameters: a typo would change what is done."""
     names = [name for name, _ in request.query_params.multi_items()]
     if len(set(names)) != len(names) or not known.issuperset(names):
         listed = f"only {' and '.join(sorted(known))}, each once" if known else "no parameters"
@@ -160,7 +160,7 @@ def _check_json(request: Request) -> None:
     charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
     has_body = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
     if not has_body or request.headers.get("content-length") == "0":
-        return  # there is no body, which is for others to mind
+        return  # no body: FastAPI checks whether one is needed
     if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
         raise RequestRefused(415, "content_type", "Send this as application/json.")
 
@@ -181,7 +181,7 @@ def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
 
 
 def describe_api(app: FastAPI, url: str | None) -> dict[str, Any]:
-    """Return the description of a server; refusals are problem documents, and only they are."""
+    """Return the OpenAPI document; error responses are problem documents."""
     if app.openapi_schema:
         return app.openapi_schema
     document = get_openapi(

@@ -1,4 +1,4 @@
-"""The server's own affairs: whether it works, and its numbers."""
+"""Routes for monitoring: health and metrics."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ async def health(request: Request) -> Response:
     """Tell whether the server and its database work."""
     context = get_context(request)
     try:
-        async with asyncio.timeout(_PATIENCE):  # whoever asks has little of it
+        async with asyncio.timeout(_PATIENCE):  # health checks have short timeouts
             await context.run_in_thread(context.boards.list)
     except TimeoutError:
         raise StorageFailed(f"The database did not answer within {_PATIENCE:g} seconds.") from None
@@ -73,7 +73,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _free_disk(context: ServerContext) -> dict[str, float]:
-    """Return how many bytes are free on the disks that may fill up, by label."""
+    """Return the free bytes of the disks that may fill up, by label."""
     storage, places = context.boards.storage, {"spool": context.spool.path}
     if isinstance(storage, SqliteStorage):
         places["database"] = storage.path.parent

@@ -1,4 +1,4 @@
-"""Submissions: the way of a body from its receipt to the reply."""
+"""Routes of submissions: from the upload to the answer."""
 
 import re
 from collections.abc import Callable, Coroutine, Hashable
@@ -80,11 +80,10 @@ _PLAIN_KEY = re.compile("[ -~]{1,255}")
 
 
 class _UploadRoute(Route):
-    """A route that goes straight to its function where there is little to look at.
+    """A route that skips FastAPI's validation for ordinary requests.
 
-    To find and check parameters takes as long as much of the rest, and most submissions have a
-    token, perhaps a key, and nothing else. Whatever is unusual goes the long way, and is refused
-    there if need be.
+    Validation takes as long as much of the rest, and most submissions have only a token and perhaps
+    an idempotency key. Any other request takes the normal path and is refused there if needed.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -173,7 +172,7 @@ async def get_submission(request: Request, board: Slug, submission: SubmissionId
 
 
 class UploadContext(NamedTuple):
-    """What must be known before a body is read."""
+    """What is needed before a body is read."""
 
     board: Board
     caller: Caller
@@ -191,9 +190,9 @@ async def accept_submission(
     retry: str | None = None,
     form: bool = False,
 ) -> SubmissionAnswer:
-    """Answer a submission. The time of receipt is when its head was there.
+    """Receive, parse and score a submission. Its time is when the request's header arrived.
 
-    A ``form`` of ours was checked before.
+    With ``form`` the CSRF token has been checked already.
     """
     context = get_context(request)
     received = context.boards.world.clock()
@@ -201,7 +200,7 @@ async def accept_submission(
     upload = await context.with_board(
         request, slug, lambda *args: _authorize_upload(context, meta, *args), form=form
     )
-    # An evaluator is stopped for the team whose files are bad, and not for the others.
+    # An evaluator is limited for the team whose files are invalid, not for the others.
     sender = (slug, upload.caller.team or (upload.caller.credential, team))
     context.invalid_limiter.check(sender)
     async with context.uploads.slot(sender) as waited:
@@ -220,7 +219,7 @@ async def accept_submission(
 
 
 class SubmissionMeta(NamedTuple):
-    """What came along with a body."""
+    """The metadata of a submission."""
 
     received: int
     team: str | None
@@ -235,7 +234,7 @@ def _check_may_submit(board: Board, caller: Caller, meta: SubmissionMeta) -> Non
 def _authorize_upload(
     context: ServerContext, meta: SubmissionMeta, board: Board, caller: Caller
 ) -> UploadContext:
-    """Find out who sends; refuse what cannot be taken now, before its body is read."""
+    """Refuse a submission that is not allowed now, before its body is read."""
     _check_may_submit(board, caller, meta)
     row = board.cached_row()
     rules = board.rules_of(row)

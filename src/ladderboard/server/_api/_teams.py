@@ -1,4 +1,4 @@
-"""Teams: how they come, their own affairs, and what they select."""
+"""Routes of teams: registration, status, tokens and selections."""
 
 from typing import Annotated, Any
 

@@ -1,8 +1,8 @@
-"""The guard over HTTP: who may ask, what it answers, and what it says when it cannot.
+"""The ASGI application of a guard: access checks, answers and refusals.
 
-A port on loopback can be reached by every program on the machine, and by every web page that its
-user's browser shows. A page gives itself away: what it sends has an ``Origin``, or a ``Host`` that
-is a name of the page's own which was made to lead here (DNS rebinding).
+Every program on the machine can reach a port on loopback, and so can every web page in the user's
+browser. A request from a page has an ``Origin`` header, or a ``Host`` header with the page's own
+name (DNS rebinding), and is refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _UNCERTAIN = (
 _NO_READER = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
 _BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
-# The first that fits counts.
+# The first match is used.
 _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
     (TooManyLadders, ProblemKind(409, "too_many_ladders")),
@@ -91,15 +91,15 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class AccessCheck:
-    """Refuses browsers, other names than the bound one, and wrong tokens.
+    """Refuses browsers, host names other than the bound one, and wrong tokens.
 
     Parameters
     ----------
     hosts
-        The ``Host`` headers that are let in, in lower case; all of them if None, as on a Unix
-        socket, which no page can reach by a name.
+        The allowed ``Host`` headers, in lower case; all if None, as on a Unix socket, which a web
+        page cannot reach.
     token
-        What the ``Authorization`` header must bear; nothing if None.
+        The bearer token that the ``Authorization`` header must have; none is needed if None.
     """
 
     def __init__(self, hosts: frozenset[str] | None, token: str | None) -> None:
@@ -110,7 +110,7 @@ class AccessCheck:
         return f"AccessCheck({self._hosts}, token={'no' if self._token is None else '<hidden>'})"
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request that may not come in."""
+        """Refuse a request that is not allowed."""
         headers = Headers(scope=scope)
         if self._hosts is not None:
             hosts = headers.getlist("host")
@@ -143,14 +143,14 @@ def problem(
     errors: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a problem document; its code tells its kind."""
+    """Return a problem document without a type URI."""
     return _problems.problem(
         status, code, detail, errors=errors, headers=headers, kind="about:blank"
     )
 
 
 def problem_from_exception(error: Exception) -> tuple[Response, str, bool]:
-    """Return the document of an exception, its code, and whether the owner must look at it."""
+    """Return the response to an exception, its code, and whether to log it for the owner."""
     if isinstance(error, RequestRefused):
         response = problem(error.status, error.code, str(error), headers=error.headers)
         return response, error.code, False
@@ -166,21 +166,21 @@ def problem_from_exception(error: Exception) -> tuple[Response, str, bool]:
 class GuardApp:
     """An ASGI application around one guard.
 
-    Predictions are scored in threads; what is said is decided by the guard alone. The log gets one
-    line for a question, the same whatever was answered about it.
+    Predictions are scored in threads; the guard alone decides what is released. The log gets one
+    line per question, which does not depend on the answer.
 
     Parameters
     ----------
     holdout
         The guard.
     hosts
-        The ``Host`` headers that are let in; all if None, for a Unix socket only.
+        The allowed ``Host`` headers; all if None, for a Unix socket only.
     token
-        What everybody must bear who asks; nothing if None.
+        The bearer token that requests need; none if None.
     max_bytes
-        How large predictions may be, packed and unpacked.
+        The size limit of predictions, compressed and decompressed.
     ladder
-        The only ladder that may be asked on, if one is named; requests need not name it.
+        If given, the only ladder that is served; requests may omit it.
     """
 
     def __init__(
@@ -221,11 +221,11 @@ class GuardApp:
             await self._app(scope, receive, send)
 
     def close(self) -> None:
-        """Wait for the questions that are being answered, and end."""
+        """Wait for questions in progress, and stop the threads."""
         self._threads.shutdown()
 
     def _log_errors(self, handler: Handler) -> Handler:
-        """Return a handler that says what cannot be done as a problem document."""
+        """Return a handler that turns exceptions into problem documents and writes the log."""
 
         async def wrapped(request: Request) -> Response:
             try:
@@ -233,7 +233,7 @@ class GuardApp:
                 outcome = "answered"
             except ClientDisconnect:
                 response, outcome = Response(status_code=400), "gone"
-            except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
+            except Exception as error:  # noqa: BLE001 - its text may hold secrets
                 response, outcome, for_owner = problem_from_exception(error)
                 if for_owner:
                     _LOG.error("%s", _describe_for_owner(error))
@@ -278,7 +278,7 @@ class GuardApp:
         return _json({"ladder": name, "ladders": self._holdout.ladders})
 
     def _ladder_name(self, query: dict[str, str]) -> str:
-        """Return the ladder that a request means; refuse another than the one that is served."""
+        """Return the ladder of a request; refuse one that is not served."""
         name = query.get("ladder", "")
         if self._only_ladder and name not in {"", self._only_ladder}:
             raise TooManyLadders(
@@ -288,7 +288,7 @@ class GuardApp:
         return name or self._only_ladder
 
     def _ladder_status(self, name: str) -> dict[str, Any]:
-        """Return the little that changes with every question, without reading the chain."""
+        """Return the state that changes with every question, without reading the chain."""
         holdout = self._holdout
         released = (holdout.ladder(name) if name else holdout).released
         meter = holdout.meter
@@ -322,7 +322,7 @@ class GuardApp:
 
 
 def _query(request: Request, *known: str) -> dict[str, str]:
-    """Return the parameters; refuse others, since a mistyped one would cost a question."""
+    """Return the query parameters; refuse unknown ones, since a typo would cost a question."""
     pairs = request.query_params.multi_items()
     query = dict(pairs)
     if len(query) != len(pairs) or not query.keys() <= set(known):
@@ -343,7 +343,7 @@ def _json(content: dict[str, Any], status: int = 200) -> Response:
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
-    """Say that there is no such place, or that it does not take the method."""
+    """Return a problem document for an unknown path or a wrong method."""
     if not isinstance(error, HTTPException):  # Starlette's type allows it
         raise error
     details = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
@@ -352,7 +352,7 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
 
 
 def _describe_for_owner(error: Exception) -> str:
-    """Return what the owner must know: a sentence of ours, or where a stranger came from."""
+    """Return the message of our own exception, or the location of any other."""
     if type(error).__module__.startswith("ladderboard."):
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     # The text of a foreign exception may hold anything, labels included.

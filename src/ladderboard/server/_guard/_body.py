@@ -1,4 +1,4 @@
-"""Bodies: predictions as they come in, streamed, never more than there is room for."""
+"""Request bodies of a guard: streamed within a memory budget."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_BYTES = 2**28
-_SMALL_PART = 16  # parts of the limit: what is no larger than one is read beside others
+_SMALL_PART = 16  # bodies up to this fraction of the limit are read concurrently
 _COMPRESSED_PREFIXES = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
-_PATIENCE = 60.0  # seconds without a byte
+_PATIENCE = 60.0  # seconds without data
 
 
 class MemoryBudget:
-    """How many bytes may be held, for one body and for all that come in at once.
+    """Limits the memory of one body, and of all bodies that are received at once.
 
     Parameters
     ----------
-    most
-        How large a body may be, packed and unpacked.
+    max_bytes
+        The size limit of a body, compressed and decompressed.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -36,9 +36,9 @@ class MemoryBudget:
 
     @asynccontextmanager
     async def slot(self, data: bytes) -> AsyncGenerator[None, None]:
-        """Let predictions be read that take little; of those that may take much, one at a time.
+        """Let small bodies be parsed at once, and large or compressed ones one at a time.
 
-        How much is in something packed, nobody can tell beforehand: a thousand times its size.
+        A compressed body may hold a thousand times its size.
         """
         if len(data) <= self._max_bytes // _SMALL_PART and not data.startswith(
             _COMPRESSED_PREFIXES
@@ -49,7 +49,7 @@ class MemoryBudget:
             yield
 
     def open_body(self) -> _BodyReader:
-        """Return a place for one body, to be entered."""
+        """Return a reader for one body, a context manager."""
         return _BodyReader(self)
 
     def check(self, size: int) -> None:
@@ -62,23 +62,23 @@ class MemoryBudget:
             )
 
     def reserve(self, count: int) -> None:
-        """Take some room, or refuse."""
+        """Reserve memory, or refuse."""
         if count > self._free:
             raise RequestRefused(
                 503,
                 "busy",
-                "Too many predictions come in at once; send them again.",
+                "Too many uploads at once; send the predictions again.",
                 {"Retry-After": "1"},
             )
         self._free -= count
 
     def release(self, count: int) -> None:
-        """Make room again."""
+        """Free reserved memory."""
         self._free += count
 
 
 class _BodyReader:
-    """One body, whose room is given back at the end of the ``with`` block."""
+    """Reads one body; its memory is freed at the end of the ``with`` block."""
 
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
@@ -97,9 +97,9 @@ class _BodyReader:
         self._received = 0
 
     async def read(self, request: Request) -> bytes:
-        """Read it whole, or refuse what is too large or too slow."""
+        """Return the whole body; refuse one that is too large or too slow."""
         length = request.headers.get("content-length", "")
-        if length.isdecimal():  # that it is no lie the server below us checks
+        if length.isdecimal():  # uvicorn checks that the body has this length
             self._budget.check(int(length[:20]))
         parts: list[bytes] = []
         stream = request.stream()
@@ -118,6 +118,4 @@ class _BodyReader:
             async with asyncio.timeout(_PATIENCE):
                 return await anext(stream, b"")
         except TimeoutError:
-            raise RequestRefused(
-                408, "too_slow", "The rest of the predictions never came."
-            ) from None
+            raise RequestRefused(408, "too_slow", "The upload stalled.") from None

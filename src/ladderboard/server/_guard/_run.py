@@ -1,4 +1,4 @@
-"""Running a guard's server until somebody stops it, with private files and a token."""
+"""Running a guard's server, and checking its private files and token."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _SUFFIXES = ("", "-wal", "-shm", "-journal", ".mark")
 _MIN_LENGTH, _MAX_LENGTH = 16, 1000
-_BACKLOG = 64  # connections taken at once, before any can be turned away
-_GRACE = 30  # seconds for questions that are being answered when it ends
+_BACKLOG = 64  # connections that the kernel queues
+_GRACE = 30  # seconds for questions in progress at shutdown
 
 
 def check_private_files(
@@ -33,10 +33,9 @@ def check_private_files(
 ) -> None:
     """Refuse a guard's file, key or token that others than its owner can read or replace.
 
-    All must belong to who runs this, or to root. A folder in which others can make files is
-    refused, too: a log beside the file, made by them, would be read as the file's own. So is one
-    further up in which they can put another folder in the place of ours; the sticky bit, as on
-    /tmp, keeps them from that.
+    All must belong to the current user or to root. A folder where others can create files is
+    refused, too: SQLite would read a log that they put beside the file. So is a parent folder where
+    others can replace our folder; the sticky bit, as on /tmp, prevents that.
     """
     if os.name != "posix":
         return
@@ -47,12 +46,12 @@ def check_private_files(
         for path in paths:
             _check_file(path)
         for path in paths:
-            # The way that was given, and where it leads: either may be made to lead elsewhere.
+            # The given path and the real one: links in either could be replaced.
             for given_or_real in (path, Path(os.path.realpath(path))):
                 for folder in given_or_real.parents:
                     _check_folder(folder, inmost=folder == given_or_real.parent)
     except OSError as error:
-        raise StorageFailed(f"{error.filename} cannot be looked at: {error.strerror}.") from None
+        raise StorageFailed(f"{error.filename} cannot be checked: {error.strerror}.") from None
 
 
 def _check_file(path: Path) -> None:
@@ -86,7 +85,7 @@ def _check_folder(folder: Path, *, inmost: bool) -> None:
 
 
 def _check_owner(path: Path) -> None:
-    """Refuse what belongs to somebody else, be it a link or what the link leads to."""
+    """Refuse a path that belongs to another user, be it a link or its target."""
     for status in (path.lstat(), *([path.stat()] if path.exists() else [])):
         if status.st_uid not in {0, os.geteuid()}:
             raise InvalidSetting(
@@ -96,7 +95,7 @@ def _check_owner(path: Path) -> None:
 
 
 def read_or_create_token(path: Path | str) -> str:
-    """Return the token in a file, which is made if it is not there. It is never shown."""
+    """Return the token in a file, which is created if missing. It is never shown."""
     path = Path(path)
     token = secrets.token_urlsafe(32)
     try:
@@ -104,14 +103,14 @@ def read_or_create_token(path: Path | str) -> str:
     except FileExistsError:
         return _read_token(path)
     except OSError as error:
-        raise storage_error(error, f"The token file {path} cannot be made") from None
+        raise storage_error(error, f"The token file {path} cannot be created") from None
     try:
         with os.fdopen(file, "w", encoding="ascii") as opened:
             opened.write(token + "\n")
     except OSError as error:
         with suppress(OSError):
-            path.unlink()  # half a token is nobody's
-        raise storage_error(error, f"The token file {path} cannot be made") from None
+            path.unlink()  # do not leave a partial token
+        raise storage_error(error, f"The token file {path} cannot be created") from None
     return token
 
 
@@ -137,7 +136,8 @@ def _read_token(path: Path) -> str:
     is_word = token.isascii() and token.isprintable() and " " not in token
     if not is_word or not _MIN_LENGTH <= len(token) < _MAX_LENGTH:
         raise InvalidSetting(
-            f"{path} is no token file: it must hold one word of {_MIN_LENGTH} characters or more."
+            f"{path} is not a token file: it must hold one word of at least {_MIN_LENGTH} "
+            "characters."
         )
     return token
 
@@ -157,8 +157,7 @@ def serve_guard(
     server before it runs; ``server.should_exit = True`` stops it from another thread.
     """
     app = GuardApp(holdout, hosts=listener.hosts, token=token, max_bytes=max_bytes, ladder=ladder)
-    # The access log would hold query strings. Nothing of uvicorn's own is worth a line: whoever
-    # asks could fill the disk with it.
+    # No access log: it would hold query strings. No log of uvicorn's: clients could fill the disk.
     config = uvicorn.Config(
         app,
         loop="asyncio",
@@ -173,7 +172,7 @@ def serve_guard(
         server_header=False,
         date_header=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=int(2 * GuardProtocol.idle_seconds),  # which ends it before
+        timeout_keep_alive=int(2 * GuardProtocol.idle_seconds),  # GuardProtocol closes it earlier
         timeout_graceful_shutdown=_GRACE,
     )
     server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""Processes of a server: sockets, connections, signals, workers, and how they start and end."""
+"""The processes of a server: sockets, connections, signals, workers, start and shutdown."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ __all__ = [
     "subprocess_env",
 ]
 
-# A guard is served without what boards need, and a worker is known before anything is loaded.
+# Lazy: a guard needs no packages of boards, and is_worker is called before anything is loaded.
 _MODULES = {
     "BoardProtocol": "_shutdown",
     "GuardProtocol": "_connections",

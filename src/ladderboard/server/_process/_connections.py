@@ -1,4 +1,4 @@
-"""Connections: not too many, and none on which nothing happens for long."""
+"""Connections with limits on their number and on every kind of silence."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
-    # What every protocol of uvicorn's has that parses HTTP.
+    # For type checking: any HTTP protocol of uvicorn.
     _Protocol = H11Protocol
 else:
     _Protocol = object
 
 
-_MIN_READ = 2**14  # bytes that a client must take, each time that a stall is looked at
-_SILENCE_GRACE = 1.0  # seconds for which a client that reads nothing does not count as silent yet
+_MIN_READ = 2**14  # bytes that a client must read between two stall checks
+_SILENCE_GRACE = 1.0  # seconds before a client that reads nothing counts as silent
 
 
 class LimitedConnection(_Protocol):
-    """A limit on connections and on how long each may take, before a protocol of uvicorn's.
+    """A mixin for uvicorn's protocols: limits the number of connections and their time.
 
-    When all places are taken, the connection that has been silent longest is closed for the new
-    one. A client that does not read its answer counts as silent. Where every connection has a
-    request under way, the new one is turned away.
+    At the limit, the connection that has been silent longest is closed for the new one. A client
+    that does not read its response counts as silent. If every connection has a request in
+    progress, the new one is refused.
     """
 
     max_connections = 100
     """How many connections may be open."""
     header_seconds = 10.0
-    """Seconds until a request's header must be there."""
+    """Seconds for a request's header."""
     idle_seconds = 30.0
     """Seconds between two requests on a connection."""
     request_seconds = 900.0
-    """Seconds for a request and its answer."""
+    """Seconds for a request and its response."""
     stall_seconds = 20.0
-    """Seconds in which a client must read some of what was sent to it."""
+    """Seconds in which a client must read some of its response."""
     max_header_bytes = 2**16
-    """How large a request's header may be."""
+    """The size limit of a request's header."""
 
     _timer: asyncio.TimerHandle | None = None
     _busy = False
-    _begun = True  # a header that is not whole yet, as from the start on
+    _begun = True  # a header is incomplete, as at the start
     _since = 0.0
-    _header_bytes = 0  # bytes of a header that is not whole yet
-    _blocked: float | None = None  # since when the client has read nothing of what is to be sent
-    _unread = 0  # bytes that it had not read then
+    _header_bytes = 0  # bytes of an incomplete header
+    _blocked: float | None = None  # since when the client has not read its response
+    _unread = 0  # bytes that were unread then
     _stall: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, if there is a place or one can be made."""
+        """Accept a connection, if the limits allow it."""
         if not self._admit(transport):
             self.transport = transport
             transport.abort()
@@ -69,13 +69,13 @@ class LimitedConnection(_Protocol):
         self._set_timer(self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of it."""
+        """Stop the timers."""
         self._set_timer(None)
         self._unblock()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the first ones of a header say when its last must be there."""
+        """Receive bytes; the first byte of a header starts its timeout."""
         if not self._busy and not self._begun:
             self._begun = True
             self._set_timer(self.header_seconds)
@@ -86,7 +86,7 @@ class LimitedConnection(_Protocol):
             self.abort()
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next request, unless it is there already."""
+        """Wait for the next request, unless it has arrived already."""
         self._busy = self._begun = False
         self._header_bytes = 0
         self._since = monotonic()
@@ -95,12 +95,12 @@ class LimitedConnection(_Protocol):
         self._update_busy()
 
     def pause_writing(self) -> None:
-        """Give a client that does not read some time; called when much is waiting to be sent."""
+        """Start the stall timer; called when the write buffer is full."""
         super().pause_writing()
         self._watch_stall()
 
     def resume_writing(self) -> None:
-        """Go on sending."""
+        """Stop the stall timer."""
         super().resume_writing()
         self._unblock()
 
@@ -109,7 +109,7 @@ class LimitedConnection(_Protocol):
         self._stall = self.loop.call_later(self.stall_seconds, self._check_stall)
 
     def _check_stall(self) -> None:
-        """End a connection whose client read next to nothing since the last time."""
+        """Close a connection whose client has hardly read since the last check."""
         if self._outstanding() > self._unread - _MIN_READ:
             self.abort()
         else:
@@ -122,7 +122,7 @@ class LimitedConnection(_Protocol):
             self._stall = None
 
     def _outstanding(self) -> int:
-        """Return how many bytes the client has not acknowledged yet; elsewhere, not been sent."""
+        """Return how many bytes are unacknowledged; outside Linux, how many are unsent."""
         size = self.transport.get_write_buffer_size()
         if sys.platform == "linux":
             with suppress(OSError, ValueError):
@@ -132,14 +132,14 @@ class LimitedConnection(_Protocol):
         return size
 
     def _close_if_idle(self) -> None:
-        """End a connection that waited for the next request, unless an answer is still read."""
+        """Close an idle connection, unless its response is still being read."""
         if self._blocked is None:
             self.abort()
         else:
             self._set_timer(self.idle_seconds, self._close_if_idle)
 
     def _update_busy(self) -> None:
-        """See whether a request is under way now."""
+        """Start the request timer when a request has begun."""
         under_way = self.cycle is not None and not self.cycle.response_complete
         if under_way and not self._busy:
             self._busy = True
@@ -163,7 +163,7 @@ class LimitedConnection(_Protocol):
         )
 
     def silent_since(self) -> float | None:
-        """Return since when nothing has happened; None while a request is being answered."""
+        """Return since when the client has been silent; None while a request is handled."""
         if not self._busy:
             return self._since
         if self._blocked is not None and monotonic() > self._blocked + _SILENCE_GRACE:
@@ -172,7 +172,7 @@ class LimitedConnection(_Protocol):
 
     @staticmethod
     def _close_longest_silent(connections: Iterable[Any]) -> bool:
-        """End the connection that has been silent longest; tell whether there was one."""
+        """Close the connection that has been silent longest; return False if none is silent."""
         silent = [
             (since, id(connection), connection)
             for connection in connections

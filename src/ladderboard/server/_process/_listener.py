@@ -1,4 +1,4 @@
-"""Listeners: where a server can be asked, a port or a Unix socket."""
+"""Listening sockets: TCP ports, Unix sockets, and sockets inherited from systemd."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows, which has no such sockets either
+except ImportError:  # Windows, which has no Unix sockets either
     fcntl = None  # type: ignore[assignment]
 
 
-_MAX_PORT = 65535  # of all ports
-_INHERITED_FD = 3  # the first socket that systemd gives
+_MAX_PORT = 65535
+_INHERITED_FD = 3  # the first socket that systemd passes
 _MAX_SOCKET_PATH = 107  # bytes in the name of a Unix socket, on Linux
 
 
 @dataclass
 class Listener:
-    """A bound socket, what to call it, and which ``Host`` headers belong to it."""
+    """A listening socket, its URL, and the ``Host`` headers that belong to it."""
 
     socket: socket.socket
     url: str
@@ -40,7 +40,7 @@ class Listener:
     inode: tuple[int, int] | None = None
 
     def close(self) -> None:
-        """Close it; a Unix socket's file goes too, unless another one has taken its place."""
+        """Close the socket; remove a Unix socket's file, unless it has been replaced."""
         self.socket.close()
         if self.path is not None:
             with suppress(OSError):
@@ -49,13 +49,13 @@ class Listener:
 
 
 def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
-    """Return a listener on a port of this machine that no other machine can reach.
+    """Return a listener on a loopback port, which other machines cannot reach.
 
     >>> listen_on_loopback("0.0.0.0")
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
-    got '0.0.0.0'. For other machines put a real server, with TLS and users, in front.
+    got '0.0.0.0'. For other machines put a reverse proxy with TLS and authentication in front.
     """
     port = _settings.integer("port", port, at_least=0, at_most=65535)
     try:
@@ -65,19 +65,19 @@ def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     if address is None or not address.is_loopback:
         raise InvalidSetting(
             f"host must be a loopback address, such as 127.0.0.1 or ::1; got "
-            f"{_settings.safe_repr(host)}. For other machines put a real server, with TLS and "
-            "users, in front."
+            f"{_settings.safe_repr(host)}. For other machines put a reverse proxy with "
+            "TLS and authentication in front."
         )
     bound, port = _bind(address, port)
     name = f"[{address}]" if address.version == 6 else str(address)
     hosts = {f"{host_name}:{port}" for host_name in (name, "localhost")}
-    if port == 80:  # then nobody says it
+    if port == 80:  # the default port is omitted
         hosts |= {name, "localhost"}
     return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
 
 
 def listen_on_address(host: str = "127.0.0.1", port: int = 8000) -> Listener:
-    """Return a listener on a port that other machines can reach, too, if the address says so.
+    """Return a listener on a port of any address of this machine.
 
     >>> listen_on_address("example.org")
     Traceback (most recent call last):
@@ -91,9 +91,9 @@ def listen_on_address(host: str = "127.0.0.1", port: int = 8000) -> Listener:
 
 
 def check_port_free(host: str, port: int) -> None:
-    """Refuse what :func:`listen_on_address` would, and listen to nobody.
+    """Raise if :func:`listen_on_address` would; does not listen.
 
-    Where a listener is given no other is needed, so nothing is tried.
+    Does nothing if systemd passes a socket, which is used instead.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         bound, _ = _bind(*_parse_address(host, port), listen=False)
@@ -114,7 +114,7 @@ def _parse_address(
 
 
 def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
-    """Return how a listener is reached from this machine."""
+    """Return the URL of a listener for clients on this machine."""
     host = str(address)
     if address.is_unspecified:
         host = "::1" if address.version == 6 else "127.0.0.1"
@@ -122,20 +122,20 @@ def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> s
 
 
 def listen_on_inherited_socket() -> Listener | None:
-    """Return the listener that whoever started this process gave it, as systemd does."""
-    names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # for this process and no other
+    """Return the listener that systemd, or our previous process, passed; None if it did not."""
+    names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # not for child processes
     count, pid, _ = (os.environ.pop(name, "") for name in names)
     if pid != str(os.getpid()):
         return None
     if count != "1":
-        raise InvalidSetting(f"One socket can be given to a server, not {count!r:.20}.")
+        raise InvalidSetting(f"Pass one socket to a server, not {count!r:.20}.")
     bound = None
-    with suppress(OSError):  # where it is no socket at all
+    with suppress(OSError):  # not a socket
         os.set_inheritable(_INHERITED_FD, False)
         bound = socket.socket(fileno=_INHERITED_FD)
     if bound is None or not _is_listening(bound):
         raise InvalidSetting(
-            "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
+            "The passed socket must listen on a port, as in ListenStream=127.0.0.1:8000."
         )
     host, port = bound.getsockname()[:2]
     return Listener(bound, _url(ipaddress.ip_address(host), port))
@@ -149,12 +149,12 @@ def _is_listening(bound: socket.socket) -> bool:
 def _bind(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int, *, listen: bool = True
 ) -> tuple[socket.socket, int]:
-    """Return a socket that listens at an address, and its port; or one that only has it."""
+    """Return a socket bound to an address, listening unless ``listen`` is false, and its port."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-    # With its protocol said, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms.
+    # With an explicit protocol: otherwise asyncio keeps Nagle's algorithm, which delays by 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":  # elsewhere this would let others in on the same port
+        if os.name == "posix":  # on Windows this would let others bind the same port
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((str(address), port))
         if listen:
@@ -167,21 +167,19 @@ def _bind(
 
 def _describe_bind_error(error: OSError, port: int) -> str:
     if error.errno != errno.EADDRINUSE:
-        return f"Nobody can listen on port {port}: {error.strerror}."
+        return f"Cannot listen on port {port}: {error.strerror}."
     other = port + 1 if port < _MAX_PORT else port - 1
-    return (
-        f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any that is free."
-    )
+    return f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any free port."
 
 
 def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
-    """Return a listener on a Unix socket, made with this mode from its first moment on.
+    """Return a listener on a Unix socket, which is created with this mode.
 
-    A socket that a guard left behind is replaced; anything else at the path is refused.
+    A stale socket of a guard is replaced; anything else at the path is refused.
     """
     path = Path(path).absolute()
     if fcntl is None or not hasattr(socket, "AF_UNIX"):
-        raise InvalidSetting("There are no Unix sockets here; serve on a port.")
+        raise InvalidSetting("Unix sockets are not available on this system; serve on a port.")
     if len(os.fsencode(path)) > _MAX_SOCKET_PATH:
         raise InvalidSetting(
             f"The path of a Unix socket has at most {_MAX_SOCKET_PATH} bytes; {path} has more."
@@ -198,7 +196,7 @@ def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
             bound.bind(os.fspath(path))
         except OSError as error:
             bound.close()
-            raise StorageFailed(f"{path} cannot be made: {error.strerror}.") from None
+            raise StorageFailed(f"{path} cannot be created: {error.strerror}.") from None
         finally:
             os.umask(before)
         inode = _inode(path)
@@ -208,7 +206,7 @@ def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, so that of two guards that start at once one waits."""
+    """Lock a folder, so that two guards cannot replace a socket at once."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -220,23 +218,23 @@ def _lock_folder(folder: Path) -> Iterator[None]:
             writable and not status.st_mode & stat.S_ISVTX
         ):
             raise InvalidSetting(
-                f"Others can replace what is in {folder}, and so pretend to be the guard; put the "
+                f"Others can replace files in {folder}, and so impersonate the guard; put the "
                 "socket into a folder that only its owner can write to."
             )
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)  # and with it the lock
+        os.close(descriptor)  # releases the lock
 
 
 def _remove_stale_socket(path: Path) -> None:
-    """Remove a socket of ours on which nobody listens; refuse everything else that is there."""
+    """Remove our own socket if no process listens on it; refuse anything else at the path."""
     try:
         status = path.lstat()
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
-        raise InvalidSetting(f"{path} is there already, and is no socket that a guard left behind.")
+        raise InvalidSetting(f"{path} exists already, and is not a stale socket of a guard.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         try:
             caller.connect(os.fspath(path))
@@ -245,7 +243,7 @@ def _remove_stale_socket(path: Path) -> None:
             return
         except OSError:
             pass
-    raise InvalidSetting(f"Somebody listens on {path} already.")
+    raise InvalidSetting(f"Another process listens on {path}.")
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Running a server of boards until somebody stops it."""
+"""Running a board server, in one process or with workers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ladderboard.server._server_config import ServerConfig
 
 _BACKLOG = 512
-_METRICS = "metrics"  # a folder in the one that all workers share
+_METRICS = "metrics"  # inside the folder that all workers share
 _DEATH_SIGNAL = 1  # for prctl
 
 
@@ -115,7 +115,7 @@ def serve(
 
 
 def serve_as_worker(config: ServerConfig, boards: Boards | None = None) -> bool:
-    """Serve as one of several processes if this one was started to; tell whether."""
+    """Serve as a worker if this process was started as one; return whether it was."""
     spec = worker_spec_from_env()
     if spec is None:
         return False
@@ -127,7 +127,7 @@ def serve_as_worker(config: ServerConfig, boards: Boards | None = None) -> bool:
 
 
 def _describe(config: ServerConfig, listener: Listener) -> dict[str, Any]:
-    """Return what the log says of a server that starts; of the database only its kind."""
+    """Return the fields of the log's ``start`` event; of the database only its kind."""
     return {
         "version": __version__,
         "pid": os.getpid(),
@@ -149,7 +149,7 @@ def _print_address(url: str, token: str | None) -> None:
 
 
 def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
-    # The access log would hold query strings; ours is written by the application.
+    # No access log: it would hold query strings. The application writes its own.
     return uvicorn.Config(
         app,
         loop="auto",
@@ -164,7 +164,7 @@ def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
         server_header=False,
         date_header=True,
         backlog=_BACKLOG,
-        timeout_keep_alive=int(2 * BoardProtocol.idle_seconds),  # which ends it before
+        timeout_keep_alive=int(2 * BoardProtocol.idle_seconds),  # BoardProtocol closes it earlier
     )
 
 
@@ -173,19 +173,19 @@ def _address_limit(config: ServerConfig) -> AddressLimit:
 
 
 class _SignalState:
-    """What signals ask of a server that is one process."""
+    """Handles the signals of a server that is one process."""
 
     server: BoardServer
 
     kept_socket: socket.socket | None = None
-    """The socket, where another one shall take its place: this one closes its own."""
+    """A duplicate of the socket for the next process after a restart."""
 
     def __init__(self, listener: Listener, *, can_restart: bool) -> None:
         self._listener, self._can_restart = listener, can_restart
         self._stopped, self._terminal = False, has_terminal()
 
     def stop(self, number: int) -> None:
-        """End it; the second time at once."""
+        """Stop the server; the second time at once."""
         if self._stopped:
             die_from_signal(number)
         self._stopped = self.server.should_exit = True
@@ -194,7 +194,7 @@ class _SignalState:
             self.kept_socket = None
 
     def restart(self, number: int) -> None:
-        """Let another one follow, unless it was a terminal that went."""
+        """Restart the server; stop it if its terminal was closed."""
         if not self._can_restart or is_terminal_closed(self._terminal):
             self.stop(number)
         elif not self.server.should_exit:
@@ -213,7 +213,7 @@ def _serve_in_process(
 ) -> None:
     settings = config.settings
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
-        path = boards.storage.path  # on a disk that has room, where a crash's leftovers are swept
+        path = boards.storage.path  # on a large disk, and found again after a crash
         settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
     app = make_app(boards, ParserPool(config.parsers), settings=settings)
     signals.server = server = BoardServer(
@@ -226,7 +226,7 @@ def _serve_in_process(
     ):
         if before_run is not None:
             before_run(server)
-        with suppress(SystemExit):  # uvicorn's, where it could not start
+        with suppress(SystemExit):  # from uvicorn, if it could not start
             server.run(sockets=[listener.socket])
     if not server.started:
         raise LadderboardError("The server could not start; its log says why.")
@@ -240,7 +240,7 @@ def _serve_with_workers(
     *,
     socket_inherited: bool,
 ) -> None:
-    """Serve with several processes; this one only looks after them."""
+    """Serve with several workers; this process only supervises them."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared_folder:
         start = partial(
             start_worker,
@@ -261,7 +261,7 @@ def _serve_with_workers(
 
 
 def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
-    """Serve as one of several processes."""
+    """Serve as a worker."""
     _die_with_parent(spec.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(config.database, key_file=config.key_file)
@@ -289,14 +289,14 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
         def leave(_: int) -> None:
             server.replaced = True
 
-        # The parent hears the others.
+        # The parent handles these.
         ignored = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
         with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: leave, **ignored}):
             server.run(sockets=[listening])
 
 
 def _die_with_parent(parent: int) -> None:
-    """End when the one that looks after us does, however it does."""
+    """Stop when the supervising process ends, however it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:

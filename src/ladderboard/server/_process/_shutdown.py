@@ -1,4 +1,4 @@
-"""Leaving: connections and a server that end without cutting anybody off."""
+"""Graceful shutdown: requests in progress are answered before connections close."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from ladderboard.server._rate_limits import AddressLimit
 
 GRACE = 30.0
-"""Seconds for what is being answered when a server is stopped."""
+"""Seconds for requests in progress when a server is stopped."""
 INHERITED_GRACE = 2.0
-"""Seconds in which a kept connection may say one thing more, where another server comes next."""
-_SHORT_GRACE = 0.2  # the same, where none does
+"""Seconds in which an idle connection may send one more request, if another server follows."""
+_SHORT_GRACE = 0.2  # the same, if none follows
 _TICK = 0.05
-_CANCEL_GRACE = 2.0  # seconds to say that it took too long
+_CANCEL_GRACE = 2.0  # seconds for the responses of cancelled requests
 
 
-class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]  # it is typed for the other
-    """The connections of a server of boards.
+class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]  # typed for H11Protocol
+    """The connections of a board server.
 
-    Who keeps a connection open sends the next request without asking whether it may. A connection
-    that is closed just then loses a request that nobody knows the fate of. So a server that leaves
-    says "this was the last" with an answer, and otherwise waits.
+    A client with a keep-alive connection may send its next request at any moment. If the server
+    closes the connection just then, the client cannot know whether the request was handled. So a
+    server that shuts down sends ``Connection: close`` with a response, and otherwise waits.
     """
 
     max_connections = 1000
     depth = 8
-    """How many requests may wait behind the one that is answered."""
+    """How many pipelined requests may wait behind the current one."""
 
     address: str | None = None
-    """What the connection is counted under, where connections from one address are limited."""
-    _running: Any = None  # the request that is answered; ``cycle`` is the last that came
+    """The key under which the connection is counted, if connections per address are limited."""
+    _running: Any = None  # the current request; ``cycle`` is the last one received
     _draining = False
     _grace: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, maybe one that was accepted just before nobody did any more."""
+        """Accept a connection, maybe one from just before the shutdown."""
         super().connection_made(transport)
         if isinstance(self.server_state, _BoardServerState) and self.server_state.draining:
             self.drain(self.server_state.grace)
@@ -68,7 +68,7 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
         return super()._admit(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of it; what waits behind the request that is answered will not be."""
+        """Drop pipelined requests."""
         self.pipeline.clear()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
@@ -76,13 +76,13 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """Begin to read a request, unless too many wait already."""
+        """Begin to read a request, unless too many are pipelined."""
         if len(self.pipeline) >= self.depth:
             raise _TooDeep
         super().on_message_begin()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or more at once than is answered, after what came before it."""
+        """Refuse invalid HTTP or too many pipelined requests, after answering earlier ones."""
         if self._running is None or self._running.response_complete or self._reads_body():
             super().send_400_response(msg)
         elif self.cycle.more_body:
@@ -92,28 +92,28 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
             self.flow.pause_reading()
 
     def _reads_body(self) -> bool:
-        """Return whether the request that is answered has not come in whole."""
+        """Return whether the body of the current request is incomplete."""
         return self.cycle is self._running and self.cycle.more_body
 
     def drain(self, grace: float | None) -> None:
-        """Let the next answer be the last; silence ends it after so long, or when it always did."""
+        """Close after the next response, or after ``grace`` seconds of silence (None: as usual)."""
         self._draining, self._grace = True, grace
         if self._busy:
             if not self.cycle.response_started:
                 self.cycle.keep_alive = False
         elif grace is not None and not self._header_bytes:
             self._begun = False
-            # What came while the loop was busy elsewhere is looked at before the second time.
+            # Two timers: data that arrived while the loop was busy is read between them.
             self._set_timer(grace, lambda: self._set_timer(_TICK))
 
     def on_headers_complete(self) -> None:
-        """Begin to answer."""
+        """Begin to handle a request."""
         super().on_headers_complete()
         if self._draining:
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
-        """Leave after an answer that had begun before, and did not say that it was the last."""
+        """Drain after a response that had begun earlier, without ``Connection: close``."""
         super().on_response_complete()
         if self.pipeline:
             self.flow.pause_reading()
@@ -126,11 +126,11 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
 
 
 class _TooDeep(Exception):
-    """More requests were sent at once than a connection may have."""
+    """More requests were pipelined than a connection may have."""
 
 
 class _BoardServerState(ServerState):
-    """What the connections of a server know of it."""
+    """The server state that connections see."""
 
     addresses: AddressLimit | None = None
     draining = False
@@ -138,18 +138,18 @@ class _BoardServerState(ServerState):
 
 
 class BoardServer(uvicorn.Server):
-    """A server of boards. Signals are handled by whoever runs it.
+    """A board server. Its caller handles signals.
 
     Parameters
     ----------
     config
-        As uvicorn wants it.
-    handed
-        Whether the socket outlives the server, so that others answer there next.
+        The configuration of uvicorn.
+    socket_inherited
+        Whether the socket outlives this server, so that another one follows.
     ready
-        Is called when it answers.
+        Called when the server accepts requests.
     addresses
-        A limit on the connections from one address.
+        The limit of connections per address.
     """
 
     def __init__(
@@ -165,26 +165,26 @@ class BoardServer(uvicorn.Server):
         self._state.addresses = addresses
         self.socket_inherited = socket_inherited
         self.replaced = False
-        """Others answer already: all the time in the world, until ``should_exit``, too."""
+        """Another worker has taken over: drain without a deadline until ``should_exit``."""
         self._ready = ready
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Do not handle signals."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start, and call ``ready``."""
         await super().startup(sockets)
         if self._ready is not None:
             self._ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Tell whether it is time to go."""
+        """Return whether to shut down."""
         return await super().on_tick(counter) or self.replaced
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way, and who is about to ask; then end."""
+        """Finish requests in progress and those about to arrive; then stop."""
         for resource in [*self.servers, *(sockets or ())]:
             resource.close()
         if self.replaced:
@@ -209,10 +209,10 @@ class BoardServer(uvicorn.Server):
             connection.drain(grace)
 
     async def _wait_until_empty(self, seconds: float) -> None:
-        """Wait until nobody is left, for so long at most; less if it is stopped meanwhile."""
+        """Wait until all connections are closed, the time is up, or the server is stopped."""
         loop = asyncio.get_running_loop()
         deadline, stopped = loop.time() + seconds, self.should_exit
-        await asyncio.sleep(_TICK)  # connections that were accepted are made meanwhile
+        await asyncio.sleep(_TICK)  # lets accepted connections be set up
         while loop.time() < deadline and self.should_exit == stopped:
             if not self.server_state.connections and not self.server_state.tasks:
                 return

@@ -1,4 +1,4 @@
-"""Signals that end a server, and nothing else."""
+"""Signal handlers of a server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let signals end the server and nothing else, so that what comes after it is done, too.
+    """Let signals stop only the server, so that the code after it still runs.
 
-    uvicorn takes SIGINT and SIGTERM itself and, when it has ended, sends them to whoever had them
-    before: that is us.
+    uvicorn handles SIGINT and SIGTERM itself and, when it has stopped, raises them again for the
+    previous handlers: these.
     """
 
     def stop(_: int) -> None:
@@ -32,7 +32,7 @@ def stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
 
 @contextmanager
 def handle_signals(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
-    """Call these at their signals, where there are such; those that are ignored stay so."""
+    """Handle signals by name, where they exist; ignored signals stay ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -59,19 +59,19 @@ def _make_handler(callback: Callable[[int], None]) -> Callable[[int, Any], None]
 
 
 def die_from_signal(number: int) -> None:
-    """End this process at once, as if nobody had handled the signal."""
+    """End this process at once, as the signal would without a handler."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
-    os._exit(128 + number)  # the first process of a container is spared by its own signals
+    os._exit(128 + number)  # process 1 of a container survives its own signals
 
 
 def is_terminal_closed(terminal: bool) -> bool:
-    """Tell whether a terminal that was there at the start is no more."""
+    """Tell whether the terminal of the start has been closed."""
     return terminal and not has_terminal()
 
 
 def has_terminal() -> bool:
-    """Tell whether somebody sits at a terminal."""
+    """Tell whether standard input is a terminal."""
     try:
         return sys.stdin.isatty()
     except (AttributeError, ValueError):  # closed, or never there

@@ -1,4 +1,4 @@
-"""How this program is started once more, and how helper processes are."""
+"""Starting workers and helper processes, and restarting this program."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _VARIABLE = "_LADDERBOARD_WORKER"
-_INHERITED_FD = 3  # where systemd puts the first socket, and so do we
-# Nothing of the server's surroundings but where programs and libraries are.
+_INHERITED_FD = 3  # the descriptor of the first socket that systemd passes
+# Of the environment, helper processes get only these: it may hold secrets.
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TZ")
 _THREAD_LIMITS = (
     "POLARS_MAX_THREADS",
@@ -32,7 +32,7 @@ _BOOTSTRAP += "runpy.run_path(file, run_name='__main__')"
 
 
 class WorkerSpec(NamedTuple):
-    """What a worker is told: whose it is, where to answer, a line to say that it does."""
+    """What a worker needs: its parent, the listening socket, and a socket to report readiness."""
 
     parent: int
     socket: int
@@ -42,15 +42,15 @@ class WorkerSpec(NamedTuple):
 
 
 def is_worker() -> bool:
-    """Tell whether this process was started to be a worker, and has not begun yet."""
+    """Tell whether this process was started as a worker and is not serving yet."""
     return _VARIABLE in os.environ
 
 
 def restart_command() -> list[str]:
-    """Return what starts this program once more, as it is installed then.
+    """Return the command that starts this program again, in the version installed then.
 
-    A script is started as a script: where its path leads to another environment by then, the
-    interpreter is that one's, too.
+    A script is started as a script: if its path then leads to another environment, that
+    environment's interpreter is used.
     """
     script = sys.argv[0]
     if sys.orig_argv[1:2] == [script] and os.access(script, os.X_OK):
@@ -61,9 +61,9 @@ def restart_command() -> list[str]:
 def start_worker(
     command: Sequence[str], listening: socket.socket, *, socket_inherited: bool, shared_folder: Path
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a worker; return its process, and the line on which it says something when it answers.
+    """Start a worker; return its process, and the socket on which it reports readiness.
 
-    Nothing else goes from one version of this program to another, so that a new one may follow.
+    Nothing else is shared between parent and worker, so that they may be of different versions.
     """
     ours, theirs = socket.socketpair()
     with theirs:
@@ -73,10 +73,10 @@ def start_worker(
             process = subprocess.Popen(  # noqa: S603 - our own program
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=sys.stderr.fileno(),  # the parent has said where it is
+                stdout=sys.stderr.fileno(),  # the parent has printed the address
                 env={**os.environ, _VARIABLE: json.dumps(spec._asdict())},
                 pass_fds=fds,
-                start_new_session=True,  # what a terminal says is for the parent
+                start_new_session=True,  # terminal signals are for the parent
             )
         except BaseException:
             ours.close()
@@ -86,7 +86,7 @@ def start_worker(
 
 
 def worker_spec_from_env() -> WorkerSpec | None:
-    """Return the post of this process, once; None for all but workers."""
+    """Return the worker specification of this process, once; None if it is not a worker."""
     text = os.environ.pop(_VARIABLE, None)
     if text is None:
         return None
@@ -102,8 +102,10 @@ def worker_spec_from_env() -> WorkerSpec | None:
 
 
 def reexec(command: Sequence[str], listening: socket.socket) -> NoReturn:
-    """Become the program as it is installed now, with the socket; who asks meanwhile waits."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # or one more would be the end
+    """Replace this process by the program as installed now; the socket queues new connections."""
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGHUP}
+    )  # a second SIGHUP would end the new program
     variables = {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
     if listening.fileno() == _INHERITED_FD:
         os.set_inheritable(_INHERITED_FD, True)
@@ -115,12 +117,12 @@ def reexec(command: Sequence[str], listening: socket.socket) -> NoReturn:
 
 
 def subprocess_command(file: str, argument: str) -> list[str]:
-    """Return the command that runs a file of ours by its path; it finds what we find."""
+    """Return the command that runs one of our files by its path, with our ``sys.path``."""
     path = [os.path.normpath(Path(folder).absolute()) for folder in sys.path]  # "" is where we are
     return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, file, argument, *path]
 
 
 def subprocess_env() -> dict[str, str]:
-    """Return the variables: no secret of the server's, and one thread for every library."""
+    """Return the environment of a helper process: no secrets, and one thread per library."""
     variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     return variables | dict.fromkeys(_THREAD_LIMITS, "1")

@@ -1,4 +1,4 @@
-"""Workers: several processes that answer at one socket, and the one that looks after them."""
+"""The supervisor of worker processes that share one listening socket."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     Started = tuple[subprocess.Popen[bytes], socket.socket]
 
 REPLACED_SIGNAL = "SIGUSR1"
-"""Says to a worker that another one answers in its place."""
+"""Tells a worker that another one has taken over."""
 
-_START_SECONDS = 120.0  # seconds until a worker must answer
-_STABLE_SECONDS = 10.0  # seconds; one that ends before was no good
-_MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0  # seconds before the next try, where several came to nothing
-_STOP_SECONDS = GRACE + 15.0  # seconds to end
+_START_SECONDS = 120.0  # until a worker must be ready
+_STABLE_SECONDS = 10.0  # a worker that ends earlier counts as failed
+_MIN_PAUSE, _MAX_PAUSE = 0.5, 15.0  # seconds before the next start after failures
+_STOP_SECONDS = GRACE + 15.0  # until workers are killed
 _TICK = 1.0
 
 
@@ -51,26 +51,25 @@ class _Worker:
 
 
 class Workers:
-    """Keeps so many processes answering until a signal ends them.
+    """Keeps a number of workers running until a signal stops them.
 
-    SIGHUP replaces them one after another: a new one answers before an old one leaves, which then
-    has time for everybody whom it began to serve. If a new one does not come to answer, the old
-    ones stay.
+    SIGHUP replaces them one after another: a new one is ready before an old one drains its
+    connections and exits. If a new one does not get ready, the old ones stay.
 
     Parameters
     ----------
     count
-        How many.
+        How many workers.
     start
-        Starts one; returns it, and the line on which it says that it answers.
+        Starts a worker; returns its process, and the socket on which it reports readiness.
     on_stop
-        Is called when the end begins.
+        Called when the shutdown begins.
     log
-        Where that is told which nobody asked for.
+        Gets unexpected exits and restarts.
     on_restart
-        Is called when one ended by itself and is replaced.
+        Called when a worker ended unexpectedly and is replaced.
     on_tick
-        Is called every second or so.
+        Called about once a second.
     """
 
     def __init__(
@@ -86,16 +85,16 @@ class Workers:
         self._count, self._start, self._on_stop, self._log = count, start, on_stop, log
         self._on_restart, self._on_tick = on_restart, on_tick
         self._workers: list[_Worker] = []
-        self._outdated: list[_Worker] = []  # those that are still to be replaced
+        self._outdated: list[_Worker] = []  # to be replaced
         self._terminal = has_terminal()
-        self._signals: list[int] = []  # signals
+        self._signals: list[int] = []
         self._restart_wanted = self._rolling = False
         self._ever_ready = self._broken = False
         self._deadline: float | None = None
         self._pause, self._not_before = 0.0, 0.0
 
     def run(self) -> None:
-        """Keep them until SIGTERM or SIGINT; a second one ends everything at once."""
+        """Run the workers until SIGTERM or SIGINT; a second one stops everything at once."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
@@ -123,7 +122,7 @@ class Workers:
             raise LadderboardError("The server could not start; its log says why.")
 
     def _handle_signals(self) -> None:
-        """Do what signals say."""
+        """Handle the signals received since the last call."""
         while self._signals:
             number = self._signals.pop(0)
             if number == signal.SIGCHLD:
@@ -150,7 +149,7 @@ class Workers:
             wakeup.recv(4096)
 
     def _poll_workers(self) -> None:
-        """See who answers now, and who is no more."""
+        """Note which workers have become ready and which have exited."""
         for worker in tuple(self._workers):
             if not worker.ready:
                 with suppress(OSError):
@@ -165,9 +164,9 @@ class Workers:
                 worker.send_signal(signal.SIGKILL)
 
     def _on_worker_exit(self, worker: _Worker) -> None:
-        """One ended that nobody told to."""
+        """Handle a worker that ended unexpectedly."""
         if worker in self._outdated:
-            self._outdated.remove(worker)  # the next one is new anyway
+            self._outdated.remove(worker)  # its replacement is new anyway
         state = "ended" if worker.ready else "failed"
         stable = worker.ready and monotonic() > worker.since + _STABLE_SECONDS
         self._delay_restart(0.0 if stable else max(_MIN_PAUSE, 2 * self._pause))
@@ -177,7 +176,7 @@ class Workers:
             self._on_start_failure()
 
     def _on_start_failure(self) -> None:
-        """One did not come to answer."""
+        """Handle a worker that did not get ready."""
         if not self._ever_ready:
             self._broken = True
             self._begin_shutdown()
@@ -193,7 +192,7 @@ class Workers:
         self._log.write("worker", state=state, **fields, wait=self._pause)
 
     def _advance(self) -> None:
-        """Do what is next."""
+        """Start missing workers, continue a rolling restart, or kill late workers at shutdown."""
         if self._deadline is not None:
             if monotonic() > self._deadline:
                 for worker in self._workers:
@@ -208,7 +207,7 @@ class Workers:
             self._roll_restart(len(staying))
 
     def _roll_restart(self, staying: int) -> None:
-        """Replace one more of the old ones; all that stay answer."""
+        """Replace one more outdated worker; all other workers are ready."""
         if self._restart_wanted and not self._rolling:
             self._restart_wanted, self._rolling = False, True
             self._outdated = [worker for worker in self._workers if not worker.draining]
@@ -227,7 +226,7 @@ class Workers:
     def _start_worker(self) -> bool:
         try:
             self._workers.append(_Worker(*self._start(), since=monotonic()))
-        except OSError as error:  # the program may be on its way to another version
+        except OSError as error:  # the program may be being upgraded
             self._delay_restart(max(_MIN_PAUSE, 2 * self._pause))
             self._log_worker("failed", error=error.strerror)
             self._on_start_failure()

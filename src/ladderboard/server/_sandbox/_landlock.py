@@ -1,7 +1,7 @@
-"""Locking a parser in: it may read programs and libraries, and open nothing else.
+"""Landlock for parsers: they may read programs and libraries, and open nothing else.
 
-Linux can take rights away from a process for good (Landlock). Where it cannot, nothing is taken,
-and a parser that a body takes over may open what its user may.
+Linux can take rights away from a process permanently (Landlock). On other systems a parser that a
+malicious body takes over can open whatever its user can.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import struct
 import sys
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
-_VERSION = 1  # asked for instead of a set of rules
-_PATH_BENEATH = 1  # the kind of rule
-_READ_RIGHTS = 0b1101  # run a file, read a file, list a folder
-_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights on files each version knows
+_VERSION = 1  # flag: return the version instead of a ruleset
+_PATH_BENEATH = 1  # the type of rule
+_READ_RIGHTS = 0b1101  # execute a file, read a file, list a folder
+_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # number of file rights by version
 _LATEST_FILE_RIGHTS = 16
-_NET_RIGHTS, _SCOPES = 0b11, 0b11  # bind and connect; sockets and signals of others
+_NET_RIGHTS, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 
 
 def apply_landlock() -> bool:
-    """Take from this process, for good, what a parser has no use for; tell whether that worked."""
+    """Restrict this process permanently to what a parser needs; return whether it worked."""
     if sys.platform != "linux":
         return False
     call = ctypes.CDLL(None, use_errno=True).syscall
@@ -46,7 +46,7 @@ def apply_landlock() -> bool:
 
 
 def _allow(call: ctypes._NamedFuncPointer, rules: int, path: str) -> None:
-    """Let what lies beneath a folder be read."""
+    """Allow reading everything below a folder."""
     try:
         folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Parsers: a few disposable processes that read what strangers send."""
+"""The parser pool: disposable processes that parse untrusted bodies."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
 
 _LOG = logging.getLogger("ladderboard.parse")
-_LARGE_REPLY = 2**18  # bytes that are worth a thread
+_LARGE_REPLY = 2**18  # bytes; larger replies are read in a thread
 _MIB = 2**20
-_TRIES = 2  # parsers for a body whose parser is killed from outside
+_TRIES = 2  # attempts if a parser is killed from outside
 _CLOSED = "The parsers were closed."
 
 
 class ParsersBusy(RequestRefused):
-    """So many bodies wait to be read that no other one may."""
+    """Too many bodies wait for a parser."""
 
     def __init__(self) -> None:
         super().__init__(
             503,
             "busy",
-            "Too many predictions wait to be read; send them again.",
+            "Too many predictions are waiting; send them again.",
             {"Retry-After": "1"},
         )
 
 
 class _Killed(Exception):
-    """A parser was ended from outside, by a signal of this name, while it read a body."""
+    """A parser was killed from outside, by the signal of this name, while it read a body."""
 
 
 class Body(Protocol):
-    """What is read: bytes or a file, and its format if that is known."""
+    """A body to parse: bytes or a file, and its format if known."""
 
     @property
     def content(self) -> bytes | Path:
@@ -61,7 +61,7 @@ class Body(Protocol):
 
 
 class _Job:
-    """One body that a parser reads, and who waits for it."""
+    """One body that a parser reads, and the future of its result."""
 
     def __init__(
         self, parsers: ParserPool, parser: ParserProcess, spec: Spec, training: float | None
@@ -71,7 +71,7 @@ class _Job:
         self._spec, self._training = spec, training
 
     def on_reply(self, kind: bytes, content: bytes) -> None:
-        """Take what the parser says; one that does not answer as it should is of no more use."""
+        """Handle a parser's reply; a parser that sends an invalid one is discarded."""
         if kind == wire.ARRAY and len(content) > _LARGE_REPLY:
             self._parsers.spawn(self._read_large(content))
             return
@@ -104,7 +104,7 @@ class _Job:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
     async def _find_failure_cause(self) -> None:
-        """Blame the body for a parser that did not answer, unless something else ended it."""
+        """Report a resource limit for a parser without a reply, unless it was killed or closed."""
         signal_name = await self._parser.killing_signal()
         if self._parsers.closed:
             self._fail(WorkerError(_CLOSED))
@@ -115,7 +115,7 @@ class _Job:
 
     def _finish(self, result: AlignedPredictions | InvalidPredictions) -> None:
         self._parsers.release(self._parser)
-        if self.done.done():  # whoever asked has gone
+        if self.done.done():  # the client has gone
             return
         if isinstance(result, InvalidPredictions):
             self.done.set_exception(result)
@@ -131,19 +131,19 @@ class _Job:
 class ParserPool:
     """Reads bodies in processes of their own, each with limits on memory and time.
 
-    Such a process knows ids, a loss and limits. It is started afresh, not forked from the server,
-    so that it has no label, no key and no connection, and its surroundings hold no secret. It runs
-    under the server's user all the same; on Linux (Landlock, since 5.13) it can open nothing but
-    programs and libraries, elsewhere what that user may open, a body that takes it over may.
+    Such a process gets ids, a loss and limits. It is started, not forked from the server, so that
+    it has no label, key or connection, and its environment holds no secret. It runs as the server's
+    user; on Linux (Landlock, since 5.13) it can open only programs and libraries. On other systems
+    a body that takes it over can open whatever that user can.
 
     Parameters
     ----------
     count
-        How many bodies are read at once.
+        How many bodies are parsed at once.
     seconds, memory
-        How long one may take, and how many bytes above what a parser needs anyway, ids included.
+        The limits of one body: seconds, and bytes above what an idle parser uses, ids included.
     uses
-        After how many bodies a parser makes way for a new one.
+        After how many bodies a parser is replaced.
     waiting
         How many bodies may wait for a parser.
     """
@@ -171,9 +171,9 @@ class ParserPool:
         self._start_count = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self.closed = False
-        """Whether they take nothing more."""
+        """Whether the pool is closed."""
         self.on_restart: Callable[[], object] = lambda: None
-        """Called when a parser died, or was ended because of what it read, and is replaced."""
+        """Called when a parser died, or was killed because of its body, and is replaced."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -189,7 +189,7 @@ class ParserPool:
 
     @property
     def busy(self) -> int:
-        """How many parsers read something now."""
+        """How many parsers are busy."""
         return len(self._parsers) - len(self._idle)
 
     @property
@@ -198,7 +198,7 @@ class ParserPool:
         return len(self._waiting)
 
     async def start(self) -> None:
-        """Start all parsers, and wait for the first one; without this the first body waits."""
+        """Start all parsers, and wait for the first one; otherwise the first body waits."""
         self.release(await self._acquire())
 
     async def read(
@@ -206,18 +206,18 @@ class ParserPool:
     ) -> AlignedPredictions:
         """Return the predictions in a body, in the holdout's order.
 
-        ``key`` names what ``spec`` says: the same for as long as this is the same. Whoever asks may
-        go away: the parser is of use to others when it has answered.
+        ``key`` identifies the content of ``spec``: equal keys mean equal specifications. The
+        caller may be cancelled: the parser is reused once it has answered.
 
         Raises
         ------
         InvalidPredictions
-            As the same body would be refused in this process, or because it takes too much.
-        Busy
-            Too many wait already.
+            The body is invalid, or takes too much time or memory.
+        ParsersBusy
+            Too many bodies wait already.
         WorkerError
-            Parsers cannot be started, or break down where no body can be to blame, or are killed
-            from outside, as the kernel does when memory is short: a second one tries first.
+            Parsers cannot be started, fail for another reason than the body, or are killed from
+            outside twice, as the kernel does when memory is short.
         """
         name = ""
         for _ in range(_TRIES):
@@ -253,7 +253,7 @@ class ParserPool:
         return await job.done
 
     async def close(self) -> None:
-        """End all parsers, and wait until nothing is left of them."""
+        """Stop all parsers, and wait for their processes to exit."""
         self.closed = True
         for turn in self._waiting:
             if not turn.done():
@@ -267,8 +267,8 @@ class ParserPool:
             await asyncio.wait(tuple(self._tasks))
 
     def release(self, parser: ParserProcess) -> None:
-        """Hand a parser to who waits longest, or let it rest."""
-        if parser not in self._parsers:  # it died meanwhile
+        """Give a parser to the longest waiting body, or make it idle."""
+        if parser not in self._parsers:  # it has died
             return
         if self.closed or parser.replaced:
             self.discard(parser)
@@ -285,7 +285,7 @@ class ParserPool:
         self._idle.append(parser)
 
     def discard(self, parser: ParserProcess) -> None:
-        """End a parser, and have another one in its place."""
+        """Stop a parser, and start another one instead."""
         if parser not in self._parsers:
             return
         self._parsers.discard(parser)
@@ -298,7 +298,7 @@ class ParserPool:
             self._start_missing()
 
     def resource_limit_error(self, limit: float | None = None) -> InvalidPredictions:
-        """Return what is said of a body that ended its parser."""
+        """Return the refusal of a body that exceeded a parser's limits."""
         seconds, memory = self._limits
         seconds = seconds if limit is None else min(seconds, limit)
         message = f"The predictions could not be read within {seconds:g} seconds and "
@@ -306,13 +306,13 @@ class ParserPool:
         return InvalidPredictions(message, problems=(Problem("too_costly", None, 1, (), message),))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something that ends before the parsers do."""
+        """Run a task that :meth:`close` waits for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _acquire(self) -> ParserProcess:
-        """Return a parser that has nothing to do, when there is one."""
+        """Wait for an idle parser."""
         if self.closed:
             raise WorkerError(_CLOSED)
         if self._idle:
@@ -331,7 +331,7 @@ class ParserPool:
         finally:
             if turn in self._waiting:
                 self._waiting.remove(turn)
-        # One that died on the way is nobody's fault who waits.
+        # If it has just died, wait for another one.
         return parser if parser in self._parsers else await self._acquire()
 
     def _start_missing(self) -> None:
@@ -340,13 +340,13 @@ class ParserPool:
             self.spawn(self._start())
 
     async def _start(self, old: ParserProcess | None = None) -> None:
-        """Start a parser; the one whose place it takes works until it is ready."""
+        """Start a parser; ``old``, which it replaces, works until it is ready."""
         try:
             parser = await self._start_process()
         except WorkerError as error:
             self._start_count -= 1
             if old is not None:
-                old.being_replaced = False  # it is tried again after its next body
+                old.being_replaced = False  # retried after its next body
             self._on_start_failure(error)
             return
         self._start_count -= 1
@@ -370,11 +370,11 @@ class ParserPool:
             if kind != wire.READY:
                 await parser.end()
         if kind != wire.READY:
-            raise WorkerError("A parser was started and did not get ready.")
+            raise WorkerError("A parser was started but did not get ready.")
         return parser
 
     def _on_start_failure(self, error: WorkerError) -> None:
-        """Tell those who wait, if nobody is left to serve them."""
+        """Fail the waiting bodies if no parser is left."""
         if not self.closed:
             _LOG.error("%s", error)
         if not self._parsers and not self._start_count:
@@ -391,10 +391,10 @@ class _LocalBody(NamedTuple):
 
 @contextmanager
 def sandbox() -> Iterator[ParseSubmission]:
-    """Give a function that parses a file in a process of its own, with limits on time and memory.
+    """Yield a function that parses a file in its own process, with limits on time and memory.
 
-    The process is started with the first file, and ended with the block. It knows no label and no
-    key. Not for a thread in which an event loop runs.
+    The process is started with the first file, and stopped with the block. It gets no label and no
+    key. Not for a thread with a running event loop.
     """
     with asyncio.Runner() as runner:
         parsers = ParserPool(1)

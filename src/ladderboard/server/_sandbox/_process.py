@@ -1,7 +1,7 @@
-"""One parser as the server sees it: a process that may be ended at any moment.
+"""A parser process as the server sees it; it may be killed at any moment.
 
-Tasks, timeouts and streams of asyncio would take longer than most bodies do. So the event loop
-calls when the line can be read, and one future is awaited for each body.
+Tasks, timeouts and streams of asyncio would take longer than parsing most bodies. So the event loop
+calls back when the socket is readable, and each body awaits one future.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 
 
 NO_REPLY = b""
-"""What a parser says that is dead, late or out of its mind."""
+"""The kind of reply of a parser that is dead, late or sends garbage."""
 
-_START_SECONDS = 60.0  # seconds
-_SPEC_SECONDS = 30.0  # seconds more for a new specification
-_EXIT_SECONDS = 5.0  # seconds from the end of the line to the end of the process
-# What a body can bring on a parser: a crash, its limit on processor time. Other signals come from
+_START_SECONDS = 60.0
+_SPEC_SECONDS = 30.0  # extra time for a new specification
+_EXIT_SECONDS = 5.0  # from the end of the socket to the exit of the process
+# Signals that a body can cause: a crash, the limit on processor time. Other signals come from
 # outside; the kernel sends SIGKILL when memory is short.
 _CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU"}
 _BUFFER_BYTES = 2**16
 
 
 class ParserLimits(NamedTuple):
-    """What one body may take: seconds, and bytes of memory above what a parser needs anyway."""
+    """The limits of one body: seconds, and bytes of memory above what an idle parser uses."""
 
     seconds: float
     memory: int
 
 
 class ParserProcess:
-    """A process, and the line to it. One body at a time.
+    """A parser process and the socket to it; parses one body at a time.
 
-    ``ended`` is called when the process says something unasked, or dies while it has nothing to do.
+    ``on_exit`` is called when an idle process dies or sends something unexpected.
     """
 
     def __init__(self, limits: ParserLimits, on_exit: Callable[[ParserProcess], None]) -> None:
         self.used = 0
         self.being_replaced = False
-        """Another one will take its place."""
+        """A replacement is being started."""
         self.replaced = False
-        """Another one has."""
-        self._hung_up = False  # the line ended, and not because we hung up
+        """A replacement is ready."""
+        self._hung_up = False  # the process closed the socket, not we
         self._limits = limits
         self._on_exit = on_exit
         self._slots: OrderedDict[Hashable, int] = OrderedDict()
@@ -92,15 +92,15 @@ class ParserProcess:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     def has_spec(self, key: Hashable) -> bool:
-        """Return whether a specification was sent already."""
+        """Return whether a specification has been sent already."""
         return key in self._slots
 
     def prepare(self, on_reply: OnReply) -> None:
-        """Wait until it has loaded all it needs; it answers as if it had been asked."""
+        """Wait until the process has loaded its modules; it then sends a reply."""
         self._expect_reply(_START_SECONDS, 0, on_reply)
 
     def send_body(
@@ -114,7 +114,7 @@ class ParserProcess:
         on_reply: OnReply,
         seconds: float | None = None,
     ) -> None:
-        """Have a body read. ``packed`` is the specification of a key that is not known yet."""
+        """Send a body. ``packed`` is the specification, if its key has not been sent yet."""
         format_code = wire.FORMATS.index(file_format)
         file = None if isinstance(content, bytes) else os.open(content, os.O_RDONLY)
         self.used += 1
@@ -128,25 +128,25 @@ class ParserProcess:
         self._send() if file is None else self._send_with_file(file)
 
     def kill(self) -> None:
-        """End it now, and whatever it may have started."""
+        """Kill the process and its children now."""
         if self._process.returncode is None:
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
             self._process.kill()
 
     async def end(self) -> None:
-        """End it, and wait until nothing is left of it."""
+        """Kill the process, and wait for it to exit."""
         self.kill()
         self._close_socket()
         await asyncio.shield(self._loop.run_in_executor(None, self._process.wait))
 
     async def killing_signal(self) -> str | None:
-        """Return the signal from outside that ended it; None if a body did, or we."""
+        """Return the outside signal that killed it; None if its body, or we, ended it."""
         if not self._hung_up:
             return None
         try:
             code = await self._loop.run_in_executor(None, self._process.wait, _EXIT_SECONDS)
-        except subprocess.TimeoutExpired:  # it hung up and lives on
+        except subprocess.TimeoutExpired:  # it closed the socket but still runs
             return None
         name = signal.Signals(-code).name if code < 0 else None
         return None if name in _CRASHES else name
@@ -163,7 +163,7 @@ class ParserProcess:
         self._deliver_reply(NO_REPLY, b"")
 
     def _slot(self, key: Hashable) -> int:
-        """Return where a specification is kept, in place of the one that rested longest."""
+        """Return the slot of a specification, replacing the least recently used one."""
         if key in self._slots:
             self._slots.move_to_end(key)
         elif len(self._slots) < wire.SLOTS:
@@ -178,7 +178,7 @@ class ParserProcess:
         self._timer = self._loop.call_later(seconds, self._close_socket)
 
     def _deliver_reply(self, kind: bytes, content: bytes) -> None:
-        """Pass an answer on to who waits for it."""
+        """Pass a reply to the waiting job."""
         if self._timer is not None:
             self._timer.cancel()
         self._unsent = memoryview(b"")
@@ -190,7 +190,7 @@ class ParserProcess:
             self._on_exit(self)
 
     def _send_with_file(self, file: int) -> None:
-        """Hand over an open file: the parser needs no way to it. The line is empty."""
+        """Send an open file: the parser cannot open paths. The socket's buffer is empty."""
         try:
             self._advance_sent(socket.send_fds(self._socket, [self._unsent], [file]))
         except OSError:
@@ -199,7 +199,7 @@ class ParserProcess:
             os.close(file)
 
     def _send(self) -> None:
-        """Send as much as the line takes."""
+        """Send as much as the socket accepts."""
         try:
             self._advance_sent(self._socket.send(self._unsent))
         except (BlockingIOError, InterruptedError):
@@ -208,7 +208,7 @@ class ParserProcess:
             self._on_connection_lost()
 
     def _advance_sent(self, count: int) -> None:
-        """Let the loop call again for the rest, if there is any."""
+        """Have the loop call again if bytes are left."""
         self._unsent = self._unsent[count:]
         if self._unsent:
             self._loop.add_writer(self._socket, self._send)
@@ -229,7 +229,7 @@ class ParserProcess:
             self._close_socket()
 
     def _parse_reply(self) -> bool:
-        """Pass on an answer that is whole; False if there will be none."""
+        """Deliver a complete reply; return False if it is invalid."""
         head = wire.REPLY_HEADER.size
         if self._received < head:
             return True

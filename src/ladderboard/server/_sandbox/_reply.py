@@ -1,7 +1,7 @@
-"""What a parser says, believed only as far as it was checked.
+"""The replies of parsers, which are not trusted.
 
-A body may have taken the parser over. So nothing it sends is run or unpickled, no more is read than
-predictions can need, and they must have the shape and the kind that the loss wants.
+A malicious body may have taken the parser over. So nothing it sends is executed or unpickled, its
+size is limited, and predictions must have the shape and type that the loss needs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from ladderboard.files import Limits, Roster
     from ladderboard.losses import Loss
 
-MAX_REFUSAL_BYTES = (
-    2**22
-)  # bytes of a refusal: a hundred problems of ten ids, each character escaped
-_FRAME_BYTES = 1000  # bytes around the values
+MAX_REFUSAL_BYTES = 2**22  # a hundred problems of ten ids, each character escaped
+_FRAME_BYTES = 1000  # besides the values
 _MAX_PROBLEMS, _MAX_IDS, _MAX_NAME, _MAX_MESSAGE = 100, 10, 100, 10_000
 _DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 _INTEGERS = ("i1", "i2", "i4", "i8")
@@ -38,14 +36,14 @@ _TYPES = {"i": _INTEGERS, "f": (*_INTEGERS, "f8"), "T": ("text",)}
 
 
 class InvalidWorkerReply(Exception):
-    """A parser said what no parser says."""
+    """A parser sent an invalid reply."""
 
 
 @dataclass(frozen=True, repr=False)
 class Spec:
-    """What predictions are read for: ids, a loss and limits, and no label.
+    """What a parser needs to read predictions: ids, a loss and limits, but no label.
 
-    ``seconds`` is how long reading may take, where that is less than parsers have patience for.
+    ``seconds`` is the time limit, if it is below that of the pool.
     """
 
     roster: Roster
@@ -59,18 +57,18 @@ class Spec:
 
     @property
     def max_reply_bytes(self) -> int:
-        """How many bytes predictions can take at most."""
+        """How many bytes a reply with predictions can have at most."""
         values = 8 * self.roster.n * (self.expected.width or self.limits.columns)
         if self.expected.width is None:
             values = min(values, 8 * (self.roster.n + self.limits.bytes))
         return _FRAME_BYTES + values + (0 if self.expected.number else 2 * self.limits.bytes)
 
     def pack(self) -> bytes:
-        """Return what a parser is told."""
+        """Return the specification as sent to a parser."""
         return wire.pack_spec(self.roster, self.loss, self.limits)
 
     def submission(self, content: bytes, training: float | None) -> AlignedPredictions:
-        """Return the predictions that a parser sent."""
+        """Return the predictions in a reply."""
         try:
             return AlignedPredictions.of(self._aligned(content), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
@@ -103,7 +101,7 @@ class Spec:
         return read
 
     def _shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
-        """Return the shape, if predictions for this loss may have it."""
+        """Return the shape; refuse one that does not fit the loss."""
         expected = self.expected
         if rows != self.roster.n:
             raise InvalidWorkerReply
@@ -127,14 +125,14 @@ def _texts(array: dict[str, Any]) -> NDArray[Any]:
     lengths["shape"] = (count,)
     sizes = read_array(lengths).astype(np.int64)
     total = len(array["values"].decode("utf-8"))
-    # The sum could go round; no single length may be more than there is.
+    # The sum could overflow, so each length is checked, too.
     if sizes.min() < 0 or sizes.max() > total or int(sizes.sum()) != total:
         raise InvalidWorkerReply
     return read_array(array)
 
 
 def read_refusal(content: bytes) -> InvalidPredictions:
-    """Return the refusal that a parser sent."""
+    """Return the refusal in a reply."""
     try:
         document = json.loads(content)
         message, problems = document["message"], document["problems"]
@@ -157,14 +155,14 @@ def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Prob
 
 
 def _text(value: Any) -> str:
-    """Return a name out of the file, as it is there; whoever shows it must take care."""
+    """Return a name from the file; it is untrusted text."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         raise InvalidWorkerReply
     return value.encode("utf-8", "replace").decode()
 
 
 def _words(value: Any) -> str:
-    """Return sentences; the reader's own hold nothing that a terminal would obey."""
+    """Return a message with control characters replaced by ``?``."""
     if not isinstance(value, str) or len(value) > _MAX_PROBLEMS * _MAX_MESSAGE:
         raise InvalidWorkerReply
     return "".join(

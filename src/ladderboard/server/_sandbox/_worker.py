@@ -1,15 +1,15 @@
-"""A parser: a process of its own that turns a body into predictions in the holdout's order.
+"""The parser process: turns a body into predictions in the holdout's order.
 
-It knows ids, a loss and limits; no label, no key, no database. It is started by its path, so that
-nothing of the server is loaded here, and what it is told and says is written down in this file:
+It gets ids, a loss and limits; no label, no key, no database. It is started by its path, so that
+the server's package is not imported. The protocol of its socket:
 
-- it is told slot, format, whether an open file comes along, how long the specification is and how
-  long the body is, then the two themselves;
-- it says one letter, a length and as many bytes: an array, or text as JSON. An array has a head
-  (what it is held as, how values and lengths are written, dimensions, rows, columns, bytes of
-  lengths), then the lengths where it is text, then the values, both as the ledger writes them.
+- a request has the slot, the format, whether an open file is attached, the length of the
+  specification and the length of the body, then these two;
+- a reply has one letter, a length and as many bytes: an array, or text as JSON. An array has a head
+  (dtype kind, encodings of values and lengths, dimensions, rows, columns, bytes of lengths), then
+  the lengths if it is text, then the values, both as the ledger writes them.
 
-Whoever reads what it says must believe nothing: a body may have taken the process over.
+The server must not trust the replies: a body may have taken the process over.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ REPLY_HEADER = struct.Struct(">cQ")
 ARRAY_HEAD = struct.Struct(">cBBBQQQ")
 TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
 ARRAY, REFUSED, MEMORY, BROKEN, READY = b"A", b"R", b"M", b"B", b"+"
-SLOTS = 16  # specifications that are kept
+SLOTS = 16  # specifications kept
 FORMATS = (None, "csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 
 _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
 _FILES = 32
-_SPEC_SECONDS = 30  # seconds more for a new specification
+_SPEC_SECONDS = 30  # extra seconds for a new specification
 _CSV = b"id,prediction\n0,1\n1,0.5\n"
 _LINES = b'{"id": 0, "prediction": 1}\n{"id": 1, "prediction": 2}\n'
 
 
 class _Spec(NamedTuple):
-    """What predictions are read for."""
+    """What is needed to read predictions."""
 
     roster: Roster
     loss: Loss
@@ -64,13 +64,13 @@ class _Spec(NamedTuple):
 
 
 def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
-    """Write down what predictions are read for; the ids are the longest part."""
+    """Return the specification of a board as bytes."""
     ids = roster.ids
     if ids is not None and not isinstance(ids, np.ndarray):
         ids = np.array(list(ids), dtype=object)
     kind = type(described)
     loss_spec: dict[str, Any] = {"description": described.describe()}
-    if kind is not Custom and kind not in LOSSES.values():  # a class of the owner's
+    if kind is not Custom and kind not in LOSSES.values():  # a custom class
         loss_spec = {"class": f"{kind.__module__}:{kind.__qualname__}", "params": described.params}
     return encode(
         {
@@ -85,7 +85,7 @@ def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
 
 
 def _read_spec(packed: bytes) -> _Spec:
-    """Read what ``pack_spec`` wrote."""
+    """Return the specification that ``pack_spec`` wrote."""
     content = decode(packed)
     ids = None if content["ids"] is None else read_array(content["ids"])
     if ids is not None and ids.dtype.kind == "T":
@@ -122,20 +122,20 @@ def _pack_array(array: NDArray[Any]) -> bytes:
 
 
 class _ServerSocket:
-    """The socket to the server: read exactly as much as is told, and an open file with it."""
+    """The socket to the server."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
     def read_header(self) -> tuple[bytes, list[int]]:
-        """Wait for what comes next; nothing if the server is gone."""
+        """Wait for the header of a request and its open file; empty if the server is gone."""
         head, files, *_ = socket.recv_fds(self._line, REQUEST_HEADER.size, 1)
         if head:
             head += self.read_exactly(REQUEST_HEADER.size - len(head))
         return head, files
 
     def read_exactly(self, size: int) -> bytes:
-        """Read as many bytes."""
+        """Read this many bytes."""
         buffer = bytearray(size)
         view, offset = memoryview(buffer), 0
         while offset < size:
@@ -146,12 +146,12 @@ class _ServerSocket:
         return bytes(buffer)
 
     def send_reply(self, kind: bytes, content: bytes) -> None:
-        """Answer."""
+        """Send a reply."""
         self._line.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
 
 
 def _read(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
-    """Return the letter and the bytes that answer a body."""
+    """Return the kind and content of the reply to a body."""
     try:
         aligned = read_predictions(
             body, spec.roster, spec.loss, format=file_format, limits=spec.limits
@@ -160,7 +160,7 @@ def _read(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, byt
     except MemoryError:
         return MEMORY, b""
     except InvalidPredictions as error:
-        # What polars raises is told by its name only.
+        # An exception of polars is reported by its name only.
         if "(MemoryError)" in str(error):
             return MEMORY, b""
         listed = [[x.code, x.column, x.count, list(x.ids), x.message] for x in error.problems]
@@ -168,13 +168,13 @@ def _read(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, byt
 
 
 def _describe_crash(error: Exception) -> bytes:
-    """Return what the owner may know of it: a foreign text could hold anything."""
+    """Return the type of an exception; the text of a foreign one could hold anything."""
     text = f": {error}" if isinstance(error, MissingDependency) else ""
     return json.dumps(f"{type(error).__name__}{text}").encode()
 
 
 def _serve(line: _ServerSocket, seconds: float) -> None:
-    """Answer until the server is gone, or until something is not as it should be."""
+    """Answer requests until the server is gone or something fails."""
     slots: list[_Spec | None] = [None] * SLOTS
     while True:
         head, files = line.read_header()
@@ -194,7 +194,7 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
             kind, content = _read(slots[slot], body, FORMATS[format_code])
         except MemoryError:
             kind, content = MEMORY, b""
-        except Exception as error:  # noqa: BLE001 - it is told, and ends the process
+        except Exception as error:  # noqa: BLE001 - it is reported, and ends the process
             kind, content = BROKEN, _describe_crash(error)
         body = b""
         line.send_reply(kind, content)
@@ -203,30 +203,30 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Die when the server does, and never have more rights than it."""
+    """Exit when the server does, and never gain more privileges than it."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if os.getppid() != parent:  # it died before
+    if os.getppid() != parent:  # it has died already
         raise SystemExit
 
 
 def _limit_memory(memory: int) -> None:
-    """Take no more memory than this from now on, write no file, open few."""
-    import resource  # noqa: PLC0415 - there is none on Windows
+    """Limit memory and open files from now on, and forbid writing files."""
+    import resource  # noqa: PLC0415 - not on Windows
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
-    with suppress(OSError, ValueError):  # macOS knows no such limit
+    with suppress(OSError, ValueError):  # not on macOS
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
         base = int(pages) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (base + memory, base + memory))
 
 
 def _limit_time(seconds: float) -> None:
-    """Take no more time of a processor than this from now on; past it the kernel ends us."""
+    """Limit processor time from now on; beyond it the kernel kills the process."""
     import resource  # noqa: PLC0415 - same
 
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -237,7 +237,7 @@ def _limit_time(seconds: float) -> None:
 
 
 def _warm_up() -> None:
-    """Load what will be needed, so that the first body is read as fast as the others."""
+    """Load all modules, so that the first body is read as fast as the others."""
     roster, zero_one = Roster.of(2, kind="number"), loss("zero_one")
     with suppress(MissingDependency):
         polars = load_polars()
@@ -249,15 +249,15 @@ def _warm_up() -> None:
 
 
 def main() -> None:
-    """Parse for the server that is at the other end of standard input."""
+    """Serve the server at the other end of standard input."""
     settings = json.loads(sys.argv[1])
     _die_with_parent(settings["parent"])
     with socket.socket(fileno=os.dup(0)) as line:
         _warm_up()
-        # A report of a panic goes nowhere, and a file to hold it must not be tried for long.
+        # No temporary file for panic reports: looking for a writable folder would take long.
         tempfile.tempdir = os.devnull
         _limit_memory(settings["memory"])
-        # By its path, as this file: the room's door would load the whole server.
+        # By its path, as this file: importing the package would load the whole server.
         runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["apply_landlock"]()
         server = _ServerSocket(line)
         server.send_reply(READY, b"")

@@ -1,4 +1,4 @@
-"""Intake: a body as it comes in, unpacked, under limits, to memory or to the disk."""
+"""Receiving uploads: decompressed and limited, into memory or the spool."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from ladderboard.server._uploads._spool import Spool, SpooledBody
 
-_OVERHEAD = 2**16  # bytes that a form or a packer may add
-_CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
-_YIELD_EVERY = 4  # pieces after which others have a turn
+_OVERHEAD = 2**16  # bytes that a form or compression may add
+_CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
+_YIELD_EVERY = 4  # pieces after which other tasks run
 
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """What a body may take: bytes, packed and unpacked, and seconds until its last byte came."""
+    """The limits of a body: bytes, compressed and decompressed, and seconds for the upload."""
 
     bytes: int = 2**28
     seconds: float = 300.0
@@ -43,7 +43,7 @@ class BodyLimits:
 
 
 class PayloadTooLarge(RequestRefused):
-    """A body has more bytes than are allowed."""
+    """A body is larger than allowed."""
 
     def __init__(self, limit: int) -> None:
         message = f"Predictions are larger than {limit} bytes, which is the limit here."
@@ -51,10 +51,10 @@ class PayloadTooLarge(RequestRefused):
 
 
 class ReceivedBody:
-    """A body that came in whole.
+    """A complete body.
 
     ``content`` is its bytes, or the file that holds them until the end of the ``async with`` block;
-    ``size`` how many they are, unpacked; ``format`` and ``message`` are None where not told.
+    ``size`` is its decompressed size; ``format`` and ``message`` are None if not given.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ReceivedBody:
         self.message = message
 
     def discard(self) -> None:
-        """Remove it; more than once is no harm."""
+        """Remove the file; may be called repeatedly."""
         self._draft.discard()
 
     async def __aenter__(self) -> Self:
@@ -87,17 +87,17 @@ class ReceivedBody:
 
 
 async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
-    """Take the predictions in a request: raw, in a form, either packed with gzip or not.
+    """Return the predictions in a request: raw or in a form, gzipped or not.
 
     Raises
     ------
-    Refused
-        What is too large (413), too slow (408), of the wrong type (415), no proper form (400), or
-        for which there is no room (503, 507).
+    RequestRefused
+        The body is too large (413), too slow (408), of the wrong type (415), an invalid form (400),
+        or there is no space for it (503, 507).
     InvalidPredictions
-        What is packed and damaged.
+        The body is compressed and damaged.
     ClientDisconnect
-        Whoever sent it has gone. Nothing is left of it, nor is in the other cases.
+        The client has gone. In all cases the spooled file is removed.
     """
     kind = request.headers.get("content-type", "")
     form = (
@@ -119,7 +119,7 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
     except BaseException as error:
         draft.discard()
         if isinstance(error, TimeoutError):
-            rule = "The rest of the predictions never came."
+            rule = "The upload took too long."
             raise RequestRefused(408, "too_slow", rule, _CLOSE) from None
         raise
     return ReceivedBody(draft, content, file_format if form is None else form.format, message)
@@ -145,7 +145,7 @@ async def _receive_chunks(
                     if not pieces % _YIELD_EVERY:
                         await asyncio.sleep(0)
             except (InvalidForm, InvalidPredictions) as error:
-                # Many a client listens only when it has sent everything.
+                # Many clients read the response only after sending everything.
                 failure = error
                 draft.discard()
     finally:
@@ -164,7 +164,7 @@ def _is_gzipped(request: Request) -> bool:
 
 
 class _BodyDecoder:
-    """What is around a file: packing, a form, and packing again."""
+    """Decodes the layers around a file: gzip, a form, and gzip again."""
 
     def __init__(self, form: MultipartForm | None, *, gzipped: bool, limit: int) -> None:
         self._limit = limit
@@ -174,15 +174,15 @@ class _BodyDecoder:
         self._file = MaybeGunzip(gzipped=gzipped and form is None)
 
     def count(self, data: bytes) -> None:
-        """Refuse bytes that are too many, whatever is in them."""
+        """Count received bytes; refuse too many."""
         self._received += len(data)
         if self._received > self._limit + _OVERHEAD:
             raise PayloadTooLarge(self._limit)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the parts of the file that are in some more bytes, or nothing for a turn."""
+        """Yield the file's parts in some more bytes, and an empty one to let other tasks run."""
         for plain in [data] if self._gunzip is None else self._gunzip.feed(data):
-            # What is in a form and not in the file counts as well.
+            # The rest of a form counts as well.
             self._unpacked += len(plain)
             if self._unpacked > self._limit + _OVERHEAD:
                 raise PayloadTooLarge(self._limit)
@@ -191,7 +191,7 @@ class _BodyDecoder:
             yield b""
 
     def end(self) -> Iterator[bytes]:
-        """Refuse what is cut off."""
+        """Refuse a truncated body; yield what is left of the file."""
         if self._gunzip is not None:
             self._gunzip.end()
         if self._form is not None:

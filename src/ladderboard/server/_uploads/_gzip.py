@@ -1,4 +1,4 @@
-"""Unpacking gzip while it comes in, a little at a time."""
+"""Streaming decompression of gzip, with limits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 _MAGIC = b"\x1f\x8b"
 _CHUNK_BYTES = 2**18
-_MAX_MEMBERS = 10_000  # each may be empty, and each costs time
-_MAX_RATIO = 200  # bytes for each packed one; constant predictions for 50 classes have 86
-_FREE_BYTES = 2**22  # bytes for which the ratio does not matter
+_MAX_MEMBERS = 10_000  # each may be empty, but costs time
+_MAX_RATIO = 200  # decompressed per compressed byte; constant predictions for 50 classes have 86
+_FREE_BYTES = 2**22  # the ratio is checked beyond these
 
 
 def refuse_file(code: str, rule: str) -> NoReturn:
-    """Refuse a file in the words of those who read files."""
+    """Refuse a file as the file readers do."""
     raise InvalidPredictions(rule, problems=(Problem(code, None, 1, (), rule),))
 
 
 class Gunzip:
-    """Members one after the other, and nothing else."""
+    """Decompresses consecutive gzip members, and refuses anything else."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(31)
@@ -33,7 +33,7 @@ class Gunzip:
         self._packed = self._unpacked = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what is in some more bytes, a step at a time: a thousandfold could come out."""
+        """Yield decompressed chunks; their total can be a thousand times larger than the data."""
         self._packed += len(data)
         data = self._pending + data
         self._pending = b""
@@ -60,7 +60,7 @@ class Gunzip:
             data = self._stream.unconsumed_tail if self._inside else self._stream.unused_data
 
     def _begin(self, data: bytes) -> None:
-        """Begin with a member, if this is one."""
+        """Begin a new member; refuse data that is not one."""
         if not data.startswith(_MAGIC):
             fault = "is followed by something else" if self._members else "is damaged"
             refuse_file("damaged", f"The gzip stream {fault}.")
@@ -71,18 +71,18 @@ class Gunzip:
         self._inside = True
 
     def end(self) -> None:
-        """Refuse what is cut off."""
+        """Refuse a truncated stream."""
         if self._inside or self._pending or not self._members:
             refuse_file("damaged", "The gzip stream is cut off.")
 
 
 class MaybeGunzip:
-    """A file as it is, or unpacked if it begins as gzip does.
+    """Passes a file through, decompressed if it starts like gzip.
 
     Parameters
     ----------
     gzipped
-        The file came out of something packed already.
+        Whether the file was inside a compressed body already.
     """
 
     def __init__(self, *, gzipped: bool) -> None:
@@ -93,7 +93,7 @@ class MaybeGunzip:
         self._seen = b""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what is in some more bytes."""
+        """Yield the content of some more bytes."""
         if not self._known:
             data = self._first = self._first + data
             if len(data) < len(_MAGIC):
@@ -101,7 +101,7 @@ class MaybeGunzip:
             self._known = True
             if data.startswith(_MAGIC):
                 if self._is_gzipped:
-                    refuse_file("packed", "The file is packed twice; pack it once.")
+                    refuse_file("packed", "The file is compressed twice; compress it once.")
                 self._gunzip = Gunzip()
         if self._gunzip is None:
             yield data
@@ -110,11 +110,11 @@ class MaybeGunzip:
             if len(self._seen) < len(_MAGIC):
                 self._seen += part[: len(_MAGIC)]
                 if self._seen.startswith(_MAGIC):
-                    refuse_file("packed", "The file is packed twice; pack it once.")
+                    refuse_file("packed", "The file is compressed twice; compress it once.")
             yield part
 
     def end(self) -> bytes:
-        """Refuse what is cut off; return what was too short to tell what it is."""
+        """Refuse a truncated stream; return the bytes of a file too short to be gzip."""
         if self._gunzip is not None:
             self._gunzip.end()
         return b"" if self._known else self._first

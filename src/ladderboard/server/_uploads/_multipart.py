@@ -1,4 +1,4 @@
-"""Forms: ``multipart/form-data`` with a file and perhaps a message, as it comes in."""
+"""Streaming parser of ``multipart/form-data`` with a file and perhaps a message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN_ENCODINGS = {"", "7bit", "8bit", "binary"}
 
 
 class InvalidForm(RequestRefused):
-    """A form is not as it should be."""
+    """A form is invalid."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(400, "form", rule)
@@ -69,7 +69,7 @@ class MultipartForm:
             raise InvalidForm("The message must be UTF-8.") from None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the parts of the file that are in some more bytes."""
+        """Yield the file's parts in some more bytes."""
         try:
             self._parser.write(data)
         except FormParserError:
@@ -78,7 +78,7 @@ class MultipartForm:
         yield from pieces
 
     def end(self) -> None:
-        """Refuse a form that is cut off, or without a file."""
+        """Refuse a form that is truncated or has no file."""
         if not self._ended:
             raise InvalidForm("The form is cut off.")
         if "file" not in self._seen:
@@ -117,7 +117,7 @@ class MultipartForm:
         if self._name in self._seen:
             raise InvalidForm(f"A form has one part named {self._name}; send one file at a time.")
         if self._headers.get("content-transfer-encoding", "").lower() not in _PLAIN_ENCODINGS:
-            raise InvalidForm("The parts of a form must be sent as they are, in no other coding.")
+            raise InvalidForm("The parts of a form must have no Content-Transfer-Encoding.")
         self._seen.add(self._name)
         if self._name == "file":
             self.format = _format(options.get(b"filename", b""))
@@ -135,6 +135,6 @@ class MultipartForm:
 
 
 def _format(name: bytes) -> str | None:
-    """Return the format that a file's name tells; others are known by their first bytes."""
+    """Return the format by a file's suffix; other formats are detected by their first bytes."""
     words = name.decode("latin-1").lower().removesuffix(".gz").rsplit(".", 1)
     return _SUFFIXES.get(words[-1]) if len(words) > 1 else None

@@ -1,4 +1,4 @@
-"""The spool: a folder for bodies that are too large for memory, as long as they are needed."""
+"""The spool: a folder for bodies that are too large for memory."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ladderboard import _settings
 from ladderboard.errors import DiskFull, storage_error
 from ladderboard.server._problems import RequestRefused
 
-_IN_MEMORY = 2**20  # bytes that stay in memory
+_IN_MEMORY = 2**20  # bytes; larger bodies go to a file
 _WRITE_BYTES = 2**18
-_DISK_CHECK_BYTES = 2**24  # bytes after which the disk is looked at again
+_DISK_CHECK_BYTES = 2**24  # bytes between two checks of free disk space
 _PREFIX = "body-"
 _HOUR = 3600.0
 
 
 class Spool:
-    """A folder that only its owner can look into.
+    """A private folder for bodies.
 
     Parameters
     ----------
     path
-        The folder; it is made if it is not there.
+        The folder; created if missing.
     max_bytes
-        How many bytes all bodies in it may have at a time.
+        The total size limit of all bodies in it.
     min_free
-        How many bytes of the disk must be left.
+        How many bytes of the disk must stay free.
     """
 
     def __init__(self, path: Path | str, *, max_bytes: int = 2**33, min_free: int = 2**29) -> None:
@@ -43,10 +43,10 @@ class Spool:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise storage_error(error, f"The folder {path} cannot be made") from None
+            raise storage_error(error, f"The folder {path} cannot be created") from None
 
     def remove_stale(self, *, older_than: float = _HOUR) -> int:
-        """Remove what a crash has left, if it is that many seconds old; return how much."""
+        """Remove files left by a crash that are this many seconds old; return how many."""
         count = 0
         for path in self.path.glob(f"{_PREFIX}*"):
             with suppress(OSError):
@@ -56,30 +56,30 @@ class Spool:
         return count
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Stop the threads."""
         self.threads.shutdown()
 
     def new_body(self) -> SpooledBody:
-        """Return a body that is empty yet."""
+        """Return an empty body."""
         return SpooledBody(self)
 
     def reserve(self, count: int) -> None:
-        """Take some room, or refuse."""
+        """Reserve space, or refuse."""
         if count > self._available:
             raise RequestRefused(
                 503,
                 "busy",
-                "Too many predictions come in at once; send them again.",
+                "Too many uploads at once; send the predictions again.",
                 {"Retry-After": "5", "Connection": "close"},
             )
         self._available -= count
 
     def release(self, count: int) -> None:
-        """Make room again."""
+        """Free reserved space."""
         self._available += count
 
     def check_disk(self, count: int) -> None:
-        """Refuse what would fill the disk."""
+        """Refuse bytes that would fill the disk."""
         try:
             free = shutil.disk_usage(self.path).free
         except OSError as error:
@@ -92,7 +92,7 @@ class Spool:
 
 
 class SpooledBody:
-    """A body that grows: in memory while it is small, in a file when it is not."""
+    """A growing body: in memory while it is small, then in a file."""
 
     def __init__(self, spool: Spool) -> None:
         self.size = 0
@@ -121,7 +121,7 @@ class SpooledBody:
         return path
 
     def discard(self) -> None:
-        """Remove the file, if there is one, and make room; more than once is no harm."""
+        """Remove the file and free its space; may be called repeatedly."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
@@ -131,13 +131,13 @@ class SpooledBody:
         file, self._file = self._file, -1
         if file < 0:
             return
-        if self._writing is not None:  # a thread may be at it
+        if self._writing is not None:  # a thread may be writing
             self._writing.add_done_callback(lambda _: os.close(file))
         else:
             os.close(file)
 
     async def _flush(self) -> Path:
-        """Write what is held, in a thread: a disk may let one wait. Return the file's path."""
+        """Write the buffer in a thread, since a disk may be slow; return the file's path."""
         chunk, self._buffer = self._buffer, bytearray()
         path = self._path
         if self.size - self._checked_size >= _DISK_CHECK_BYTES or path is None:
@@ -159,7 +159,7 @@ class SpooledBody:
         try:
             self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError as error:
-            raise storage_error(error, f"{path} cannot be made") from None
+            raise storage_error(error, f"{path} cannot be created") from None
         self._path = path
         return path
 
