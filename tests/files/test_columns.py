@@ -1,4 +1,4 @@
-"""Which columns a loss takes, under which names, in which order."""
+"""The columns that a loss accepts: their names and their order."""
 
 import numpy as np
 import pytest
@@ -45,12 +45,12 @@ def test_columns(loss, text, expected):
     assert read_predictions(text.encode(), ROSTER, loss).tolist() == expected
 
 
-def test_several_labels_an_example():
+def test_several_labels_per_example():
     table = read_holdout(b"id,label_1,label_2,label_10\na,1,0,1\nb,0,0,1\n")
     assert table.labels.tolist() == [[1, 0, 1], [0, 0, 1]]
     roster, loss = Roster.of(table), lb.loss("hamming")
-    found = read_predictions(b"id,y_10,y_2,y_1\nb,1,0,0\na,1,0,0\n", roster, loss)
-    assert loss(table.labels, found).tolist() == [1 / 3, 0]
+    predictions = read_predictions(b"id,y_10,y_2,y_1\nb,1,0,0\na,1,0,0\n", roster, loss)
+    assert loss(table.labels, predictions).tolist() == [1 / 3, 0]
     assert read_predictions([[1, 0, 1], [0, 0, 1]], roster, loss).tolist() == [[1, 0, 1], [0, 0, 1]]
     with pytest.raises(
         InvalidPredictions,
@@ -95,15 +95,15 @@ def test_messages_name_the_columns_of_several_labels():
 def test_columns_that_are_refused(loss, text, code, words):
     with pytest.raises(InvalidPredictions, match=words) as caught:
         read_predictions(text.encode(), ROSTER, loss)
-    assert [each.code for each in caught.value.problems] == [code]
+    assert [problem.code for problem in caught.value.problems] == [code]
 
 
-def test_classes_where_they_are_declared():
+def test_values_outside_declared_classes_are_refused():
     loss = lb.loss("zero_one", classes=["cat", "dog"])
     assert read_predictions(b"a,dog\nb,cat\n", ROSTER, loss).tolist() == ["dog", "cat"]
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,y\na,Dog\nb,\n", ROSTER, loss)
-    assert [each.code for each in caught.value.problems] == ["missing_value", "unknown_class"]
+    assert [problem.code for problem in caught.value.problems] == ["missing_value", "unknown_class"]
     assert "there is 'Dog' (did you mean 'dog'?)" in str(caught.value)
     loss = lb.loss("zero_one", classes=[0, 1])
     assert read_predictions(b"id,y\na,1.0\nb,0\n", TEXT, loss).tolist() == [1, 0]
@@ -111,7 +111,7 @@ def test_classes_where_they_are_declared():
         read_predictions(b"id,y\na,1.0\nb,0.5\n", ROSTER, loss)
 
 
-def test_the_kind_of_labels_must_be_declared_where_it_matters():
+def test_losses_that_compare_labels_need_a_declared_kind():
     bare = Roster.of(IDS)
     assert read_predictions(b"id,y\na,0.5\nb,0\n", bare, lb.loss("brier")).tolist() == [0.5, 0]
     for name in ("zero_one", "hamming", "operator:ne"):
@@ -136,7 +136,7 @@ def test_text_and_numbers_do_not_mix_in_typed_sources():
     ):
         with pytest.raises(InvalidPredictions) as caught:
             read_predictions(source, TEXT, loss)
-        assert [each.code for each in caught.value.problems] == [code]
+        assert [problem.code for problem in caught.value.problems] == [code]
     for source in (["1", "2"], {"id": ["a", "b"], "y": ["1", "2"]}):
         with pytest.raises(InvalidPredictions, match="is not a number: 2"):
             read_predictions(source, ROSTER, loss)
@@ -146,7 +146,7 @@ def test_text_and_numbers_do_not_mix_in_typed_sources():
 
 @pytest.mark.parametrize("low", [0, -5, 10**12, -(2**63), 2**63 - 300])
 @pytest.mark.parametrize("span", [1, 254, 255, 256, 299])
-def test_whole_numbers_of_few_and_of_many_values(low, span):
+def test_integers_within_and_beyond_one_byte(low, span):
     values = [low, low + span, *([low] * 300)]
     roster = Roster.of(len(values), kind="number")
     order = list(range(len(values)))[::-1]
@@ -155,4 +155,4 @@ def test_whole_numbers_of_few_and_of_many_values(low, span):
     source["id"][0] = 5
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(source, roster, lb.loss("zero_one"))
-    assert [each.code for each in caught.value.problems] == ["duplicate_id", "missing_id"]
+    assert [problem.code for problem in caught.value.problems] == ["duplicate_id", "missing_id"]

@@ -1,4 +1,4 @@
-"""CSV as people write it: taken where its meaning is clear, refused where it is not."""
+"""CSV in many dialects: accepted if its meaning is clear, refused otherwise."""
 
 import pytest
 from hypothesis import given
@@ -53,7 +53,7 @@ CLEAR = [
 
 
 @pytest.mark.parametrize("text", CLEAR)
-def test_clear(text):
+def test_valid_csv_dialects(text):
     assert read_predictions(text.encode(), ROSTER, LOSS).tolist() == [1, 2, 3]
 
 
@@ -78,11 +78,11 @@ def test_encodings(codec):
         ("id\tlabel\na\tx,y\nb\tz\nc\tz\n", ["x,y", "z", "z"]),
     ],
 )
-def test_text_is_taken_as_it_is_written(text, expected):
+def test_text_keeps_its_spelling(text, expected):
     assert read_predictions(text.encode(), TEXT, LOSS).tolist() == expected
 
 
-def test_ids_that_are_whole_numbers_match_however_they_are_written():
+def test_integer_ids_match_in_any_notation():
     for text in ("7,1\n8,2\n9,3", "id,y\n9.0,3\n7.0,1\n8,2\n", "id,y\n 9,3\n007,1\n+8,2\n"):
         assert read_predictions(text.encode(), WHOLE, LOSS).tolist() == [1, 2, 3]
     zeros = Roster.of(["007", "008"], kind="number")
@@ -99,13 +99,13 @@ def test_a_holdout_without_ids_numbers_its_rows_from_zero():
         assert read_predictions(text.encode(), rows, LOSS).tolist() == [1, 2, 3]
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,y\n1,1\n2,2\n3,3\n", rows, LOSS)
-    assert [each.code for each in caught.value.problems] == ["unknown_id", "missing_id"]
+    assert [problem.code for problem in caught.value.problems] == ["unknown_id", "missing_id"]
 
 
 def codes(data, roster=ROSTER, loss=LOSS, **options):
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(data, roster, loss, **options)
-    return [each.code for each in caught.value.problems]
+    return [problem.code for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ def codes(data, roster=ROSTER, loss=LOSS, **options):
         ),
     ],
 )
-def test_unclear_or_wrong(data, expected):
+def test_ambiguous_or_invalid_csv_is_refused(data, expected):
     assert codes(data) == expected
 
 
-def test_where_a_file_is_broken():
+def test_refusals_name_the_broken_lines():
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,prediction\na,1\nb\nc,3,4\n\nd\n", ROSTER, LOSS)
     assert str(caught.value) == (
@@ -181,11 +181,11 @@ def test_limits():
     assert codes(b"x" * (2**22 + 1)) == ["line_too_long"]
     assert codes(b"id,prediction\na," + b"1" * (2**22 + 1) + b"\nb\n") == ["line_too_long"]
     assert codes(b",".join([b"p"] * 10**5)) == ["too_many_columns"]
-    # A field that is long, in a file that is sound, is no number.
+    # A long field in a valid file is not a number.
     assert codes(b"id,prediction\nb,1\nc,1\na," + b"1" * 10**6 + b"\n") == ["not_finite"]
 
 
-def test_what_looks_packed_to_polars_is_text():
+def test_text_with_a_zlib_prefix_is_read_as_text():
     for start in ("x\x01", "xڀ", "x^"):
         roster = Roster.of([start, "b"], kind="number")
         data = f"{start},1\nb,2\n".encode()
@@ -198,18 +198,18 @@ field = st.text(
 
 
 @given(st.lists(field, min_size=1, max_size=4), st.sampled_from([LOSS, REAL]))
-def test_reading_numbers_as_such_or_as_text_is_the_same(fields, loss):
-    """What is read fast must be what is read with care, in values and in refusals."""
+def test_all_csv_methods_give_the_same_result(fields, loss):
+    """Fast and slow methods give the same values and the same refusals."""
     roster = Roster.of(len(fields), kind="number")
-    text = "id,y\n" + "".join(f"{at},{each}\n" for at, each in enumerate(fields))
+    text = "id,y\n" + "".join(f"{row},{value}\n" for row, value in enumerate(fields))
     outcomes = []
-    for tries in ((), ("_read_as_numbers",), ("_read_as_numbers", "_read_as_text")):
+    for disabled in ((), ("_read_as_numbers",), ("_read_as_numbers", "_read_as_text")):
         with pytest.MonkeyPatch.context() as patch:
-            for each in tries:
-                patch.setattr(CsvTable, each, lambda *_, **__: None)
+            for value in disabled:
+                patch.setattr(CsvTable, value, lambda *_, **__: None)
             try:
-                found = read_predictions(text.encode(), roster, loss)
-                outcomes.append((found.dtype, found.tolist()))
+                predictions = read_predictions(text.encode(), roster, loss)
+                outcomes.append((predictions.dtype, predictions.tolist()))
             except InvalidPredictions as error:
                 outcomes.append((str(error), error.problems))
     assert outcomes[0] == outcomes[1] == outcomes[2]

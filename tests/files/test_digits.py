@@ -1,4 +1,4 @@
-"""Numbers read eight digits at a time are the numbers that were written, or nothing is read."""
+"""Integers parsed eight digits at a time equal the written ones, or nothing is read."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from ladderboard.files._formats._digits import read_digits
 HEADER = b"some header\n"
 
 
-def written(rows, end="\n", header=HEADER):
+def csv_lines(rows, end="\n", header=HEADER):
     lines = "\n".join(",".join(map(str, row)) for row in rows)
     return header + lines.encode() + end.encode()
 
@@ -23,10 +23,10 @@ def test_digits(step, width, start, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_digits, "_BLOCK_BYTES", step)
         for end in ("\n", ""):
-            lines = written(rows, end, HEADER[len(HEADER) - start :])
-            found = read_digits(lines, start, ",", width)
-            assert [each.tolist() for each in found] == [
-                list(each) for each in zip(*rows, strict=True)
+            lines = csv_lines(rows, end, HEADER[len(HEADER) - start :])
+            columns = read_digits(lines, start, ",", width)
+            assert [column.tolist() for column in columns] == [
+                list(column) for column in zip(*rows, strict=True)
             ]
 
 
@@ -37,14 +37,14 @@ LINES = (
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_anything_else_is_left_to_others(line):
+def test_lines_with_other_characters_are_not_read(line):
     for before in (b"", b"1,2\n"):
         for after in (b"", b"3,4\n"):
             data = HEADER + before + line + b"\n" + after
             assert read_digits(data, len(HEADER), ",", 2) is None
 
 
-def test_what_it_does_not_try():
+def test_unsupported_separators_are_not_read():
     assert read_digits(HEADER + b"1|2\n", len(HEADER), "|", 2) is None
 
 
@@ -53,5 +53,5 @@ def test_a_short_first_line_of_many_columns():
         data = HEADER + b"1,2\n" + b",".join([b"1"] * width) + b"\n"
         assert read_digits(data, len(HEADER), ",", width) is None
         row = ",".join(["7"] * width).encode() + b"\n"
-        found = read_digits(HEADER + row * 2, len(HEADER), ",", width)
-        assert [each.tolist() for each in found] == [[7, 7]] * width
+        columns = read_digits(HEADER + row * 2, len(HEADER), ",", width)
+        assert [column.tolist() for column in columns] == [[7, 7]] * width

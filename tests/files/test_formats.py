@@ -1,4 +1,4 @@
-"""Every format, packed or not, from every kind of source, comes out the same."""
+"""Every format, compressed or not, gives the same result from every kind of source."""
 
 import ast
 import gzip
@@ -49,8 +49,8 @@ def zipped(data, name="inner.csv", extra=()):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, data)
-        for each in extra:
-            archive.writestr(each, b"x")
+        for extra_name in extra:
+            archive.writestr(extra_name, b"x")
     return out.getvalue()
 
 
@@ -72,7 +72,7 @@ def test_every_format_from_every_source(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow", "feather"])
-def test_magic_bytes_go_before_the_suffix(form, tmp_path):
+def test_magic_bytes_override_the_suffix(form, tmp_path):
     path = tmp_path / "predictions.csv"
     path.write_bytes(written(form))
     assert read_predictions(path, ROSTER, LOSS).tolist() == EXPECTED
@@ -143,7 +143,7 @@ def test_objects_in_memory(source):
     "source",
     [None, 3, object(), pd.Series, [[1], [2, 3], [4], [5]], {"id": ["a"], "y": [1, 2]}, iter([1])],
 )
-def test_objects_that_are_no_predictions(source):
+def test_unsupported_objects_are_refused(source):
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(source, ROSTER, LOSS)
     assert caught.value.problems[0].code in {"format", "ragged"}
@@ -156,7 +156,7 @@ def code(source, **options):
     return caught.value.problems[0].code
 
 
-def test_only_regular_files_and_no_addresses(tmp_path):
+def test_only_regular_files_are_read(tmp_path):
     assert code(tmp_path) == "not_a_file"
     assert code(tmp_path / "none.csv") == "not_a_file"
     for name in ("s3://bucket/key.csv", "https://example.org/p.csv", "hf://datasets/x", "*.csv"):
@@ -172,7 +172,7 @@ def test_only_regular_files_and_no_addresses(tmp_path):
         assert read_predictions(path, ROSTER, LOSS).tolist() == EXPECTED
 
 
-def test_a_path_is_named_without_its_folders(tmp_path):
+def test_refusals_show_only_the_file_name(tmp_path):
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(tmp_path / "none.csv", ROSTER, LOSS)
     assert str(caught.value) == "'none.csv' could not be opened: No such file or directory."
@@ -188,13 +188,13 @@ class Endless:
         return b"1\n" * 1000
 
 
-def test_open_files_that_fail_or_never_end():
+def test_streams_that_fail_or_never_end():
     assert code(Broken()) == "not_a_file"
     assert code(Endless(), limits=Limits(bytes=10**6)) == "too_many_bytes"
     assert read_predictions(io.StringIO("1\n2\n3\n4"), ROSTER, LOSS).tolist() == EXPECTED
 
 
-def test_packed_files_that_are_refused():
+def test_unsupported_archives_are_refused():
     data = written("csv")
     packed = gzip.compress(data)
     assert code(packed[:-9]) == "damaged"
@@ -209,7 +209,7 @@ def test_packed_files_that_are_refused():
     assert read_predictions(two, ROSTER, LOSS).tolist() == EXPECTED
 
 
-def test_bombs_are_not_unpacked():
+def test_decompression_bombs_are_refused():
     zeros = b"0" * 10**7
     limits = Limits(bytes=10**6)
     assert code(gzip.compress(zeros), limits=limits) == "too_many_bytes"
@@ -217,14 +217,14 @@ def test_bombs_are_not_unpacked():
     assert code(zeros, limits=limits) == "too_many_bytes"
 
 
-def test_no_pickles():
+def test_pickles_are_not_loaded():
     out = io.BytesIO()
     np.save(out, np.array([{}, [], 1, "x"], dtype=object), allow_pickle=True)
     assert code(out.getvalue()) == "wrong_type"
 
 
 @pytest.mark.parametrize("cut", [0, 4, 10, 60, 100, 125])
-def test_npy_that_lies(cut):
+def test_damaged_npy_headers_are_refused(cut):
     out = io.BytesIO()
     np.save(out, np.arange(4))
     data = out.getvalue()
@@ -238,7 +238,7 @@ def test_npy_that_lies(cut):
     assert code(data.replace(b"(4,), }     ", b"(4,1,1,1), }")) == "wrong_shape"
 
 
-def test_columns_of_other_types_are_named():
+def test_refusals_name_columns_of_unsupported_types():
     for series in (pl.Series([[1]] * 4), pl.Series([{"a": 1}] * 4), pl.Series([b"1"] * 4)):
         frame = FRAME.with_columns(series.alias("prediction"))
         for write in (pl.DataFrame.write_parquet, pl.DataFrame.write_ipc):
@@ -252,14 +252,14 @@ def test_columns_of_other_types_are_named():
             read_predictions(frame, ROSTER, LOSS)
 
 
-def test_an_unknown_format_is_a_setting():
+def test_an_unknown_format_is_an_invalid_setting():
     with pytest.raises(lb.errors.InvalidSetting, match="format must be 'csv'"):
         read_predictions(b"", ROSTER, LOSS, format="xlsx")
     assert read_predictions(b"1\n2\n3\n4", ROSTER, LOSS, format=".CSV").tolist() == EXPECTED
 
 
-def test_a_fault_of_python_while_other_threads_read_is_none_of_the_file(monkeypatch):
-    """Python 3.11 raises ``SystemError`` now and then where two threads read literals at once."""
+def test_a_system_error_of_the_python_parser_is_retried(monkeypatch):
+    """Python 3.11 may raise ``SystemError`` if two threads parse literals at once."""
     read, left = ast.literal_eval, iter(range(3))
 
     def faulty(text):

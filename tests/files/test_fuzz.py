@@ -1,4 +1,4 @@
-"""Damaged and hostile files: refused as documented, in bounded time and memory, in silence.
+"""Damaged and hostile files: refused as documented, in bounded time and memory, without output.
 
 Each runs in a process of its own with 3 GiB of address space, so that an abort, a panic's report
 or a file that eats memory fails the test and nothing else.
@@ -42,9 +42,9 @@ def fuzz(seed, count):
 
 
 def test_three_hundred_damaged_files():
-    found = fuzz(0, 300)
-    assert sum(found.values()) == 300
-    assert len(found) > 10  # it looks into many corners
+    outcomes = fuzz(0, 300)
+    assert sum(outcomes.values()) == 300
+    assert len(outcomes) > 10  # many different outcomes
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def outcome(data, path):
 
 
 @pytest.mark.parametrize("name", HOSTILE_FILES)
-def test_hostile(name, tmp_path):
+def test_hostile_files_are_refused(name, tmp_path):
     make, expected = HOSTILE_FILES[name]
     form = "jsonl" if "JSON" in name else "csv"
     assert outcome(make(), tmp_path / f"predictions.{form}") == expected
@@ -86,7 +86,7 @@ def test_a_line_of_a_gigabyte(tmp_path):
 
 
 @pytest.mark.parametrize("packer", ["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
-def test_parquet_accounts(packer):
+def test_parquet_size_is_read_from_metadata(packer):
     frame = pl.concat([LONG_IDS] * 30)
     data = write_frame(frame, parquet, compression=packer, row_group_size=7000, data_page_size=1000)
     rows, size = parquet_size(data)
@@ -98,22 +98,22 @@ def test_parquet_accounts(packer):
 
 
 @pytest.mark.parametrize("nested", [b"\x19", b"\x1c", b"\x1c\x19"])
-def test_parquet_footers_that_go_deep(nested):
+def test_deeply_nested_parquet_footers_are_refused(nested):
     footer = nested * 10_000
     data = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(MalformedMetadata):
         parquet_size(data)
 
 
-def test_parquet_footers_of_anything():
-    """A footer is a struct of anything; every byte that can be wrong is tried, one at a time."""
+def test_random_parquet_footers_are_refused():
+    """A footer with values of every type; each byte is changed, one at a time."""
     data = write_frame(FRAME, parquet, compression="uncompressed", statistics=False)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     outcomes = set()
-    for at in range(start, len(data) - 4):
+    for position in range(start, len(data) - 4):
         for byte in (0, 1, 0x15, 0x19, 0x1C, 0x2C, 0x4C, 0x7F, 0x80, 0xFF):
             changed = bytearray(data)
-            changed[at] = byte
+            changed[position] = byte
             try:
                 outcomes.add(parquet_size(bytes(changed)))
             except MalformedMetadata:
@@ -123,7 +123,7 @@ def test_parquet_footers_of_anything():
 
 @pytest.mark.parametrize("packer", ["zstd", "lz4", "uncompressed"])
 @pytest.mark.parametrize("level", [pl.CompatLevel.oldest(), pl.CompatLevel.newest()])
-def test_arrow_accounts(packer, level):
+def test_arrow_size_is_read_from_metadata(packer, level):
     frame = pl.concat([LONG_IDS] * 30).with_columns(pl.col("id").cast(pl.Categorical).alias("c"))
     data = write_frame(frame, arrow, compression=packer, compat_level=level, record_batch_size=7000)
     rows, size = arrow_size(data)
@@ -134,7 +134,7 @@ def test_arrow_accounts(packer, level):
             arrow_size(data[:-cut])
 
 
-def test_a_panic_is_silent_and_nothing_else_is():
+def test_only_panic_output_is_suppressed():
     code = """
 import os, sys
 from ladderboard.errors import InvalidPredictions

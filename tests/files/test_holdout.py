@@ -8,7 +8,7 @@ from ladderboard.errors import InvalidLabels
 from ladderboard.files import Roster, read_holdout
 
 
-def test_every_column():
+def test_all_columns_are_read():
     table = read_holdout(
         b"id,label,split,group,weight\nx1,3,public,p,1\nx2,4.5,private,q,2\nx3,5,ignored,p,1\n"
     )
@@ -38,7 +38,7 @@ def test_usage_is_another_name_of_split():
         ("007 1 2", "text", ["007", "1", "2"]),
     ],
 )
-def test_the_kind_is_found_out(labels, kind, expected):
+def test_the_kind_is_detected(labels, kind, expected):
     table = read_holdout(("label\n" + labels.replace(" ", "\n")).encode())
     assert (table.kind, table.labels.tolist()) == (kind, expected)
     assert table.ids is None
@@ -54,7 +54,7 @@ def test_the_kind_may_be_declared():
         read_holdout(b"label\n1\nx\n", kind="number")
 
 
-def test_from_memory():
+def test_a_holdout_in_memory():
     for frame in ({"id": [1, 2], "y": [0, 1]}, pd.DataFrame({"id": [1, 2], "label": [0, 1]})):
         table = read_holdout(frame)
         assert (table.ids.tolist(), table.labels.tolist()) == ([1, 2], [0, 1])
@@ -81,21 +81,21 @@ def test_from_memory():
         (np.array([1, 2]), "header"),
     ],
 )
-def test_tables_that_are_refused(data, code):
+def test_invalid_holdouts_are_refused(data, code):
     with pytest.raises(InvalidLabels) as caught:
         read_holdout(data)
-    assert [each.code for each in caught.value.problems] == [code]
+    assert [problem.code for problem in caught.value.problems] == [code]
 
 
-def test_ids_must_differ():
+def test_duplicate_ids_are_refused():
     with pytest.raises(InvalidLabels, match="these come again: 'a'"):
         read_holdout(b"id,label\na,1\na,2\n")
 
 
 @pytest.mark.parametrize("ids", ["abc", "123"])
 def test_some_rows_of_a_table(ids):
-    rows = "".join(f"{each},{at},{'xyx'[at]}\n" for at, each in enumerate(ids))
+    rows = "".join(f"{id_},{row},{'xyx'[row]}\n" for row, id_ in enumerate(ids))
     table = read_holdout(f"id,label,split\n{rows}".encode())
     part = table.where(table.split == "x")
-    assert [str(each) for each in part.ids] == [ids[0], ids[2]]
+    assert [str(id_) for id_ in part.ids] == [ids[0], ids[2]]
     assert part.labels.tolist() == [0, 2]

@@ -1,4 +1,4 @@
-"""A column that holds the holdout's ids is never read as a prediction, whatever its name."""
+"""A column of the holdout's ids is never read as a prediction, whatever its name is."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ ROWS = "img_3,c\nimg_1,a\nimg_2,b\n"
 COUNT = 40
 COUNTED = Roster.of(list(range(COUNT)), kind="number")
 """Ids 0 to 39, which predictions may look like."""
-SHUFFLED = [(7 * at) % COUNT for at in range(COUNT)]
+SHUFFLED = [(7 * number) % COUNT for number in range(COUNT)]
 BARE = Roster.of(COUNT, kind="number")
 
 
@@ -31,7 +31,7 @@ def csv(header, *columns):
 def refused(source, roster, loss, words):
     with pytest.raises(InvalidPredictions, match=words) as caught:
         read_predictions(source, roster, loss)
-    return [(each.code, each.column) for each in caught.value.problems]
+    return [(problem.code, problem.column) for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize("loss", [FUNCTION, ZERO_ONE])
@@ -60,16 +60,16 @@ def test_every_format_is_joined_by_the_column_that_holds_the_ids(tmp_path):
 
 
 @pytest.mark.parametrize("loss", [FUNCTION, ZERO_ONE])
-def test_ids_that_do_not_all_fit_are_named(loss):
+def test_ids_that_differ_are_listed(loss):
     for rows in ("img_3,c\nimg_1,a\nimg_9,b\n", "img_3,c\nimg_1,a\n"):
-        found = refused(f"image_id,InChI\n{rows}".encode(), TEXT, loss, "Missing .*'img_2'")
-        assert found[-1] == ("missing_id", "image_id")
+        problems = refused(f"image_id,InChI\n{rows}".encode(), TEXT, loss, "Missing .*'img_2'")
+        assert problems[-1] == ("missing_id", "image_id")
     other = b"image_id,InChI\nx1,c\nx2,a\nx3,b\n"
     assert ("unknown_id", "image_id") in refused(other, TEXT, loss, "such as 'img_1'")
 
 
 @pytest.mark.parametrize("loss", [FUNCTION, ZERO_ONE])
-def test_ids_alone_are_no_predictions(loss):
+def test_ids_without_predictions_are_refused(loss):
     for source in (b"image_id\nimg_2\nimg_1\nimg_3\n", b"img_1\nimg_2\nimg_3\n"):
         assert refused(source, TEXT, loss, "holds the holdout's ids")[0][0] == "missing_column"
     assert refused(TEXT_IDS, TEXT, loss, "holds the holdout's ids")[0][0] == "missing_column"
@@ -82,65 +82,65 @@ def test_ids_alone_are_no_predictions(loss):
 def test_two_columns_of_ids_are_refused():
     source = csv("image_id,other_id,InChI", TEXT_IDS, TEXT_IDS[::-1], "abc")
     for loss in (FUNCTION, ZERO_ONE):
-        found = refused(source, TEXT, loss, "'image_id', 'other_id'; name the right one id")
-        assert found == [("unclear_column", "image_id")]
+        problems = refused(source, TEXT, loss, "'image_id', 'other_id'; name the right one id")
+        assert problems == [("unclear_column", "image_id")]
 
 
-def test_one_probability_beside_ids_without_a_header():
+def test_one_probability_next_to_ids_without_a_header():
     assert read_predictions(b"img_2,0.5\nimg_1,0.25\nimg_3,1\n", NUMBER, BRIER2).tolist() == [
         0.25, 0.5, 1,
     ]  # fmt: skip
 
 
-def test_whole_numbers_that_count_may_be_predictions():
-    """Ranks 0 to n - 1 are a prediction where a name or the shape says so."""
+def test_consecutive_integers_may_be_predictions():
+    """Ranks 0 to n - 1 are predictions if the name or the shape implies it."""
     for name in ("prediction", "rank"):
         read = read_predictions(csv(name, SHUFFLED), COUNTED, lb.loss("absolute", range=(0, 100)))
         assert read.tolist() == SHUFFLED
     for loss in (FUNCTION, ZERO_ONE):
         assert read_predictions(np.array(SHUFFLED), COUNTED, loss).tolist() == SHUFFLED
         assert read_predictions(csv("", SHUFFLED), COUNTED, loss).tolist() == SHUFFLED
-    ages = [at // 2 for at in range(COUNT)]
+    ages = [number // 2 for number in range(COUNT)]
     pair = read_predictions(csv("low,high", ages, ages), COUNTED, FUNCTION)
     assert pair.tolist() == [[age, age] for age in ages]
 
 
-def test_counting_ids_under_another_name():
-    values = [10 * at for at in SHUFFLED]
-    expected = [10 * at for at in range(COUNT)]
+def test_consecutive_ids_under_another_name():
+    values = [10 * number for number in SHUFFLED]
+    expected = [10 * number for number in range(COUNT)]
     source = csv("image_id,label", SHUFFLED, values)
     for loss in (FUNCTION, ZERO_ONE):
         assert read_predictions(source, COUNTED, loss).tolist() == expected
     source = csv("number,label", SHUFFLED, values)
     assert read_predictions(source, COUNTED, ZERO_ONE).tolist() == expected
-    found = refused(
+    problems = refused(
         source, COUNTED, FUNCTION, "'number' .* name it id if .* otherwise add a column named id"
     )
-    assert found == [("unclear_column", "number")]
+    assert problems == [("unclear_column", "number")]
     for matrix in (np.array([SHUFFLED, values]).T, csv("", SHUFFLED, values)):
-        found = refused(matrix, COUNTED, FUNCTION, "Column 1 holds .*name it id")
-        assert found[0][0] == "unclear_column"
+        problems = refused(matrix, COUNTED, FUNCTION, "Column 1 holds .*name it id")
+        assert problems[0][0] == "unclear_column"
     broken = csv("image_id,label", [5, *SHUFFLED[1:]], values)
     assert refused(broken, COUNTED, FUNCTION, "More than once")[0] == ("duplicate_id", "image_id")
 
 
-def test_an_index_that_slipped_into_the_file():
-    values = [10 * at for at in SHUFFLED]
-    expected = [10 * at for at in range(COUNT)]
+def test_an_index_written_into_the_file():
+    values = [10 * number for number in SHUFFLED]
+    expected = [10 * number for number in range(COUNT)]
     assert read_predictions(csv(",label", SHUFFLED, values), COUNTED, ZERO_ONE).tolist() == expected
     in_order = csv(",label", range(COUNT), values)
     for roster in (COUNTED, BARE, Roster.of(list(range(1, COUNT + 1)), kind="number")):
         assert read_predictions(in_order, roster, ZERO_ONE).tolist() == values
     mixed = Roster.of(SHUFFLED, kind="number")
-    found = refused(in_order, mixed, ZERO_ONE, "name it id .* remove it")
-    assert found == [("unclear_column", "")]
-    found = refused(csv(",label", SHUFFLED, values), BARE, ZERO_ONE, "name it id .* remove it")
-    assert found == [("unclear_column", "")]
+    problems = refused(in_order, mixed, ZERO_ONE, "name it id .* remove it")
+    assert problems == [("unclear_column", "")]
+    problems = refused(csv(",label", SHUFFLED, values), BARE, ZERO_ONE, "name it id .* remove it")
+    assert problems == [("unclear_column", "")]
     both = csv(",image_id,label", range(COUNT), SHUFFLED, values)
     assert read_predictions(both, COUNTED, ZERO_ONE).tolist() == expected
 
 
-def test_an_extra_column_is_to_be_removed():
+def test_an_extra_column_is_refused():
     source = csv("prediction,comment", "abc", "xyz")
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(source, TEXT, ZERO_ONE)

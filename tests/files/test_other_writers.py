@@ -1,4 +1,4 @@
-"""Parquet and Feather as pyarrow and pandas write them, in their many ways."""
+"""Parquet and Feather files written by pyarrow and pandas with many options."""
 
 import io
 
@@ -14,10 +14,10 @@ from ladderboard.files import Roster, read_predictions
 
 N = 5000
 ORDER = np.random.default_rng(0).permutation(N)
-IDS = [f"id_{at}" for at in range(N)]
-FRAME = pd.DataFrame({"id": [IDS[at] for at in ORDER], "prediction": ORDER % 7})
+IDS = [f"id_{number}" for number in range(N)]
+FRAME = pd.DataFrame({"id": [IDS[number] for number in ORDER], "prediction": ORDER % 7})
 ROSTER = Roster.of(IDS, kind="number")
-EXPECTED = [at % 7 for at in range(N)]
+EXPECTED = [number % 7 for number in range(N)]
 
 
 def check(data):

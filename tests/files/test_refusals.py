@@ -18,8 +18,13 @@ LOSS = lb.loss("zero_one")
 
 
 def test_one_refusal_lists_everything():
-    roster = Roster.of([f"id{at}" for at in range(30)], kind="number")
-    rows = [f"id{at},{at}" for at in range(12)] + ["id3,1", "zebra,2", "id20,", "id21,x"]
+    roster = Roster.of([f"id{number}" for number in range(30)], kind="number")
+    rows = [f"id{number},{number}" for number in range(12)] + [
+        "id3,1",
+        "zebra,2",
+        "id20,",
+        "id21,x",
+    ]
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(("id,prediction\n" + "\n".join(rows)).encode(), roster, LOSS)
     assert str(caught.value).split("\n") == [
@@ -36,10 +41,10 @@ def test_one_refusal_lists_everything():
     missing = caught.value.problems[2]
     assert isinstance(missing, Problem)
     assert (missing.code, missing.column, missing.count) == ("missing_id", "id", 16)
-    assert missing.ids == tuple(f"id{at}" for at in (*range(12, 20), 22, 23))
+    assert missing.ids == tuple(f"id{number}" for number in (*range(12, 20), 22, 23))
 
 
-def test_what_a_file_says_cannot_reach_a_terminal():
+def test_refusals_contain_no_control_characters():
     evil = "\x1b]0;owned\x07\x1b[2J\u202e" + "x" * 10_000
     roster = Roster.of(["a", "b"], kind="number")
     texts = [
@@ -48,7 +53,7 @@ def test_what_a_file_says_cannot_reach_a_terminal():
         f"{evil}\n1\n2\n3\n",
         f"id,prediction,{evil}\na,1,2\nb,1,2\n",
         f"{evil},y,p\n1,2,3\n",
-        "id," + ",".join(f"{evil}{at}" for at in range(100)) + "\n",
+        "id," + ",".join(f"{evil}{number}" for number in range(100)) + "\n",
     ]
     for text in texts:
         with pytest.raises(InvalidPredictions) as caught:
@@ -57,33 +62,33 @@ def test_what_a_file_says_cannot_reach_a_terminal():
         assert re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", str(caught.value)) is None
         for problem in caught.value.problems:
             assert len(problem.column or "") < 100
-            assert all(len(each) < 100 for each in problem.ids)
+            assert all(len(id_) < 100 for id_ in problem.ids)
 
 
 def test_many_wrong_columns_make_a_short_refusal():
     loss = lb.loss("brier", classes=list(range(300)))
-    text = "id," + ",".join(f"p_{at}" for at in range(300)) + "\na," + ",".join(["x"] * 300)
+    text = "id," + ",".join(f"p_{number}" for number in range(300)) + "\na," + ",".join(["x"] * 300)
     with pytest.raises(InvalidPredictions, match="300 problems were found") as caught:
         read_predictions(text.encode(), Roster.of(["a"]), loss)
     assert str(caught.value).endswith("- And 280 more.")
     assert len(caught.value.problems) == 100
 
 
-def test_no_reader_of_predictions_can_see_a_label():
-    """What it is given: ids, a declared kind, a shape; a roster keeps nothing else of a table."""
+def test_modules_that_read_predictions_never_use_labels():
+    """A roster holds only ids, the declared kind and the shape of a table."""
     assert list(inspect.signature(read_predictions).parameters) == [
         "source", "roster", "loss", "format", "limits",
     ]  # fmt: skip
-    some = read_holdout(b"id,label\na,1\nb,2\n")
-    others = read_holdout(b"id,label\na,5\nb,7\n")
-    kept = [
+    table = read_holdout(b"id,label\na,1\nb,2\n")
+    other_table = read_holdout(b"id,label\na,5\nb,7\n")
+    contents = [
         {
             key: getattr(value, "to_list", lambda value=value: value)()
-            for key, value in vars(each).items()
+            for key, value in vars(roster).items()
         }
-        for each in (Roster.of(some), Roster.of(others))
+        for roster in (Roster.of(table), Roster.of(other_table))
     ]
-    assert kept[0] == kept[1]
+    assert contents[0] == contents[1]
 
 
 LOSSES = {
@@ -110,14 +115,14 @@ def outcome(source, roster, loss):
 
 
 @given(files, st.sampled_from(["number", "text"]), st.data())
-def test_two_worlds(source, kind, data):
-    """Byte by byte the same under other labels, of other classes, in other splits and groups."""
+def test_refusals_are_the_same_for_different_labels(source, kind, data):
+    """Refusals are the same, byte by byte, for other labels, classes, splits and groups."""
     worlds = []
     for _ in range(2):
         label, split = st.sampled_from("012"), st.sampled_from(["public", "private", "ignored"])
         rows = [
-            f"{each},{data.draw(label)},{data.draw(split)},{data.draw(label)},{data.draw(label)}1"
-            for each in "abc"
+            f"{id_},{data.draw(label)},{data.draw(split)},{data.draw(label)},{data.draw(label)}1"
+            for id_ in "abc"
         ]
         weighed = data.draw(st.booleans())
         header = "id,label,split,group,weight"
@@ -134,14 +139,14 @@ def test_two_worlds(source, kind, data):
 
 def test_the_codes_are_documented():
     page = (ROOT / "docs/reference/files.md").read_text()
-    rooms = (ROOT / "src/ladderboard/files").rglob("*.py")
-    source = "\n".join(path.read_text() for path in rooms)
-    said = set(re.findall(r'(?:refuse\([^"]*|problems\.add(?:_rows)?\(\s*|mark\()"(\w+)"', source))
-    assert len(said) > 25
-    assert {each for each in said if f"`{each}`" not in page} == set()
+    modules = (ROOT / "src/ladderboard/files").rglob("*.py")
+    source = "\n".join(path.read_text() for path in modules)
+    codes = set(re.findall(r'(?:refuse\([^"]*|problems\.add(?:_rows)?\(\s*|mark\()"(\w+)"', source))
+    assert len(codes) > 25
+    assert {code for code in codes if f"`{code}`" not in page} == set()
 
 
-def test_predictions_do_not_share_memory_with_what_was_given():
+def test_predictions_do_not_share_memory_with_the_source():
     given_array = np.array([1.0, 2.0])
     read = read_predictions(given_array, Roster.of(2, kind="number"), LOSS)
     given_array[0] = 9

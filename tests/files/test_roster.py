@@ -1,4 +1,4 @@
-"""The roster: every kind of id finds its place, however large, and nothing else does."""
+"""The roster finds the row of every known id of any type, and no other."""
 
 import pickle
 
@@ -15,21 +15,21 @@ from ladderboard.files._roster import KeyIndex, hash_integers
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, max_size=50), st.data())
-def test_places(numbers, data):
+def test_key_index_finds_rows(numbers, data):
     keys = np.array(numbers, dtype=np.int64)
     others = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
-    asked = np.array(data.draw(st.permutations(numbers)) + others, dtype=np.int64)
-    at = {each: place for place, each in enumerate(numbers)}
-    found = KeyIndex(hash_integers(keys)).lookup(hash_integers(asked))
-    assert found.tolist() == [at.get(each, -1) for each in asked.tolist()]
+    numbers_to_find = np.array(data.draw(st.permutations(numbers)) + others, dtype=np.int64)
+    row_by_number = {number: row for row, number in enumerate(numbers)}
+    rows = KeyIndex(hash_integers(keys)).lookup(hash_integers(numbers_to_find))
+    assert rows.tolist() == [row_by_number.get(number, -1) for number in numbers_to_find.tolist()]
 
 
-def test_places_in_crowded_buckets():
+def test_key_index_with_crowded_buckets():
     keys = np.arange(2000, dtype=np.uint64)  # all top bits are zero: one bucket
-    places = KeyIndex(keys)
-    asked = np.array([1999, 0, 2000, 5], dtype=np.uint64)
-    assert places.lookup(asked).tolist() == [1999, 0, -1, 5]
-    assert not places.has_duplicates
+    index = KeyIndex(keys)
+    keys_to_find = np.array([1999, 0, 2000, 5], dtype=np.uint64)
+    assert index.lookup(keys_to_find).tolist() == [1999, 0, -1, 5]
+    assert not index.has_duplicates
     assert KeyIndex(np.array([1, 1], dtype=np.uint64)).has_duplicates
 
 
@@ -41,12 +41,14 @@ ids = st.one_of(
 
 
 @given(ids, st.randoms(use_true_random=False))
-def test_ids_in_any_form_find_their_places(given_ids, random):
+def test_ids_of_any_type_are_found(given_ids, random):
     order = list(range(len(given_ids)))
     random.shuffle(order)
-    shuffled = [given_ids[each] for each in order]
-    for made in (list, pl.Series, np.array):
-        roster = Roster.of(made(given_ids))
+    shuffled = [given_ids[row] for row in order]
+    for container in (list, pl.Series, np.array):
+        if container is np.array and any(str(id_).endswith("\0") for id_ in given_ids):
+            continue  # NumPy drops trailing null characters
+        roster = Roster.of(container(given_ids))
         columns = [
             MixedColumn(shuffled),
             TextColumn(pl.Series(list(map(str, shuffled)), dtype=pl.String)),
@@ -54,29 +56,29 @@ def test_ids_in_any_form_find_their_places(given_ids, random):
         if isinstance(shuffled[0], int):
             columns += [
                 NumberColumn(np.array(shuffled)),
-                MixedColumn([str(each) for each in shuffled]),
+                MixedColumn([str(id_) for id_ in shuffled]),
             ]
         for column in columns:
             assert roster.find_rows(column).tolist() == order
             assert pickle.loads(pickle.dumps(roster)).find_rows(column).tolist() == order
 
 
-def test_two_ids_with_one_hash_are_told_apart(monkeypatch):
+def test_ids_with_equal_hashes_are_distinguished(monkeypatch):
     roster = Roster.of(pl.Series(["a", "b", "c"]))
     monkeypatch.setattr(pl.Series, "hash", lambda self: pl.Series([7] * len(self), dtype=pl.UInt64))
     assert roster.find_rows(TextColumn(pl.Series(["c", "x", "a"]))).tolist() == [2, -1, 0]
 
 
-def test_an_id_whose_hash_is_another_ones_is_unknown(monkeypatch):
+def test_an_unknown_id_with_a_known_hash_is_unknown(monkeypatch):
     roster = Roster.of(pl.Series(["a", "b"]))
     fake = {"a": 1, "b": 2, "evil": 1}
     monkeypatch.setattr(
-        pl.Series, "hash", lambda self: pl.Series([fake[each] for each in self], dtype=pl.UInt64)
+        pl.Series, "hash", lambda self: pl.Series([fake[id_] for id_ in self], dtype=pl.UInt64)
     )
     assert roster.find_rows(TextColumn(pl.Series(["b", "evil"]))).tolist() == [1, -1]
 
 
-def test_what_kind_ids_are_of():
+def test_integer_and_text_ids():
     assert Roster.of(["1", "2"]).has_integer_ids
     assert not Roster.of(["1", "02"]).has_integer_ids
     assert not Roster.of(["1", "b"]).has_integer_ids
@@ -88,7 +90,7 @@ def test_what_kind_ids_are_of():
     assert not Roster.of(read_holdout(b"id,label\n01,x\n2,y\n")).has_integer_ids
 
 
-def test_rosters_that_are_refused():
+def test_invalid_rosters_are_refused():
     for wrong in (["a", "a"], [1, 1], pl.Series(["a", "b", "a"]), [1.0, "1"]):
         with pytest.raises(InvalidLabels, match=r"these come again: ('a'|1|'1')"):
             Roster.of(wrong)

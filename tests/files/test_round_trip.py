@@ -1,4 +1,4 @@
-"""Predictions written in any format, dialect and order come back in the holdout's."""
+"""Predictions in any format, dialect and order are read in the holdout's order."""
 
 import csv
 import gzip
@@ -69,16 +69,16 @@ FORMS = [*DIALECTS, "gzip", "parquet", "arrow", "jsonl", "pandas", "polars", "di
 def test_round_trip(ids, kind, data):
     value = numbers if kind == "number" else word
     predictions = data.draw(st.lists(value, min_size=len(ids), max_size=len(ids)))
-    if any(isinstance(each, float) for each in predictions):
-        predictions = [float(each) for each in predictions]
+    if any(isinstance(prediction, float) for prediction in predictions):
+        predictions = [float(prediction) for prediction in predictions]
     order = data.draw(st.permutations(range(len(ids))))
     frame = pl.DataFrame(
-        {"id": [ids[at] for at in order], "prediction": [predictions[at] for at in order]}
+        {"id": [ids[row] for row in order], "prediction": [predictions[row] for row in order]}
     )
     roster = Roster.of(ids, kind=kind)
     for form in FORMS:
-        told = form if form in {"jsonl", "tsv"} else None
-        read = read_predictions(written(frame, form), roster, LOSS, format=told)
+        declared = form if form in {"jsonl", "tsv"} else None
+        read = read_predictions(written(frame, form), roster, LOSS, format=declared)
         assert read.tolist() == predictions, form
         assert LOSS(np.array(predictions), read).sum() == 0
 
@@ -89,10 +89,10 @@ def test_by_position_and_by_number(n, random):
     order = list(range(n))
     random.shuffle(order)
     roster = Roster.of(n, kind="number")
-    frame = pl.DataFrame({"id": order, "prediction": [predictions[at] for at in order]})
+    frame = pl.DataFrame({"id": order, "prediction": [predictions[row] for row in order]})
     bare = pl.DataFrame({"prediction": predictions})
     for form in FORMS:
-        told = form if form in {"jsonl", "tsv"} else None
-        for each in (frame, bare):
-            read = read_predictions(written(each, form), roster, LOSS, format=told)
+        declared = form if form in {"jsonl", "tsv"} else None
+        for table in (frame, bare):
+            read = read_predictions(written(table, form), roster, LOSS, format=declared)
             assert read.tolist() == predictions, form

@@ -1,4 +1,4 @@
-"""Arrays, lists, JSON Lines and .npy files are read where polars and pandas are not installed."""
+"""Arrays, lists, JSON Lines and .npy files are read without polars and pandas."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ KEY = bytes(range(32))
 
 @pytest.fixture(scope="session")
 def asker_pool():
-    """Give a process from which askers are forked."""
+    """A process from which askers are forked."""
     pool = AskerPool()
     yield pool
     pool.close()
@@ -70,7 +70,7 @@ def chain():
 
     def read(guard):
         entries = [fields for _, fields in guard._book.entries()]
-        assert [each["number"] for each in entries] == list(range(len(entries)))
-        return entries, [each for each in entries if each["kind"] == "question"]
+        assert [entry["number"] for entry in entries] == list(range(len(entries)))
+        return entries, [entry for entry in entries if entry["kind"] == "question"]
 
     return read

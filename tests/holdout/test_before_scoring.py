@@ -1,4 +1,4 @@
-"""What is refused, or known, is never scored: that takes time, and time may tell of labels."""
+"""Refused and repeated questions are not scored, because the time may depend on labels."""
 
 import os
 import pickle
@@ -27,7 +27,7 @@ def guard(tmp_path):
 
 @pytest.fixture
 def scored(monkeypatch):
-    """Return a list that grows with everything that is scored."""
+    """Return a list that records every call of the loss."""
     done, score = [], ZeroOne.score
 
     def counted(self, labels, predictions):
@@ -44,7 +44,7 @@ def test_an_earlier_answer_is_not_scored_again(guard, scored):
     assert len(scored) == 1
 
 
-def test_past_the_budget_nothing_is_scored(guard, scored):
+def test_nothing_is_scored_when_the_budget_is_spent(guard, scored):
     for count in (50, 40, 30):
         guard.ask(wrong(count))
     with pytest.raises(BudgetSpent):
@@ -60,13 +60,13 @@ def test_after_the_close_nothing_is_scored(guard, scored):
 
 
 @pytest.mark.parametrize("training", [0.5, 7, "x"])
-def test_what_a_mechanism_refuses_is_not_scored(guard, scored, training):
+def test_questions_refused_by_the_mechanism_are_not_scored(guard, scored, training):
     with pytest.raises(InvalidInput, match="training"):
         guard.ask(wrong(20), training=training)
     assert not scored
 
 
-def test_a_missing_training_loss_is_told_before_scoring(tmp_path, scored):
+def test_a_missing_training_loss_is_refused_before_scoring(tmp_path, scored):
     guard = lb.Holdout.create(
         tmp_path / "g.db", LABELS, questions=3, mechanism=lb.Thresholdout(threshold=0.1, noise=0.1)
     )
@@ -80,9 +80,7 @@ def test_a_missing_training_loss_is_told_before_scoring(tmp_path, scored):
     [(ZeroOne(), True), (TopK(k=2), True), (Log(classes=(0, 1), clip=0.01), False)],
     ids=["zero-one", "top-k", "log"],
 )
-def test_the_short_way_to_a_risk_is_chosen_by_the_loss_and_never_by_losses(
-    tmp_path, loss, binary, monkeypatch
-):
+def test_the_fast_path_to_a_risk_depends_on_the_loss_type_only(tmp_path, loss, binary, monkeypatch):
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=3, loss=loss)
     taken = []
     grouping = type(guard._scorer.grouping)
@@ -90,14 +88,14 @@ def test_the_short_way_to_a_risk_is_chosen_by_the_loss_and_never_by_losses(
     monkeypatch.setattr(
         grouping, "_units", lambda self, losses: taken.append(1) or units(self, losses)
     )
-    losses = [np.zeros(N), np.ones(N), (LABELS == 1).astype(float)]
-    for each in losses:
-        risk = guard._scorer.grouping.risk(each, binary=guard._scorer._binary)
-        assert risk == each.mean()
-    assert len(taken) == (0 if binary else len(losses))
+    vectors = [np.zeros(N), np.ones(N), (LABELS == 1).astype(float)]
+    for losses in vectors:
+        risk = guard._scorer.grouping.risk(losses, binary=guard._scorer._binary)
+        assert risk == losses.mean()
+    assert len(taken) == (0 if binary else len(vectors))
 
 
-def test_where_memory_is_short_nothing_is_asked(guard, monkeypatch):
+def test_a_memory_error_spends_no_question(guard, monkeypatch):
     def short(self, labels, predictions):
         raise MemoryError
 
@@ -110,7 +108,7 @@ def test_where_memory_is_short_nothing_is_asked(guard, monkeypatch):
     assert guard.ask(wrong(50)).released == 0.25
 
 
-def test_the_bound_of_an_earlier_answer_is_about_the_best_so_far(guard):
+def test_a_repeated_answer_has_the_current_bound(guard):
     guard.ask(wrong(100))
     guard.ask(wrong(10))
     again = guard.ask(wrong(100))
@@ -121,7 +119,7 @@ def test_the_bound_of_an_earlier_answer_is_about_the_best_so_far(guard):
     assert pickle.loads(pickle.dumps(again)).bound == guard.certificate
 
 
-def test_a_mark_that_cannot_be_written_is_told_before_a_question_is_spent(guard, monkeypatch):
+def test_an_unwritable_mark_is_refused_before_a_question_is_spent(guard, monkeypatch):
     plain = os.open
 
     def locked(path, flags, *more, **named):
@@ -136,7 +134,7 @@ def test_a_mark_that_cannot_be_written_is_told_before_a_question_is_spent(guard,
     assert guard.remaining == 3
 
 
-def test_a_mark_that_fails_afterwards_takes_no_answer_away(guard, monkeypatch):
+def test_a_mark_that_fails_after_the_commit_keeps_the_answer(guard, monkeypatch):
     def full(level):
         raise StorageFailed("the disk is full")
 

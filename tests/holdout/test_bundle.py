@@ -1,4 +1,4 @@
-"""A guard that is closed for good can be opened for anybody to check."""
+"""The secrets of a closed guard can be published for verification."""
 
 import hashlib
 import stat
@@ -26,16 +26,16 @@ def wrong(count):
 
 @pytest.fixture
 def guard(tmp_path):
-    """Give an encrypted guard that was asked on two ladders."""
+    """An encrypted guard that was asked on two ladders."""
     key = tmp_path / "key"
-    made = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2, key_file=key)
+    created = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2, key_file=key)
     for count in (60, 40, 20):
-        made.ask(wrong(count))
-    made.ladder("other").ask(wrong(10))
-    return made
+        created.ask(wrong(count))
+    created.ladder("other").ask(wrong(10))
+    return created
 
 
-def test_a_guard_is_opened_after_its_end_only(guard, tmp_path):
+def test_secrets_are_revealed_only_after_the_close(guard, tmp_path):
     out = tmp_path / "bundle"
     with pytest.raises(InvalidState, match="not closed"):
         guard.reveal(out, labels=True)
@@ -48,7 +48,7 @@ def test_a_guard_is_opened_after_its_end_only(guard, tmp_path):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_everything_opens_what_was_committed_to(guard, tmp_path, labels):
+def test_the_bundle_opens_every_commitment(guard, tmp_path, labels):
     guard.close_for_good()
     head = guard.reveal(tmp_path / "bundle", labels=labels)
     records = read_bundle(tmp_path / "bundle")
@@ -59,24 +59,24 @@ def test_everything_opens_what_was_committed_to(guard, tmp_path, labels):
     entries = [content for kind, content in records if kind == "entry"]
     opened = Entry(entries[0][0]).read()
     kind, key = records[1]
-    own = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
-    assert (kind, own.hash.hex()) == ("key", opened["key"])
-    asked = [(Entry(form).read(), secret) for form, secret in entries if secret is not None]
-    assert [fields["kind"] for fields, _ in asked] == ["question"] * 4
-    for fields, secret in asked:
+    committed_key = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
+    assert (kind, committed_key.hash.hex()) == ("key", opened["key"])
+    questions = [(Entry(form).read(), secret) for form, secret in entries if secret is not None]
+    assert [fields["kind"] for fields, _ in questions] == ["question"] * 4
+    for fields, secret in questions:
         committed = Commitment("secret", secret["content"], secret["salt"])
         assert committed.hash.hex() == fields["secret"]
-    assert [secret["content"]["risk"] for _, secret in asked] == [0.3, 0.2, 0.1, 0.05]
-    held = [content for kind, content in records if kind == "holdout"]
-    assert len(held) == labels
+    assert [secret["content"]["risk"] for _, secret in questions] == [0.3, 0.2, 0.1, 0.05]
+    holdouts = [content for kind, content in records if kind == "holdout"]
+    assert len(holdouts) == labels
     salt = guard._book.read_encrypted("salt of the holdout")
     assert (salt in (tmp_path / "bundle").read_bytes()) == labels
-    for each in held:
-        committed = Commitment("holdout", sample_digest(each["sample"]), each["salt"])
-        assert (each["epoch"], committed.hash.hex()) == (0, opened["holdout"])
+    for holdout in holdouts:
+        committed = Commitment("holdout", sample_digest(holdout["sample"]), holdout["salt"])
+        assert (holdout["epoch"], committed.hash.hex()) == (0, opened["holdout"])
 
 
-def test_who_has_no_key_opens_nothing(guard, tmp_path):
+def test_an_encrypted_bundle_needs_the_key(guard, tmp_path):
     guard.close_for_good()
     guard.close()
     with pytest.raises(WrongKey):
@@ -85,7 +85,7 @@ def test_who_has_no_key_opens_nothing(guard, tmp_path):
     again.reveal(tmp_path / "bundle")
 
 
-def test_a_secret_side_that_is_lost_is_named(guard, tmp_path):
+def test_a_missing_secret_side_is_reported(guard, tmp_path):
     guard.close_for_good()
     with guard._book.storage.write_transaction(guard._book.name) as view:
         view.execute("DELETE FROM main.secret WHERE place % 1099511627776 = 3")
@@ -95,7 +95,7 @@ def test_a_secret_side_that_is_lost_is_named(guard, tmp_path):
 
 
 def test_both_verifiers_count_ladders(tmp_path):
-    """A keeper who lets more ladders be asked on than were declared is found out."""
+    """More ladders than declared are detected."""
     guard = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2)
     guard.ladder("one").ask(wrong(60))
     guard.ladder("two").ask(wrong(50))

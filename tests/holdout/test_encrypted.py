@@ -1,4 +1,4 @@
-"""The secret side under a key: nothing of it is in any file in clear."""
+"""Encryption: no file contains a secret in plain form."""
 
 import contextlib
 import itertools
@@ -37,47 +37,47 @@ def make(folder, *, sealed, labels=LABELS):
         key_file=key_file,
     )
     other = guard.ladder("other")
-    for at in range(1, 10):
-        guard.ask(model(at))
-        other.ask(model(at))
+    for number in range(1, 10):
+        guard.ask(model(number))
+        other.ask(model(number))
     return guard, key_file
 
 
 def secrets_of(guard):
     """Forms in which a secret would be found in a file."""
     book = guard._book
-    found = {"key": KEY, "key in hex": KEY.hex().encode(), "a label": b"zyzzyva"}
-    found["which labels"] = (
+    secrets = {"key": KEY, "key in hex": KEY.hex().encode(), "a label": b"zyzzyva"}
+    secrets["which labels"] = (
         np.unique(LABELS, return_inverse=True)[1].astype(np.int8).tobytes()[600:640]
     )
     session = book.mechanism.start(n=N, tape=lb.Tape(key=KEY))
-    for at in range(1, 10):
-        predictions = model(at)
+    for number in range(1, 10):
+        predictions = model(number)
         risk = float((predictions != LABELS).mean())
         submission = guard._scorer.read(predictions).digest
         session.ask(risk=risk, context=submission)
         for order in "<>":
-            found[f"risk {at} {order}"] = struct.pack(f"{order}d", risk)
-        found[f"risk {at} in decimals"] = repr(risk).encode()
-        found[f"draws {at}"] = encode(list(session.draws))
-        found[f"submission {at}"] = submission
-    found["state"] = encode(session.progress["state"])
-    found["state, named"] = b"slack"
+            secrets[f"risk {number} {order}"] = struct.pack(f"{order}d", risk)
+        secrets[f"risk {number} in decimals"] = repr(risk).encode()
+        secrets[f"draws {number}"] = encode(list(session.draws))
+        secrets[f"submission {number}"] = submission
+    secrets["state"] = encode(session.progress["state"])
+    secrets["state, named"] = b"slack"
     for name in ("marking", "salt of the holdout", "salt of the key"):
-        found[name] = book.read_encrypted(name)
-    return found
+        secrets[name] = book.read_encrypted(name)
+    return secrets
 
 
 def everything(folder):
     """The bytes of all files but the key's own."""
-    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name != "secret.key"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "secret.key"}
 
 
-def seen(folder, secrets):
+def find_secrets(folder, secrets):
     return {
         name
         for name, secret in secrets.items()
-        if any(secret in whole for whole in everything(folder).values())
+        if any(secret in content for content in everything(folder).values())
     }
 
 
@@ -86,7 +86,7 @@ def sealed(tmp_path):
     return make(tmp_path, sealed=True)
 
 
-def test_nothing_secret_is_in_any_file(tmp_path, sealed):
+def test_no_file_contains_a_secret(tmp_path, sealed):
     guard, _ = sealed
     secrets = secrets_of(guard)
     assert set(everything(tmp_path)) == {
@@ -95,22 +95,22 @@ def test_nothing_secret_is_in_any_file(tmp_path, sealed):
         "guard.db-shm",
         "guard.db.mark",
     }
-    assert seen(tmp_path, secrets) == set()
+    assert find_secrets(tmp_path, secrets) == set()
     guard.backup(tmp_path / "copy.db")
     guard.close_for_good()
     with contextlib.closing(sqlite3.connect(tmp_path / "guard.db")) as link:
         link.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert seen(tmp_path, secrets) == set()
+    assert find_secrets(tmp_path, secrets) == set()
 
 
-def test_without_a_key_file_the_search_would_find_it(tmp_path):
+def test_unencrypted_secrets_are_found_by_the_search(tmp_path):
     guard, _ = make(tmp_path, sealed=False)
     secrets = secrets_of(guard)
-    lacking = set(secrets) - seen(tmp_path, secrets)
-    assert not [each for each in lacking if not each.endswith(("decimals", "<", "hex"))]
+    not_found = set(secrets) - find_secrets(tmp_path, secrets)
+    assert not [name for name in not_found if not name.endswith(("decimals", "<", "hex"))]
 
 
-def test_the_key_file_is_needed(tmp_path, sealed):
+def test_opening_needs_the_key_file(tmp_path, sealed):
     _, key_file = sealed
     path = tmp_path / "guard.db"
     with pytest.raises(InvalidState, match="give the key file"):
@@ -129,7 +129,7 @@ def test_the_key_file_is_needed(tmp_path, sealed):
     assert lb.Holdout.open(path, key_file=key_file).check() == 18
 
 
-def test_a_key_file_is_not_taken_for_a_guard_without(tmp_path):
+def test_a_key_file_is_refused_for_an_unencrypted_guard(tmp_path):
     make(tmp_path, sealed=False)
     (tmp_path / "some.key").write_text("ab" * 32)
     with pytest.raises(InvalidState, match="leave the key file out"):
@@ -137,7 +137,7 @@ def test_a_key_file_is_not_taken_for_a_guard_without(tmp_path):
 
 
 def test_one_key_file_for_two_guards(tmp_path):
-    """Each has a key of its own made from it: what is secret in one does not fit the other."""
+    """Each guard derives its own key, so encrypted data of one is invalid in the other."""
     paths = [tmp_path / name for name in ("one.db", "two.db")]
     for path in paths:
         lb.Holdout.create(path, labels=[0, 1], questions=9, key_file=tmp_path / "key").ask([0, 0])
@@ -160,52 +160,52 @@ SWAPS = {
 
 
 @pytest.mark.parametrize("name", SWAPS)
-def test_rows_that_were_swapped_are_found_out(tmp_path, sealed, name):
+def test_swapped_encrypted_rows_are_detected(tmp_path, sealed, name):
     guard, key_file = sealed
     table, column, by, look = SWAPS[name]
     path = tmp_path / "guard.db"
     del guard
     with contextlib.closing(sqlite3.connect(path)) as link:
         rows = link.execute(f"SELECT {by}, {column} FROM {table} ORDER BY {by}").fetchall()
-        (first, one), (second, two) = rows[:2]
+        (first, first_value), (second, second_value) = rows[:2]
         change = f"UPDATE {table} SET {column} = ? WHERE {by} = ?"
-        link.executemany(change, [(two, first), (one, second)])
+        link.executemany(change, [(second_value, first), (first_value, second)])
         link.commit()
     with pytest.raises(InvalidState, match="cannot be decrypted"):
         look(lb.Holdout.open(path, key_file=key_file))
 
 
-@pytest.mark.parametrize(("table", "column"), [each[:2] for each in SWAPS.values()])
-def test_a_changed_bit_is_found_out(tmp_path, sealed, table, column):
+@pytest.mark.parametrize(("table", "column"), [swap[:2] for swap in SWAPS.values()])
+def test_a_changed_bit_is_detected(tmp_path, sealed, table, column):
     _, key_file = sealed
     path = tmp_path / "guard.db"
     with contextlib.closing(sqlite3.connect(path)) as link:
         key = {"secret": "place", "ladder": "number", "kept": "name"}[table]
         rows = link.execute(f"SELECT {key}, {column} FROM {table}").fetchall()
-        for (which, value), at in itertools.product(rows[:1], (0, 1, 14, 40, -1)):
+        for (row_key, value), position in itertools.product(rows[:1], (0, 1, 14, 40, -1)):
             wrong = bytearray(value)
-            wrong[at] ^= 1
+            wrong[position] ^= 1
             change = f"UPDATE {table} SET {column} = ? WHERE {key} = ?"
-            link.execute(change, (bytes(wrong), which))
+            link.execute(change, (bytes(wrong), row_key))
             link.commit()
             with pytest.raises((InvalidState, BrokenLedger)):
                 lb.Holdout.open(path, key_file=key_file).check()
-            link.execute(change, (value, which))
+            link.execute(change, (value, row_key))
             link.commit()
     assert lb.Holdout.open(path, key_file=key_file).check() == 18
 
 
-def test_no_two_are_sealed_alike(tmp_path, sealed):
-    """Nonces are fresh: the same content twice is not seen to be the same."""
+def test_equal_contents_are_encrypted_differently(tmp_path, sealed):
+    """Nonces are fresh, so equal contents have different ciphertexts."""
     with contextlib.closing(sqlite3.connect(tmp_path / "guard.db")) as link:
         packed = [row[0] for row in link.execute("SELECT packed FROM secret")]
         packed += [row[0] for row in link.execute("SELECT value FROM kept")]
-    nonces = {each[1:13] for each in packed}
+    nonces = {value[1:13] for value in packed}
     assert len(nonces) == len(packed) == 18 + 5
-    assert len({len(each) for each in packed[:18]}) == 1
+    assert len({len(value) for value in packed[:18]}) == 1
 
 
-def test_the_key_file_is_its_owners_only_and_is_taken_again(tmp_path):
+def test_the_key_file_is_private_and_reused(tmp_path):
     before = os.umask(0)
     try:
         _, key_file = make(tmp_path, sealed=True)
@@ -217,26 +217,26 @@ def test_the_key_file_is_its_owners_only_and_is_taken_again(tmp_path):
     assert key_file.read_text() == written
 
 
-def test_no_key_or_label_is_told_by_what_breaks(tmp_path):
-    """A process with the key that breaks down prints no secret: not in a repr, not in a message."""
+def test_errors_reveal_no_key_or_label(tmp_path):
+    """No repr and no error message of a process with the key contains a secret."""
     guard, key_file = make(tmp_path, sealed=True)
-    own = bytes.fromhex(key_file.read_text())
+    file_key = bytes.fromhex(key_file.read_text())
     shown = [repr(guard), str(guard), repr(guard._book), repr(guard._scorer), repr(guard.status())]
     shown += [repr(guard._book.encryption), repr(vars(guard)), repr(guard._book.ladder_sessions)]
     code = f"import ladderboard as lb; lb.Holdout.open({str(tmp_path / 'guard.db')!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     shown.append(done.stderr)
     for text in shown:
-        for secret in (KEY, own):
+        for secret in (KEY, file_key):
             assert secret.hex() not in text
             assert repr(secret) not in text
         assert "zyzzyva" not in text
 
 
-def test_labels_are_kept_in_a_size_that_does_not_tell_them(tmp_path):
+def test_the_size_of_stored_labels_reveals_nothing(tmp_path):
     sizes = set()
-    for at, labels in enumerate((LABELS, ["a"] * N, [*["a"] * (N - 1), "b" * 300])):
-        folder = tmp_path / str(at)
+    for number, labels in enumerate((LABELS, ["a"] * N, [*["a"] * (N - 1), "b" * 300])):
+        folder = tmp_path / str(number)
         folder.mkdir()
         make(folder, sealed=True, labels=labels)
         sizes.add((folder / "guard.db").stat().st_size)

@@ -1,4 +1,4 @@
-"""A guard on a disk that is full, or may only be read, and what it says when that is over."""
+"""A guard on a full or read-only disk, and after there is space again."""
 
 import subprocess
 import sys
@@ -21,15 +21,15 @@ def model(*seed):
 
 @pytest.fixture
 def guard(disk):
-    made = lb.Holdout.create(disk.path / "guard.db", LABELS, questions=500, mechanism=LADDER)
-    yield made
-    made.close()
+    created = lb.Holdout.create(disk.path / "guard.db", LABELS, questions=500, mechanism=LADDER)
+    yield created
+    created.close()
 
 
-def or_full(do, *given, **more):
-    """Return what comes of it, or None where the disk is full, which is certain."""
+def or_full(function, *arguments, **options):
+    """Return the result, or None if the disk is full, an error without uncertainty."""
     try:
-        return do(*given, **more)
+        return function(*arguments, **options)
     except DiskFull as full:
         if full.uncertain:
             raise
@@ -37,45 +37,45 @@ def or_full(do, *given, **more):
 
 
 def image(disk, to):
-    """Copy what a crash at this moment would leave, and open it."""
+    """Copy the files as a crash would leave them now, and open the copy."""
     to.mkdir()
-    there = [disk.path / name for name in disk.names() - {"guard.db-shm"}]
-    subprocess.run(["cp", *there, to], check=True)  # nobody here may open it but SQLite
+    target = [disk.path / name for name in disk.names() - {"guard.db-shm"}]
+    subprocess.run(["cp", *target, to], check=True)  # only SQLite may open the file in this process
     return lb.Holdout.open(to / "guard.db")
 
 
-def test_whatever_room_is_left_a_question_is_answered_or_was_not_asked(guard, disk, tmp_path):
+def test_on_a_full_disk_a_question_is_answered_or_not_asked(guard, disk, tmp_path):
     guard.ask(model(0))
-    asked, refused = 1, 0
+    question, refused = 1, 0
     for pages in [*range(12), *range(12)]:
         disk.fill(leave=pages * PAGE)
-        reply = or_full(guard.ask, model(1 + asked))
+        reply = or_full(guard.ask, model(1 + question))
         if reply is None:
             refused += 1
         else:
-            asked += 1
-            assert (reply.question, reply.again) == (asked, False)
-        assert guard.remaining == 500 - asked  # it can be looked at all the while
-        copy = image(disk, tmp_path / f"{asked} {refused}")
-        assert (copy.remaining, copy.check()) == (500 - asked, asked)
+            question += 1
+            assert (reply.question, reply.again) == (question, False)
+        assert guard.remaining == 500 - question  # reading works all the time
+        copy = image(disk, tmp_path / f"{question} {refused}")
+        assert (copy.remaining, copy.check()) == (500 - question, question)
         copy.close()
-    assert asked > 2
+    assert question > 2
     assert refused > 2
     disk.free()
-    assert guard.ask(model(1 + asked)).question == asked + 1
-    assert guard.check() == asked + 1
+    assert guard.ask(model(1 + question)).question == question + 1
+    assert guard.check() == question + 1
 
 
-def test_a_guard_is_made_whole_or_not_at_all(disk):
-    made = 0
+def test_a_guard_is_created_completely_or_not_at_all(disk):
+    created = 0
     for pages in range(0, 60, 3):
         disk.fill(leave=pages * PAGE)
-        how = {"questions": 9, "key_file": disk.path / "key"}
-        guard = or_full(lb.Holdout.create, disk.path / "guard.db", LABELS, **how)
+        settings = {"questions": 9, "key_file": disk.path / "key"}
+        guard = or_full(lb.Holdout.create, disk.path / "guard.db", LABELS, **settings)
         if guard is None:
-            assert disk.names() <= {"key"}  # if that is whole it is good for the next try
+            assert disk.names() <= {"key"}  # a complete key file is reused by the next try
         else:
-            made += 1
+            created += 1
             guard.close()
             disk.free()
             again = lb.Holdout.open(disk.path / "guard.db", key_file=disk.path / "key")
@@ -85,10 +85,10 @@ def test_a_guard_is_made_whole_or_not_at_all(disk):
             for name in disk.names():
                 (disk.path / name).unlink()
         disk.free()
-    assert 0 < made < 20
+    assert 0 < created < 20
 
 
-def test_copies_are_whole_or_not_there(guard, disk):
+def test_backups_are_complete_or_absent(guard, disk):
     guard.ask(model(0))
     disk.fill(leave=3 * PAGE)
     before = disk.names()
@@ -100,9 +100,9 @@ def test_copies_are_whole_or_not_there(guard, disk):
     assert disk.names() == before | {"copy.db"}
 
 
-def test_a_disk_that_may_only_be_read_shows_what_is_there(guard, disk):
+def test_a_guard_on_a_read_only_disk_can_be_read(guard, disk):
     guard.ask(model(0))
-    guard.close()  # or it could not be made so here
+    guard.close()  # an open file prevents the remount
     disk.read_only()
     for seen in (guard, lb.Holdout.open(disk.path / "guard.db")):
         assert (seen.remaining, len(seen.status().history), seen.check()) == (499, 1, 1)
@@ -113,13 +113,13 @@ def test_a_disk_that_may_only_be_read_shows_what_is_there(guard, disk):
         lb.Holdout.create(disk.path / "new.db", LABELS, questions=9)
     disk.writable()
     assert guard.ask(model(1)).question == 2
-    assert seen.remaining == 498  # which had opened it as a file that nobody changes
+    assert seen.remaining == 498  # opened as immutable
     assert seen.ask(model(2)).question == 3
     assert (guard.remaining, guard.check()) == (497, 3)
     seen.close()
 
 
-def test_a_log_that_was_left_on_such_a_disk_is_read(guard, disk, tmp_path, run_in_process):
+def test_a_write_ahead_log_on_a_read_only_disk_is_read(guard, disk, tmp_path, run_in_process):
     path = disk.path / "guard.db"
     guard.close()
     run_in_process(
@@ -138,11 +138,11 @@ def test_a_log_that_was_left_on_such_a_disk_is_read(guard, disk, tmp_path, run_i
 
 @pytest.fixture
 def run_in_process():
-    """Give a function that runs a program in another process, however that ends."""
+    """A function that runs a program in another process, with any exit code."""
     return lambda text, *words: subprocess.run([sys.executable, "-c", text, *words], check=False)
 
 
-def test_an_answer_stands_though_its_mark_could_not_be_written(guard, monkeypatch):
+def test_an_answer_is_kept_if_its_mark_cannot_be_written(guard, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -154,15 +154,15 @@ def test_an_answer_stands_though_its_mark_could_not_be_written(guard, monkeypatc
     assert guard.check() == 3
 
 
-def test_half_a_mark_is_not_taken_for_one(disk, monkeypatch):
+def test_an_incomplete_mark_is_not_accepted(disk, monkeypatch):
     water = HighWaterMark(disk.path / "guard.db")
     monkeypatch.setattr("ladderboard.ledger._high_water.os.pwrite", lambda *_: 10)
     with pytest.raises(DiskFull, match=r"guard\.db\.mark cannot be written"):
         water.replace(Position("b", 1, 1, "00"))
 
 
-def test_where_nobody_can_look_it_stays_uncertain(guard, monkeypatch):
-    """The commit has no answer, and then the file cannot be opened any more."""
+def test_a_commit_that_cannot_be_checked_stays_uncertain(guard, monkeypatch):
+    """The result of the commit is lost, and then the file cannot be opened."""
     storage, tries = guard._book.storage, []
     writing = storage.write_transaction
 

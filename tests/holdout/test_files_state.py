@@ -1,4 +1,4 @@
-"""Refusals and their file: what is refused, for whatever reason, changes nothing."""
+"""A refusal, for any reason, does not change the file."""
 
 import contextlib
 import gzip
@@ -68,61 +68,61 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_changes_nothing(make_guard, name):
-    made = make_guard(n=N)
-    guard = made.open()
+    known_guard = make_guard(n=N)
+    guard = known_guard.open()
     guard.ask(model(0))
-    before = dump(made.path)
+    before = dump(known_guard.path)
     for _ in range(2):
         with pytest.raises((LadderboardError, OSError)):
-            REFUSED[name](guard, made.path)
-    assert dump(made.path) == before
+            REFUSED[name](guard, known_guard.path)
+    assert dump(known_guard.path) == before
     assert guard.ask(model(0)).again
-    assert dump(made.path) == before
+    assert dump(known_guard.path) == before
     assert guard.ask(model(1)).question == 2
-    assert dump(made.path) != before
+    assert dump(known_guard.path) != before
 
 
-def test_past_the_budget_and_after_the_close_nothing_changes(make_guard):
-    made = make_guard(n=N, questions=2)
-    guard = made.open()
-    replies = [guard.ask(model(at)) for at in range(2)]
-    before = dump(made.path)
+def test_questions_after_the_budget_or_the_close_change_nothing(make_guard):
+    known_guard = make_guard(n=N, questions=2)
+    guard = known_guard.open()
+    replies = [guard.ask(model(number)) for number in range(2)]
+    before = dump(known_guard.path)
     with pytest.raises(lb.errors.BudgetSpent):
         guard.ask(model(2))
     with pytest.raises(lb.errors.BudgetSpent):
         guard.ask(model(2))
-    assert dump(made.path) == before
+    assert dump(known_guard.path) == before
     guard.close_for_good()
-    before = dump(made.path)
+    before = dump(known_guard.path)
     for refused in (lambda: guard.ask(model(2)), guard.close_for_good):
         with pytest.raises(lb.errors.SessionClosed):
             refused()
-    assert dump(made.path) == before
+    assert dump(known_guard.path) == before
     assert guard.ask(model(1)).released == replies[1].released
 
 
-def test_a_sealed_guard_is_not_charged_without_its_key(make_guard):
-    made = make_guard(n=N, sealed=True)
-    made.open().ask(model(0))
-    before = dump(made.path)
-    for how in ({}, {"key_file": damaged_key(made.path)}):
+def test_an_encrypted_guard_is_not_charged_without_its_key(make_guard):
+    known_guard = make_guard(n=N, sealed=True)
+    known_guard.open().ask(model(0))
+    before = dump(known_guard.path)
+    for settings in ({}, {"key_file": damaged_key(known_guard.path)}):
         with pytest.raises(LadderboardError):
-            lb.Holdout.restore(made.path, 3, **how)
-    assert dump(made.path) == before
+            lb.Holdout.restore(known_guard.path, 3, **settings)
+    assert dump(known_guard.path) == before
 
 
-def run(*what):
-    done = run_module("support.fuzz.guard_fuzz", *what)
+def run(*arguments):
+    done = run_module("support.fuzz.guard_fuzz", *arguments)
     assert done.stderr == ""
     assert done.returncode == 0
     return json.loads(done.stdout)
 
 
 def test_three_hundred_damaged_files(tmp_path):
-    found = run(tmp_path, 0, 300)
-    assert sum(found.values()) == 300
-    assert found["answered"] > 5
-    assert len(found) > 10
+    outcome = run(tmp_path, 0, 300)
+    assert sum(outcome.values()) == 300
+    assert outcome["answered"] > 5
+    assert len(outcome) > 10
 
 
 @pytest.mark.slow
@@ -133,16 +133,16 @@ def test_ten_thousand_damaged_files(tmp_path, seed):
 
 def test_hostile_files(tmp_path):
     paths = []
-    for at, (name, (make, _)) in enumerate(HOSTILE_FILES.items()):
-        paths.append(tmp_path / f"{at}.{'jsonl' if 'JSON' in name else 'csv'}")
+    for number, (name, (make, _)) in enumerate(HOSTILE_FILES.items()):
+        paths.append(tmp_path / f"{number}.{'jsonl' if 'JSON' in name else 'csv'}")
         paths[-1].write_bytes(make())
-    found = run(tmp_path, *paths)
-    assert sum(found.values()) == len(paths)
-    assert "answered" not in found
+    outcome = run(tmp_path, *paths)
+    assert sum(outcome.values()) == len(paths)
+    assert "answered" not in outcome
 
 
 def endless(path, start, megabytes, opened=open):
-    """One line that does not end for so long."""
+    """A line of this many megabytes."""
     with opened(path, "wb") as file:
         file.write(start)
         for _ in range(megabytes):
@@ -150,14 +150,14 @@ def endless(path, start, megabytes, opened=open):
 
 
 @pytest.mark.slow
-def test_a_gigabyte_in_a_line_or_behind_a_bomb(tmp_path):
+def test_a_line_of_a_gigabyte_and_a_bomb_are_refused(tmp_path):
     paths = [tmp_path / name for name in ("line.csv", "second.csv", "bomb.csv")]
     endless(paths[0], b"", 1025)
     endless(paths[1], b"id,prediction\n1,", 1025)
     endless(paths[2], b"id,prediction\n", 1025, gzip.open)
-    found = run(tmp_path, *paths)
-    assert sum(found.values()) == 3
-    assert set(found) <= {"too_many_bytes", "line_too_long"}
+    outcome = run(tmp_path, *paths)
+    assert sum(outcome.values()) == 3
+    assert set(outcome) <= {"too_many_bytes", "line_too_long"}
 
 
 @pytest.mark.slow

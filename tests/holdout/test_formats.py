@@ -1,4 +1,4 @@
-"""Files of every released format open, tell what they told, and go on."""
+"""Files of every released format open with the same contents, and continue to answer."""
 
 import json
 import shutil
@@ -13,32 +13,32 @@ from ladderboard.ledger._storage import _schema
 
 FORMATS = Path(__file__).parent / "formats"
 LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
-IDS = [f"img_{at}" for at in range(30)]
+IDS = [f"img_{number}" for number in range(30)]
 
 
 def model(wrong):
-    words = ["cow" if at < wrong else label for at, label in enumerate(LABELS)]
+    words = ["cow" if number < wrong else label for number, label in enumerate(LABELS)]
     return {"id": IDS, "prediction": words}
 
 
-@pytest.fixture(params=sorted(each.stem for each in FORMATS.glob("*.db")))
+@pytest.fixture(params=sorted(path.stem for path in FORMATS.glob("*.db")))
 def guard(request, tmp_path):
     for suffix in (".db", ".db.mark"):
         shutil.copy(FORMATS / f"{request.param}{suffix}", tmp_path / f"guard{suffix}")
     opened = lb.Holdout.open(
-        tmp_path / "guard.db", labels=LABELS, ids=IDS, group=[at // 2 for at in range(30)]
+        tmp_path / "guard.db", labels=LABELS, ids=IDS, group=[number // 2 for number in range(30)]
     )
     yield request.param, opened
     opened.close()
 
 
-def test_an_old_file_tells_what_it_told(guard):
+def test_an_old_file_has_its_recorded_contents(guard):
     name, opened = guard
     assert opened.status().describe() == json.loads((FORMATS / f"{name}.json").read_text())
     assert opened.check() == 4
 
 
-def test_an_old_file_goes_on(guard):
+def test_an_old_file_answers_further_questions(guard):
     _, opened = guard
     assert [opened.ask(model(wrong)).again for wrong in (20, 19, 10)] == [True] * 3
     assert opened.remaining == 14
@@ -47,7 +47,7 @@ def test_an_old_file_goes_on(guard):
     assert opened.check() == 6
 
 
-def test_the_way_back_from_a_newer_format(tmp_path, monkeypatch):
+def test_a_copy_from_before_a_newer_format_can_be_restored(tmp_path, monkeypatch):
     for suffix in (".db", ".db.mark"):
         shutil.copy(FORMATS / f"1{suffix}", tmp_path / f"guard{suffix}")
     file = tmp_path / "guard.db"
@@ -55,7 +55,7 @@ def test_the_way_back_from_a_newer_format(tmp_path, monkeypatch):
     with monkeypatch.context() as newer:
         newer.setattr(_schema, "MIGRATIONS", (step,))
         with closing(lb.Holdout.open(file)) as opened:
-            opened.ask(model(1))  # which will be lost
+            opened.ask(model(1))  # this answer is lost
     with pytest.raises(InvalidState, match=r"Or put guard\.db\.before-1 back"):
         lb.Holdout.open(file)
     with pytest.raises(InvalidSetting, match="at least 1"):
@@ -65,5 +65,5 @@ def test_the_way_back_from_a_newer_format(tmp_path, monkeypatch):
         assert not opened.ask(model(2)).again
 
 
-def test_every_format_that_was_released_is_kept():
-    assert [each.stem for each in FORMATS.glob("*.db")] == ["1"]
+def test_every_released_format_has_a_fixture():
+    assert [path.stem for path in FORMATS.glob("*.db")] == ["1"]

@@ -32,13 +32,13 @@ def path(tmp_path):
     return tmp_path / "guard.db"
 
 
-def create(path, labels=LABELS, **given):
+def create(path, labels=LABELS, **settings):
     return lb.Holdout.create(
-        path, labels, **{"questions": 20, "ladders": 2, "mechanism": LADDER} | given
+        path, labels, **{"questions": 20, "ladders": 2, "mechanism": LADDER} | settings
     )
 
 
-def test_ladders_share_the_budget_and_start_from_the_top(path):
+def test_ladders_share_the_budget_and_start_at_one(path):
     guard = create(path)
     guard.ask(wrong(10))
     study = guard.ladder("second study")
@@ -67,7 +67,7 @@ def test_certificates_count_all_ladders_together(path):
     assert guard.certificate.nats == guard.status().certificate.nats == both.nats
 
 
-def test_before_the_first_release_a_certificate_speaks_of_differences(path):
+def test_before_the_first_release_a_certificate_is_about_differences(path):
     guard = create(path, mechanism=lb.Ladder(step=0.02, grid=0.01))
     assert guard.certificate.differences
     assert guard.released == 1
@@ -85,43 +85,45 @@ def test_a_reply_is_json_able_and_pickled_with_its_bound(path):
     reply = create(path).ask(wrong(50))
     written = json.loads(json.dumps(reply.describe(), allow_nan=False))
     assert {"released", "improved", "question", "remaining", "bound", "reason"} <= set(written)
-    back = pickle.loads(pickle.dumps(reply))
-    assert back == reply
-    assert back.bound == reply.bound
+    unpickled = pickle.loads(pickle.dumps(reply))
+    assert unpickled == reply
+    assert unpickled.bound == reply.bound
 
 
-def test_status_tells_what_is_public(path):
+def test_status_has_all_public_fields(path):
     guard = create(path)
     guard.ask(wrong(50))
     guard.ladder("b").ask(wrong(10))
-    told = guard.status().describe()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert [each["released"] for each in told["ladders"]] == [0.24, 0.04]
-    assert [each["value"] for each in told["history"]] == [0.24, 0.04]
-    assert told["released"] == 0.04
-    assert told["remaining"] == 18
-    assert told["head"] == guard.head
+    status = guard.status().describe()
+    assert json.loads(json.dumps(status, allow_nan=False)) == status
+    assert [record["released"] for record in status["ladders"]] == [0.24, 0.04]
+    assert [record["value"] for record in status["history"]] == [0.24, 0.04]
+    assert status["released"] == 0.04
+    assert status["remaining"] == 18
+    assert status["head"] == guard.head
 
 
 def _ask_one(guard, count):
     return guard.ask(wrong(count)).question
 
 
-def test_it_is_pickled_for_other_processes(path):
+def test_a_guard_can_be_pickled_for_other_processes(path):
     guard = create(path)
     study = pickle.loads(pickle.dumps(guard.ladder("b")))
     study.ask(wrong(50))
     assert guard.ladder("b").released == 0.24
-    done = joblib.Parallel(n_jobs=2)(joblib.delayed(_ask_one)(guard, at) for at in range(10, 20))
+    done = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(_ask_one)(guard, number) for number in range(10, 20)
+    )
     assert sorted(done) == list(range(1, 11))
     assert guard.remaining == 9
     assert guard.check() == 11
 
 
-def test_threads_may_share_it(path):
+def test_threads_can_share_a_guard(path):
     guard = create(path, questions=60)
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda at: guard.ask(wrong(at)), range(60)))
+        replies = list(pool.map(lambda number: guard.ask(wrong(number)), range(60)))
     assert sorted(reply.question for reply in replies) == list(range(1, 61))
     assert guard.check() == 60
 
@@ -134,7 +136,7 @@ def breaks_on_ones(labels, predictions):
     return labels != predictions
 
 
-def test_a_loss_that_breaks_down_tells_nobody(path):
+def test_a_failing_loss_reveals_nothing(path):
     guard = create(path, loss=breaks_on_ones)
     for label in (8, 9):
         reply = guard.ask(np.where(np.arange(N) < 5, label, LABELS))
@@ -149,7 +151,7 @@ class Own(lb.Ladder):
     name = "own"
 
 
-def test_a_mechanism_and_a_loss_of_ones_own(path):
+def test_a_custom_mechanism_and_loss(path):
     guard = create(path, mechanism=Own(step=0.02), loss=breaks_on_ones)
     guard.ask(wrong(50))
     with pytest.raises(InvalidSetting, match="own"):
@@ -162,7 +164,7 @@ def test_a_mechanism_and_a_loss_of_ones_own(path):
         create(path.with_name("b.db"), loss=lambda labels, predictions: labels != predictions)
 
 
-def test_closing_for_good_tells_what_was_kept_back(path):
+def test_closing_for_good_returns_the_withheld_value(path):
     guard = create(path, mechanism=lb.OneBit(step=0.1))
     guard.ask(wrong(50))
     assert guard.close_for_good() == 0.2
@@ -191,7 +193,7 @@ def test_a_copy_needs_to_be_restored(path, tmp_path):
     assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
 
 
-def test_swapped_labels_are_found_by_a_check(path, tmp_path):
+def test_swapped_labels_are_detected_by_check(path, tmp_path):
     guard = create(path)
     guard.ask(wrong(50))
     other = create(tmp_path / "other.db", 1 - LABELS)
@@ -201,7 +203,7 @@ def test_swapped_labels_are_found_by_a_check(path, tmp_path):
         guard.check()
 
 
-def test_what_is_shown_of_it_tells_no_secret(path):
+def test_repr_contains_no_secret(path):
     guard = create(path)
     assert repr(guard) == f"Holdout({str(path)!r}, remaining=20)"
     scored = guard._scorer.score(guard._scorer.read(LABELS))

@@ -22,7 +22,7 @@ from ladderboard.files import read_holdout
 
 N = 200
 LABELS = np.random.default_rng(1).integers(2, size=N)
-IDS = [f"img_{at}" for at in range(N)]
+IDS = [f"img_{number}" for number in range(N)]
 LADDER = lb.Ladder(step=0.02)
 SAID = "This model is said to be at"
 
@@ -37,16 +37,16 @@ def path(tmp_path):
     return tmp_path / "guard.db"
 
 
-def create(path, labels=LABELS, **given):
-    return lb.Holdout.create(path, labels, **{"questions": 20, "mechanism": LADDER, **given})
+def create(path, labels=LABELS, **settings):
+    return lb.Holdout.create(path, labels, **{"questions": 20, "mechanism": LADDER, **settings})
 
 
 def csv(ids=IDS, labels=LABELS, name="label"):
-    rows = "".join(f"{each},{label}\n" for each, label in zip(ids, labels, strict=True))
+    rows = "".join(f"{row},{label}\n" for row, label in zip(ids, labels, strict=True))
     return f"id,{name}\n{rows}".encode()
 
 
-def test_a_reply_has_everything_and_prints_as_one_sentence(path):
+def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
     guard = create(path)
     reply = guard.ask(wrong(50))
     assert (reply.released, reply.score, reply.improved) == (0.24, 0.24, True)
@@ -76,14 +76,14 @@ def test_every_mechanism_has_its_sentence(path, mechanism, first, second):
     assert str(guard.ask(wrong(60))) == f"{second}; 18 questions left."
 
 
-def test_an_earlier_answer_is_told_as_such(path):
+def test_a_repeated_answer_says_so(path):
     guard = create(path)
     for count in (50, 49, 10):
         guard.ask(wrong(count))
-    asked = "The same predictions were asked before, as question"
+    reply = "The same predictions were asked before, as question"
     spent = "no question is spent now; 17 questions left."
-    assert str(guard.ask(wrong(50))) == f"{asked} 1; then the best became 0.24; {spent}"
-    assert str(guard.ask(wrong(49))) == f"{asked} 2; then the best stayed 0.24; {spent}"
+    assert str(guard.ask(wrong(50))) == f"{reply} 1; then the best became 0.24; {spent}"
+    assert str(guard.ask(wrong(49))) == f"{reply} 2; then the best stayed 0.24; {spent}"
 
 
 def test_the_last_questions_are_counted_in_words(path):
@@ -92,7 +92,7 @@ def test_the_last_questions_are_counted_in_words(path):
     assert str(guard.ask(wrong(10))).endswith("; no questions left.")
 
 
-def test_the_same_predictions_again_cost_nothing_in_whatever_form_they_come(path):
+def test_repeated_predictions_in_any_form_cost_nothing(path):
     guard = create(path, ids=IDS)
     first = guard.ask(wrong(50))
     guard.ask(wrong(10))
@@ -101,8 +101,8 @@ def test_the_same_predictions_again_cost_nothing_in_whatever_form_they_come(path
         wrong(50).astype(float),
         wrong(50).tolist(),
         wrong(50).astype(bool),
-        {"id": [IDS[at] for at in shuffled], "prediction": wrong(50)[shuffled]},
-        csv([IDS[at] for at in shuffled], wrong(50)[shuffled], "prediction"),
+        {"id": [IDS[number] for number in shuffled], "prediction": wrong(50)[shuffled]},
+        csv([IDS[number] for number in shuffled], wrong(50)[shuffled], "prediction"),
         pd.DataFrame({"id": IDS, "y_pred": wrong(50)}),
         pl.DataFrame({"id": IDS, "y_pred": wrong(50)}),
         pd.Series(wrong(50), index=pd.Index(IDS, name="id")),
@@ -132,11 +132,11 @@ def test_the_same_predictions_again_cost_nothing_in_whatever_form_they_come(path
     ],
     ids=lambda each: type(each).__module__ + "." + type(each).__name__,
 )
-def test_labels_come_in_many_forms(path, labels):
+def test_labels_in_many_forms(path, labels):
     assert create(path, labels).ask(wrong(50)).released == 0.24
 
 
-def test_labels_come_from_a_file(path, tmp_path):
+def test_labels_from_a_file(path, tmp_path):
     (tmp_path / "labels.csv").write_bytes(csv())
     assert create(path, tmp_path / "labels.csv").ask(wrong(50)).released == 0.24
     with pytest.raises(InvalidLabels, match="add id as columns"):
@@ -154,11 +154,11 @@ def test_labels_may_be_text_and_several(path, tmp_path):
 
 def test_other_values_than_classes_are_refused(path, tmp_path):
     # Undeclared, the classes are those of the labels; nothing that is surely wrong can be asked.
-    for name, given in (("declared", [0, 1]), ("taken", None)):
-        guard = create(tmp_path / f"{name}.db", classes=given)
+    for name, predictions in (("declared", [0, 1]), ("taken", None)):
+        guard = create(tmp_path / f"{name}.db", classes=predictions)
         with pytest.raises(InvalidPredictions, match=r"classes \(0, 1\); there is 2") as refused:
             guard.ask(wrong(50) * 2)
-        assert [each.code for each in refused.value.problems] == ["unknown_class"]
+        assert [problem.code for problem in refused.value.problems] == ["unknown_class"]
         assert guard.remaining == 20
         assert guard.status().opening["loss"] == {"loss": "zero_one", "classes": [0, 1]}
         assert lb.Holdout.open(tmp_path / f"{name}.db", loss="zero_one").loss == guard.loss
@@ -167,7 +167,7 @@ def test_other_values_than_classes_are_refused(path, tmp_path):
     assert guard.ask(wrong(50) * 7).improved
 
 
-def test_answers_are_not_published_as_classes(path):
+def test_text_answers_are_not_published_as_classes(path):
     # One answer has four labels: it may be somebody's own.
     answers = np.array([*["Paris"] * 100, *["Rome"] * 96, *["Ys"] * 4])
     guard = create(path, answers)
@@ -175,7 +175,7 @@ def test_answers_are_not_published_as_classes(path):
     assert guard.ask(np.full(N, "Atlantis")).question == 1
 
 
-def test_a_class_is_found_by_its_spelling(path):
+def test_classes_match_by_spelling(path):
     words = np.array(["cat", "1"])[LABELS]
     guard = create(path, words)
     with pytest.raises(InvalidPredictions) as refused:
@@ -192,7 +192,7 @@ def test_groups_count_as_one_example_each(path):
     assert guard.meter.rules["worth"] == N // 2
 
 
-def test_weights_are_worth_less_and_certified_in_hoeffdings_form_only(path):
+def test_weights_lower_the_effective_size_and_need_the_hoeffding_form(path):
     weight = np.where(np.arange(N) < 100, 1.0, 3.0)
     guard = create(path, weight=weight, mechanism=lb.Ladder(step=0.02, grid=0.01))
     reply = guard.ask(wrong(100))
@@ -203,14 +203,14 @@ def test_weights_are_worth_less_and_certified_in_hoeffdings_form_only(path):
     assert "kl" in create(path.with_name("b.db")).ask(wrong(100)).bound.theorem
 
 
-def test_a_mechanism_that_compares_losses_takes_no_weights(path):
+def test_a_mechanism_that_compares_losses_refuses_weights(path):
     weight = np.arange(1, N + 1)
     with pytest.raises(InvalidSetting, match="weights"):
         create(path, weight=weight, mechanism=lb.ParameterFreeLadder())
     assert not path.exists()
 
 
-def test_a_mechanism_that_compares_losses_gets_them(path):
+def test_a_mechanism_that_compares_losses_receives_them(path):
     guard = create(path, mechanism=lb.ParameterFreeLadder())
     session = lb.ParameterFreeLadder().start(n=N)
     for count in (80, 60, 59, 20):
@@ -229,7 +229,7 @@ def test_a_mechanism_may_be_named_or_described(path, tmp_path):
     assert create(tmp_path / "b.db", mechanism="exact").ask(wrong(50)).released == 0.25
 
 
-def test_training_losses_belong_to_the_question(path):
+def test_training_losses_are_part_of_the_question(path):
     guard = create(path, mechanism=lb.Thresholdout(threshold=0.1, noise=0))
     assert guard.ask(wrong(50), training=0.2).score == 0.2
     assert guard.ask(wrong(50), training=0.24).score == 0.24  # another question
@@ -240,7 +240,7 @@ def test_training_losses_belong_to_the_question(path):
     assert guard.remaining == 18
 
 
-def test_it_is_opened_again_where_it_was(path):
+def test_a_reopened_guard_continues(path):
     first = create(path)
     first.ask(wrong(50))
     again = lb.Holdout.open(path)
@@ -250,7 +250,7 @@ def test_it_is_opened_again_where_it_was(path):
     assert first.remaining == 18
 
 
-def test_the_budget_is_kept(path):
+def test_the_budget_is_enforced(path):
     guard = create(path, questions=3)
     for count in (50, 40, 30):
         guard.ask(wrong(count))
@@ -272,19 +272,19 @@ def test_a_refusal_costs_nothing(path):
 def test_another_holdout_is_refused(path):
     create(path, ids=IDS)
     order = np.random.default_rng(0).permutation(N)
-    lb.Holdout.open(path, labels=LABELS[order], ids=[IDS[at] for at in order])
+    lb.Holdout.open(path, labels=LABELS[order], ids=[IDS[number] for number in order])
     with pytest.raises(InvalidLabels, match=r"2 ids missing \('img_0', 'img_1'\) and 1 id unknown"):
         lb.Holdout.open(path, labels=LABELS[1:], ids=["new", *IDS[2:]])
     with pytest.raises(InvalidLabels, match="has ids and this one has none"):
         lb.Holdout.open(path, labels=LABELS)
-    told = []
-    for at in (0, 100):
+    message = []
+    for number in (0, 100):
         changed = LABELS.copy()
-        changed[at] = 1 - changed[at]
+        changed[number] = 1 - changed[number]
         with pytest.raises(InvalidLabels) as refused:
             lb.Holdout.open(path, labels=changed, ids=IDS)
-        told.append(str(refused.value))
-    assert told == ["This is another holdout: its labels differ from the guard's."] * 2
+        message.append(str(refused.value))
+    assert message == ["This is another holdout: its labels differ from the guard's."] * 2
 
 
 def test_another_holdout_without_ids_is_refused(path):
@@ -296,7 +296,7 @@ def test_another_holdout_without_ids_is_refused(path):
         lb.Holdout.open(path, labels=LABELS, group=np.arange(N))
 
 
-def test_what_is_there_is_never_overwritten(path):
+def test_existing_files_are_never_overwritten(path):
     create(path).ask(wrong(50))
     with pytest.raises(InvalidState, match="exists already"):
         create(path)
@@ -304,7 +304,7 @@ def test_what_is_there_is_never_overwritten(path):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("settings", "words"),
     [
         ({"questions": 0}, "questions"),
         ({"questions": 1.5}, "questions"),
@@ -320,13 +320,13 @@ def test_what_is_there_is_never_overwritten(path):
         ({"key": b"short"}, "32 bytes"),
     ],
 )
-def test_what_cannot_be_guarded_is_refused_and_leaves_no_file(path, given, words):
+def test_invalid_settings_are_refused_and_leave_no_file(path, settings, words):
     with pytest.raises(InvalidInput, match=words):
-        create(path, **given)
+        create(path, **settings)
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_path_that_cannot_be_is_told(tmp_path):
+def test_invalid_paths_are_refused(tmp_path):
     with pytest.raises(StorageFailed, match="cannot be created"):
         create(tmp_path / "nowhere" / "guard.db")
     with pytest.raises(InvalidState, match="no file"):
@@ -336,12 +336,12 @@ def test_a_path_that_cannot_be_is_told(tmp_path):
         lb.Holdout.open(tmp_path / "text.db")
 
 
-def test_only_the_owner_may_read_the_files(path, tmp_path):
+def test_files_are_private(path, tmp_path):
     old = os.umask(0)
     try:
         guard = create(path, key_file=tmp_path / "guard.key")
         guard.ask(wrong(50))
-        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     finally:
         os.umask(old)
     assert {"guard.db", "guard.db.mark", "guard.key"} <= set(modes)

@@ -1,4 +1,4 @@
-"""The judge: when it asks, whom it picks, and what an argmin over releases would have picked."""
+"""The judge: when it asks, which model wins, and which an argmin would select."""
 
 import heapq
 import pickle
@@ -29,7 +29,7 @@ def guard(tmp_path):
 
 
 class Quick:
-    """A guard in memory, asked by empirical risks: the simulation is about who is picked."""
+    """A guard in memory that is asked with empirical risks, for the simulation."""
 
     def __init__(self, seed):
         self.session = MECHANISM.start(n=N, tape=lb.Tape(seed=seed))
@@ -57,59 +57,61 @@ class Search:
 
 
 def picks(seed, spread):
-    """Return the true risks of the winner and of an argmin's pick, and how records alone do."""
+    """Return the true risks of the winner, of the argmin and of the winner among records."""
     search = Search(seed, spread)
     judge = lb.Judge(Quick(seed))
     for model in search.order:
         judge.ask(search.risks[model], name=model)
-    last = [each for each in judge.verdicts if each.improved][-1]
-    arrived = [judge.verdicts[at] for at in search.told]
+    last = [verdict for verdict in judge.verdicts if verdict.improved][-1]
+    arrived = [judge.verdicts[index] for index in search.told]
     assert last_improved(arrived) == judge.winner == last
-    least = min(judge.verdicts, key=lambda each: (each.reply.released, each.name))
-    thrifty = lb.Judge(Quick(seed))
+    smallest = min(judge.verdicts, key=lambda verdict: (verdict.reply.released, verdict.name))
+    records_only = lb.Judge(Quick(seed))
     for model in search.order:
-        thrifty.consider(search.scores[model], search.risks[model], name=model)
-    true = [search.true[each.name] for each in (last, least, thrifty.winner)]
-    return *true, len(thrifty.verdicts)
+        records_only.consider(search.scores[model], search.risks[model], name=model)
+    true = [search.true[verdict.name] for verdict in (last, smallest, records_only.winner)]
+    return *true, len(records_only.verdicts)
 
 
-@pytest.mark.parametrize(("spread", "most"), [(0.15, 0), (0.03, smallest_visible_gain(MECHANISM))])
-def test_over_100_seeds_the_last_that_improved_is_picked_and_no_argmin_does_better(spread, most):
+@pytest.mark.parametrize(
+    ("spread", "tolerance"), [(0.15, 0), (0.03, smallest_visible_gain(MECHANISM))]
+)
+def test_the_last_improved_model_beats_every_argmin_over_100_seeds(spread, tolerance):
     """The seeds are fixed, so nothing here fails by chance.
 
     An argmin over what was released takes, of all models that were told the best value, the one
     with the lowest number; where workers finish out of order that is not the one that earned it.
     Where models lie closer together than what may go unseen it is sometimes a little luckier.
     """
-    found = np.array([picks(seed, spread) for seed in range(100)])
-    picked, argmin, thrifty, asked = found.T
-    assert max(picked - argmin) <= most
+    results = np.array([picks(seed, spread) for seed in range(100)])
+    picked, argmin, records_only, questions = results.T
+    assert max(picked - argmin) <= tolerance
     assert sum(picked < argmin) > 70
     assert np.mean(argmin - picked) > 0.015
     # Records alone take a third of the questions or less, and the model is nearly as good.
-    assert np.mean(asked) < MODELS / 3
-    assert np.mean(thrifty - picked) < 0.01
+    assert np.mean(questions) < MODELS / 3
+    assert np.mean(records_only - picked) < 0.01
 
 
-def test_records_are_asked_about_and_nothing_else(guard):
+def test_only_records_are_asked_about(guard):
     judge = lb.Judge(guard, min_delta=0.01)
     calls = []
 
     def predictions(count):
         return lambda: calls.append(count) or wrong(count)
 
-    said = [
+    verdicts = [
         judge.consider(score, predictions(count), name=count)
         for score, count in ((0.5, 80), (0.495, 70), (float("nan"), 1), (0.4, 60), (0.3, 60))
     ]
     assert calls == [80, 60, 60]
-    assert [each is None for each in said] == [False, True, True, False, False]
-    assert [each.name for each in judge.verdicts] == [80, 60, 60]
+    assert [verdict is None for verdict in verdicts] == [False, True, True, False, False]
+    assert [verdict.name for verdict in judge.verdicts] == [80, 60, 60]
     assert (judge.best, judge.winner.name, judge.spent) == (0.3, 60, False)
-    assert said[4].reply.again
+    assert verdicts[4].reply.again
     assert guard.remaining == 2
-    assert judge.stale == 1  # the same model again is no news
-    assert said[3].describe() == {
+    assert judge.stale == 1  # a repeated model is not an improvement
+    assert verdicts[3].describe() == {
         "name": 60,
         "score": 0.4,
         "question": 2,
@@ -119,18 +121,18 @@ def test_records_are_asked_about_and_nothing_else(guard):
     }
 
 
-def test_more_may_be_better(guard):
+def test_mode_max(guard):
     judge = lb.Judge(guard, mode="max")
     for score, count in ((0.7, 60), (0.6, 1), (0.8, 50)):
         judge.consider(score, wrong(count), name=count)
-    assert [each.name for each in judge.verdicts] == [60, 50]
+    assert [verdict.name for verdict in judge.verdicts] == [60, 50]
 
 
 def test_a_late_model_that_ties_with_the_best_does_not_win(guard):
     judge = lb.Judge(guard)
     for count in (60, 20, 90):
         judge.ask(wrong(count), name=count)
-    assert [each.reply.released for each in judge.verdicts] == [0.3, 0.1, 0.1]
+    assert [verdict.reply.released for verdict in judge.verdicts] == [0.3, 0.1, 0.1]
     assert judge.winner.name == 20
     assert judge.stale == 0  # nothing was considered
 
@@ -143,10 +145,10 @@ def test_without_an_improvement_there_is_no_winner(guard):
     assert judge.winner is None
 
 
-def test_the_budget_ends_questions_and_not_the_search(guard):
+def test_a_search_continues_when_the_budget_is_spent(guard):
     judge = lb.Judge(guard)
-    said = [judge.consider(-count, wrong(90 - count)) for count in range(0, 60, 10)]
-    assert [each is not None for each in said] == [True] * 4 + [False] * 2
+    verdicts = [judge.consider(-count, wrong(90 - count)) for count in range(0, 60, 10)]
+    assert [verdict is not None for verdict in verdicts] == [True] * 4 + [False] * 2
     assert judge.spent
     assert judge.best == -30
     with pytest.raises(BudgetSpent):
@@ -157,7 +159,7 @@ def test_the_budget_ends_questions_and_not_the_search(guard):
     assert other.best is None
 
 
-def test_a_search_that_is_started_anew_is_told_the_same(guard):
+def test_a_restarted_search_gets_the_same_answers(guard):
     counts = (90, 60, 70, 20, 10)  # the last one is past the budget
 
     def search():
@@ -172,7 +174,7 @@ def test_a_search_that_is_started_anew_is_told_the_same(guard):
     assert guard.remaining == 0
 
 
-def test_what_is_refused_sets_no_record(guard):
+def test_a_refusal_sets_no_record(guard):
     judge = lb.Judge(guard)
     judge.consider(0.5, wrong(60))
     with pytest.raises(InvalidPredictions):
@@ -185,15 +187,15 @@ def test_threads_ask_once_for_each_record(tmp_path):
     guard = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=100)
     judge = lb.Judge(guard)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda at: judge.consider(at % 10, wrong(at)), range(200)))
+        list(pool.map(lambda index: judge.consider(index % 10, wrong(index)), range(200)))
     assert len(judge.verdicts) == guard.meter.used <= 20
     assert judge.best == 0
-    assert [each.question for each in judge.verdicts] == sorted(
-        each.question for each in judge.verdicts
+    assert [verdict.question for verdict in judge.verdicts] == sorted(
+        verdict.question for verdict in judge.verdicts
     )
 
 
-def test_it_can_be_pickled(guard):
+def test_a_judge_can_be_pickled(guard):
     judge = lb.Judge(guard)
     judge.consider(0.5, wrong(60), name="a")
     copy = pickle.loads(pickle.dumps(judge))

@@ -1,4 +1,4 @@
-"""Processes killed while they ask: nothing that was said is lost, nothing is said twice."""
+"""Processes killed while they ask: no answer is lost or given twice."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ SECONDS = 0.025  # in which an asker asks about ten
 
 
 def kill(asker_pool, known_guard, rng, *, writers, traced):
-    """Let askers ask, kill each at some moment, and tell which writers there were."""
+    """Let askers ask, kill each at a random moment, and return the writers."""
     pids = [
         asker_pool.start(known_guard, writer, traced=traced and writer == 0) for writer in writers
     ]
@@ -31,51 +31,53 @@ def kill(asker_pool, known_guard, rng, *, writers, traced):
 
 
 def verify(known_guard, chain, writers, killed=1):
-    """Reopen and compare everything with what the askers were told.
+    """Reopen and compare everything with the logged answers.
 
-    Return how many questions were answered, and how many of them nobody was told.
+    Return the number of recorded questions, and of those without a logged answer.
     """
     guard = known_guard.open()
     entries, questions = chain(guard)
-    told = known_guard.logged_answers()
-    assert not [each for each in told if "refused" in each]
+    answers = known_guard.logged_answers()
+    assert not [answer for answer in answers if "refused" in answer]
     # No gaps, no duplicates.
-    assert [each["question"] for each in questions] == list(range(1, len(questions) + 1))
+    assert [question["question"] for question in questions] == list(range(1, len(questions) + 1))
     assert guard.meter.used == len(questions) == len(entries) - 2
     # Nothing acknowledged is lost.
-    by_question = {each["question"]: [each[name] for name in RELEASE] for each in questions}
-    for each in told:
-        assert by_question[each["release"][3]] == each["release"]
-    fresh = [each for each in told if not each["again"]]
-    assert len({each["release"][3] for each in fresh}) == len(fresh)
+    by_question = {
+        question["question"]: [question[name] for name in RELEASE] for question in questions
+    }
+    for answer in answers:
+        assert by_question[answer["release"][3]] == answer["release"]
+    fresh = [answer for answer in answers if not answer["again"]]
+    assert len({answer["release"][3] for answer in fresh}) == len(fresh)
     doubtful = len(questions) - len(fresh)
     assert 0 <= doubtful <= killed * len(writers)  # at most the one that a kill cut
     # The replay from key and submissions.
     submitted = {}
     for writer in writers:
-        for at in range(60):
-            predictions = model_predictions(known_guard.run, writer, at, known_guard.n)
+        for number in range(60):
+            predictions = model_predictions(known_guard.run, writer, number, known_guard.n)
             submission = guard._scorer.read(predictions).digest
-            found = guard._book.find_previous_answer(submission)
-            if found is not None:
-                submitted[found.entry_number] = (predictions, submission)
-    assert sorted(submitted) == [each["number"] for each in questions]
+            earlier = guard._book.find_previous_answer(submission)
+            if earlier is not None:
+                submitted[earlier.entry_number] = (predictions, submission)
+    assert sorted(submitted) == [question["number"] for question in questions]
     session = known_guard.mechanism.start(n=known_guard.n, tape=lb.Tape(key=bytes(range(32))))
-    for each in questions:
-        predictions, submission = submitted[each["number"]]
+    for question in questions:
+        predictions, submission = submitted[question["number"]]
         risk = float((predictions != known_guard.labels).mean())
-        assert [*session.ask(risk=risk, context=submission)] == [each[name] for name in RELEASE]
+        assert [*session.ask(risk=risk, context=submission)] == [question[name] for name in RELEASE]
     assert guard.check() == len(questions)
-    # The very same reply when asked again, and nothing spent.
+    # Repeated questions get the same reply for free.
     left = guard.remaining
-    for each in questions:
-        reply = guard.ask(submitted[each["number"]][0])
+    for question in questions:
+        reply = guard.ask(submitted[question["number"]][0])
         assert reply.again
         assert [reply.released, reply.score, reply.improved, reply.question] == by_question[
-            each["question"]
+            question["question"]
         ]
     assert guard.remaining == left == 400 - len(questions)
-    # And it goes on.
+    # The guard continues to answer.
     assert (
         guard.ask(model_predictions(known_guard.run, 77, 0, known_guard.n)).question
         == len(questions) + 1
@@ -87,11 +89,11 @@ def run(seed, asker_pool, make_guard, chain):
     """One run: two writers in half of them, at system calls in half, sealed in a quarter."""
     rng = seeded_random(seed)
     writers = [0, 1] if seed % 2 else [0]
-    made = make_guard(sealed=seed % 8 in {2, 3})
+    known_guard = make_guard(sealed=seed % 8 in {2, 3})
     killed = rng.choice([1, 1, 2])  # it may go on after a kill, and be killed again
     for _ in range(killed):
-        kill(asker_pool, made, rng, writers=writers, traced=seed % 4 < 2)
-    return verify(made, chain, writers, killed)
+        kill(asker_pool, known_guard, rng, writers=writers, traced=seed % 4 < 2)
+    return verify(known_guard, chain, writers, killed)
 
 
 def test_twelve_kills(asker_pool, make_guard, chain):
@@ -103,25 +105,25 @@ def test_twelve_kills(asker_pool, make_guard, chain):
 @pytest.mark.parametrize("block", range(4))
 def test_two_hundred_and_forty_kills(block, asker_pool, make_guard, chain):
     seeds = range(100 + 60 * block, 160 + 60 * block)
-    found = [run(seed, asker_pool, make_guard, chain) for seed in seeds]
+    earlier = [run(seed, asker_pool, make_guard, chain) for seed in seeds]
     # A third of a question's stops are between commit and acknowledgement, and 30 runs are cut at
     # stops: the chance that none falls there is below 1e-5.
-    assert any(doubtful for _, doubtful in found)
-    assert sum(questions for questions, _ in found) > 60
+    assert any(doubtful for _, doubtful in earlier)
+    assert sum(questions for questions, _ in earlier) > 60
 
 
 def cut(counts, asker_pool, make_guard, chain):
     """Kill an asker after so many stops at system calls, for each of these counts."""
-    doubtful, whole = [], []
+    doubtful, total = [], []
     for count in counts:
-        made = make_guard(n=20)
-        pid = asker_pool.start(made, traced=True)
+        known_guard = make_guard(n=20)
+        pid = asker_pool.start(known_guard, traced=True)
         assert asker_pool.run("kill_after", pid=pid, count=count)["signal"] == signal.SIGKILL
-        doubtful.append(verify(made, chain, [0])[1])
-        whole.append(len(made.logged_answers()))
+        doubtful.append(verify(known_guard, chain, [0])[1])
+        total.append(len(known_guard.logged_answers()))
     assert set(doubtful) == {0, 1}  # before the commit, and after it
-    assert whole[0] == 0  # cut in the first question, and in later ones; a question's calls vary
-    assert max(whole) >= 1
+    assert total[0] == 0  # cut in the first question, and in later ones; a question's calls vary
+    assert max(total) >= 1
 
 
 def test_kills_at_system_calls_of_a_question(asker_pool, make_guard, chain):

@@ -1,4 +1,4 @@
-"""Ladders are declared when a guard is made: a hard cap that everybody meets."""
+"""The maximum number of ladders is declared at creation and enforced everywhere."""
 
 import pickle
 import shutil
@@ -24,9 +24,9 @@ def wrong(count):
     return np.where(np.arange(N) < count, 1 - LABELS, LABELS)
 
 
-def make(path, **given):
-    given = {"questions": 20, "mechanism": lb.Ladder(step=0.02, grid=0.01), **given}
-    return lb.Holdout.create(path, labels=LABELS, **given)
+def make(path, **settings):
+    settings = {"questions": 20, "mechanism": lb.Ladder(step=0.02, grid=0.01), **settings}
+    return lb.Holdout.create(path, labels=LABELS, **settings)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_any_name_may_be_the_one_ladder(path):
 
 
 @pytest.mark.parametrize("first", ["", "a"])
-def test_so_many_as_were_declared_and_no_more(path, first):
+def test_no_more_ladders_than_declared(path, first):
     guard = make(path, ladders=3)
     assert guard.ladders == 3
     assert guard.status().opening["rules"]["ladders"] == 3
@@ -74,16 +74,16 @@ def test_so_many_as_were_declared_and_no_more(path, first):
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "2", 21, None])
-def test_a_number_of_ladders_is_from_one_to_the_budget(path, bad):
+def test_the_number_of_ladders_is_between_one_and_the_budget(path, bad):
     with pytest.raises(lb.errors.InvalidSetting, match="ladders must be"):
         make(path, ladders=bad)
     assert not path.exists()
 
 
 def test_the_number_is_committed_to(path, tmp_path):
-    one, two = make(path), make(tmp_path / "two.db", ladders=2)
-    assert one.status().opening["rules"]["ladders"] == 1
-    assert two.status().opening["commitment"] != one.status().opening["commitment"]
+    guard, other = make(path), make(tmp_path / "two.db", ladders=2)
+    assert guard.status().opening["rules"]["ladders"] == 1
+    assert other.status().opening["commitment"] != guard.status().opening["commitment"]
 
 
 def test_the_cap_holds_in_other_processes_and_copies(path):
@@ -102,23 +102,23 @@ def test_the_cap_holds_in_other_processes_and_copies(path):
         [sys.executable, "-c", script, "x", "y"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[1, 'refused']"
-    for each in (guard, copy):
+    for opened in (guard, copy):
         with pytest.raises(TooManyLadders):
-            each.ask(wrong(10), ladder="y")
+            opened.ask(wrong(10), ladder="y")
 
 
-def test_threads_cannot_open_more(path):
+def test_threads_cannot_start_more_ladders_than_declared(path):
     guard = make(path, ladders=3)
 
-    def ask(at):
+    def ask(number):
         try:
-            return guard.ask(wrong(at), ladder=f"study {at}").question
+            return guard.ask(wrong(number), ladder=f"study {number}").question
         except TooManyLadders:
             return None
 
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(ask, range(16)))
-    assert told.count(1) == 3
+        questions = list(pool.map(ask, range(16)))
+    assert questions.count(1) == 3
     assert guard.remaining == 17
 
 
@@ -134,7 +134,7 @@ def test_the_cap_holds_after_a_restore(path, tmp_path):
         guard.ask(wrong(20), ladder="third")
 
 
-def test_one_may_look_before_asking(path):
+def test_check_ladder_before_asking(path):
     guard = make(path)
     guard.check_ladder("study")
     guard.ladder("study").check_ladder()
@@ -169,7 +169,7 @@ def test_calibration_is_for_the_declared_number(tmp_path):
 
 
 def test_certificates_are_for_the_declared_number(path, tmp_path):
-    """From the first question on, not for those that happen to be open."""
+    """Certificates count the declared ladders from the first question, not those in use."""
     widths = []
     for ladders in (1, 2, 20):
         guard = make(tmp_path / f"{ladders}.db", ladders=ladders)
@@ -183,12 +183,12 @@ def test_certificates_are_for_the_declared_number(path, tmp_path):
 
 def test_a_guard_of_an_older_version_opens_and_starts_no_new_ladder(tmp_path):
     """Its rules name no number of ladders, and it was calibrated for one."""
-    for each in ("1.db", "1.db.mark"):
-        shutil.copy(FORMATS / each, tmp_path / each)
+    for name in ("1.db", "1.db.mark"):
+        shutil.copy(FORMATS / name, tmp_path / name)
     guard = lb.Holdout.open(tmp_path / "1.db")
     status = guard.status()
     assert "ladders" not in status.opening["rules"]
-    assert [each.name for each in status.ladders] == ["", "second"]
+    assert [ladder.name for ladder in status.ladders] == ["", "second"]
     assert guard.ladders == 2
     with pytest.raises(TooManyLadders, match="older version"):
         guard.ask(["cat"] * status.opening["rules"]["rows"], ladder="new")
@@ -205,9 +205,9 @@ def test_a_guard_of_an_older_version_opens_and_starts_no_new_ladder(tmp_path):
 def vote(ask, rng, n, k):
     """Ask k coin-flip models, each on a ladder of its own; return what their vote predicts."""
     score = np.zeros(n)
-    for at in range(k):
+    for number in range(k):
         guess = rng.integers(2, size=n)
-        score += (0.5 - ask(guess, at)) * (2 * guess - 1)
+        score += (0.5 - ask(guess, number)) * (2 * guess - 1)
     return (score > 0).astype(int)
 
 
@@ -223,41 +223,43 @@ def test_the_attack_over_new_ladders_is_refused(path):
     labels = rng.integers(2, size=1000)
     guard = lb.Holdout.create(path, labels=labels, questions=1000)
     with pytest.raises(TooManyLadders):
-        vote(lambda guess, at: guard.ask(guess, ladder=f"{at}").released, rng, 1000, 1000)
+        vote(lambda guess, number: guard.ask(guess, ladder=f"{number}").released, rng, 1000, 1000)
     assert guard.remaining == 999  # one question was asked, on the first name
 
 
 def check_vote(ask, rng, labels, mechanism):
-    """See that a vote is as weak as the noise for so many ladders says.
+    """Check that a vote is as weak as the noise for that many ladders implies.
 
     It is off by 3.7 standard errors once in 10^4, and 6 are between this noise and that for one.
     """
     n = k = len(labels)
     right = float((vote(ask, rng, n, k) == labels).mean())
     assert abs(right - expected(mechanism, n, k)) < 3.7 * 0.5 / np.sqrt(n)
-    one = lb.ShakyLadder.calibrated(n, k)
-    assert expected(one, n, k) - expected(mechanism, n, k) > 6 * 0.5 / np.sqrt(n)
+    single_ladder = lb.ShakyLadder.calibrated(n, k)
+    assert expected(single_ladder, n, k) - expected(mechanism, n, k) > 6 * 0.5 / np.sqrt(n)
 
 
-def test_declared_ladders_get_the_noise_for_so_many(path):
+def test_noise_is_calibrated_for_the_declared_ladders(path):
     rng = np.random.default_rng(1)
     labels = rng.integers(2, size=1000)
     guard = lb.Holdout.create(path, labels=labels, questions=1000, ladders=1000)
     mechanism, tape = guard.meter.mechanism, lb.Tape(seed=1)
 
-    def ask(guess, at):
-        session = mechanism.start(n=1000, tape=tape, ladder=at)
+    def ask(guess, number):
+        session = mechanism.start(n=1000, tape=tape, ladder=number)
         return session.ask(risk=float((guess != labels).mean())).value
 
     check_vote(ask, rng, labels, mechanism)
 
 
 @pytest.mark.slow
-def test_the_same_of_a_guard_itself(path):
+def test_a_guard_is_calibrated_for_its_declared_ladders(path):
     rng = np.random.default_rng(2)
     labels = rng.integers(2, size=1000)
     guard = lb.Holdout.create(path, labels=labels, questions=1000, ladders=1000)
     mechanism = guard.meter.mechanism
-    check_vote(lambda guess, at: guard.ask(guess, ladder=f"{at}").released, rng, labels, mechanism)
+    check_vote(
+        lambda guess, number: guard.ask(guess, ladder=f"{number}").released, rng, labels, mechanism
+    )
     assert guard.remaining == 0
     assert guard.check() == 1000

@@ -1,4 +1,4 @@
-"""What is said of predictions that cannot be sent."""
+"""Refusals of predictions that cannot be encoded."""
 
 import os
 
@@ -12,20 +12,20 @@ def test_a_path_is_shown_as_it_was_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    said = {
+    message = {
         "none/none.csv": "There is no file 'none/none.csv'.",
         "./folder": "'./folder' is a folder, not a file.",
         f"{tmp_path}/pipe": f"'{tmp_path}/pipe' is not a regular file.",
         "a\0b": r"There is no file 'a\x00b'.",
     }
-    for path, format_reply in said.items():
+    for path, format_reply in message.items():
         with pytest.raises(InvalidPredictions) as caught:
             encode_predictions(path)
         assert str(caught.value) == format_reply
 
 
 @pytest.mark.parametrize("form", ["xls", 7, ["csv"]])
-def test_six_formats_are_named_and_their_nicknames_taken(form):
+def test_formats_and_their_aliases(form):
     named = "format must be 'csv', 'tsv', 'parquet', 'arrow', 'jsonl' or 'npy'; got "
     with pytest.raises(InvalidSetting, match=named):
         encode_predictions(b"", form)

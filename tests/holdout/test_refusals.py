@@ -1,4 +1,4 @@
-"""Refusals: the same, byte by byte, whatever the labels are; and nothing else happens."""
+"""Refusals are the same for all labels, byte by byte, and have no other effect."""
 
 import json
 import math
@@ -14,12 +14,12 @@ from ladderboard.holdout import Scorer
 from ladderboard.holdout._sample import decode_sample, encode_sample, make_sample
 
 N = 5
-IDS = {"none": None, "text": [f"x{at}" for at in range(N)], "whole": [40, 7, 300, -2, 5]}
+IDS = {"none": None, "text": [f"x{number}" for number in range(N)], "whole": [40, 7, 300, -2, 5]}
 CLASSES = ["a", "b", "c"]
 
 
 def product(labels, predictions):
-    """A loss of the owner's that breaks down easily, and in many ways."""
+    """A custom loss that fails easily, in many ways."""
     return np.clip(labels * predictions, 0, 1) / (labels != 3)
 
 
@@ -66,9 +66,9 @@ CASES = {
 FORMS = ["list", "array", "typed", "columns", "csv", "jsonl", "matrix", "rows"]
 
 
-def _less(whole, *parts):
-    """What is missing to a whole, where that makes sense."""
-    return whole - sum(parts) if all(type(each) is float for each in parts) else 0.25
+def _less(total, *parts):
+    """Return the total minus the parts, if the parts are floats."""
+    return total - sum(parts) if all(type(part) is float for part in parts) else 0.25
 
 
 @st.composite
@@ -95,7 +95,7 @@ def predictions(draw, good):  # noqa: C901, PLR0911 - a way for each form
         return [values, values][: draw(st.integers(1, 2))]
     if form == "rows":
         rest = draw(st.sampled_from([0, 0.5, "a"]))
-        return [[each, rest, _less(1, each, rest)] for each in values]
+        return [[value, rest, _less(1, value, rest)] for value in values]
     if form == "columns":
         name = draw(st.sampled_from(["prediction", "p_a", "p_1", "x", "id"]))
         return {"id": list(ids), name: values}
@@ -103,32 +103,32 @@ def predictions(draw, good):  # noqa: C901, PLR0911 - a way for each form
         header = draw(
             st.sampled_from(["id,prediction\n", "", "prediction\n", "id,x,y\n", "id,p_1\n"])
         )
-        rows = [f"{key},{each}" for key, each in zip(ids, values, strict=False)]
+        rows = [f"{key},{value}" for key, value in zip(ids, values, strict=False)]
         return (header + "\n".join(rows)).encode("utf-8", "replace")
     if form == "jsonl":
         rows = [
-            json.dumps({"id": key, "prediction": each}, default=repr)
-            for key, each in zip(ids, values, strict=False)
+            json.dumps({"id": key, "prediction": value}, default=repr)
+            for key, value in zip(ids, values, strict=False)
         ]
         return "\n".join(rows).encode()
     return values
 
 
-def heard(scorer, given_predictions, form):
-    """What is said about predictions: a digest, or a refusal with everything in it."""
+def outcome(scorer, given_predictions, form):
+    """Return the digest of predictions, or everything in the refusal."""
     try:
         return scorer.read(given_predictions, format=form).digest
     except InvalidPredictions as error:
-        behind = [repr(each) for each in (error.__cause__, error.__context__)]
+        behind = [repr(error_behind) for error_behind in (error.__cause__, error.__context__)]
         return [type(error), str(error), error.args, error.positions, error.problems, behind]
 
 
 def worlds(loss, labels, kind, ids):
     """Return a scorer for each vector of labels: as it was made, and as it is opened again."""
     scorers = []
-    for each in labels:
+    for label in labels:
         try:
-            table = make_sample(each, ids=IDS[ids], kind=kind)
+            table = make_sample(label, ids=IDS[ids], kind=kind)
             scorers += [Scorer(table, loss), Scorer(decode_sample(encode_sample(table)), loss)]
         except InvalidLabels:
             assume(False)
@@ -148,5 +148,5 @@ def test_refusals_do_not_depend_on_labels(name, data):
         form = None
         if isinstance(given_predictions, bytes):
             form = "jsonl" if given_predictions.startswith(b"{") else "csv"
-        said = [heard(scorer, given_predictions, form) for scorer in scorers]
-        assert all(each == said[0] for each in said)
+        outcomes = [outcome(scorer, given_predictions, form) for scorer in scorers]
+        assert all(other == outcomes[0] for other in outcomes)

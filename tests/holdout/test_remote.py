@@ -1,4 +1,4 @@
-"""A guard at the other end of a line: the same answers, refusals and promises."""
+"""A remote guard gives the same answers, refusals and certificates as a local one."""
 
 import itertools
 import pickle
@@ -31,19 +31,19 @@ MODEL = np.where(np.arange(N) < 30, (LABELS + 1) % 3, LABELS)
 SHUFFLED = np.random.default_rng(1).permutation(N)
 
 
-def create(path, labels=LABELS, **how):
+def create(path, labels=LABELS, **options):
     salts = itertools.count(1)
     environment = LedgerEnvironment(
         clock=lambda: 1_700_000_000, salt=lambda: next(salts).to_bytes(32, "big")
     )
-    settings = {"questions": 50, "mechanism": lb.Ladder(step=0.02)} | how
+    settings = {"questions": 50, "mechanism": lb.Ladder(step=0.02)} | options
     settings["ladders"] = min(3, settings["questions"])
     return lb.Holdout.create(path, labels, key=bytes(32), environment=environment, **settings)
 
 
 @pytest.fixture
 def connect():
-    """Give a function that serves a guard until the test ends, and returns a connection to it."""
+    """A function that serves a guard until the test ends, and returns a client for it."""
     with ExitStack() as ends:
 
         def start(guard, listener=None, **options):
@@ -60,12 +60,12 @@ def remote(connect, tmp_path):
     return connect(create(tmp_path / "guard.db"))
 
 
-def same(local, remote, predictions, **how):
-    """Ask both, and return what both say or refuse."""
+def same(local, remote, predictions, **options):
+    """Ask both guards, check that their replies or refusals agree, and return one."""
     outcomes = []
     for guard in (local, remote):
         try:
-            outcomes.append(guard.ask(predictions, **how).describe())
+            outcomes.append(guard.ask(predictions, **options).describe())
         except lb.LadderboardError as error:
             outcomes.append((type(error), getattr(error, "problems", None), str(error)))
     assert outcomes[0] == outcomes[1]
@@ -89,7 +89,7 @@ def numbers():
         {"id": SHUFFLED, "prediction": MODEL[SHUFFLED]},
     )
     yield from ({"id": [0] * N, "prediction": MODEL}, {"prediction": MODEL, "x": MODEL})
-    yield {"id": [f"{each}" for each in SHUFFLED], "prediction": MODEL[SHUFFLED].tolist()}
+    yield {"id": [f"{id_}" for id_ in SHUFFLED], "prediction": MODEL[SHUFFLED].tolist()}
     frame = pd.DataFrame({"id": SHUFFLED, "prediction": MODEL[SHUFFLED]})
     yield from (frame, frame.set_index("id"), frame.set_index("id")["prediction"])
     yield from (pd.Series(MODEL), pd.Series(MODEL, dtype="Int64"), frame.rename(columns={"id": 3}))
@@ -113,11 +113,11 @@ def numbers():
     )
 
 
-def test_what_is_in_memory_is_read_as_in_process(connect, tmp_path):
+def test_objects_are_read_as_in_process(connect, tmp_path):
     local, remote = create(tmp_path / "a.db"), connect(create(tmp_path / "b.db"))
-    told = [same(local, remote, each) for each in numbers()]
-    assert sum(isinstance(each, dict) for each in told) > 20
-    assert sum(isinstance(each, tuple) for each in told) > 12
+    outcomes = [same(local, remote, number) for number in numbers()]
+    assert sum(isinstance(outcome, dict) for outcome in outcomes) > 20
+    assert sum(isinstance(outcome, tuple) for outcome in outcomes) > 12
     assert local.head == remote.head
 
 
@@ -140,16 +140,21 @@ def test_text_is_read_as_in_process(connect, tmp_path):
         create(tmp_path / "a.db", NAMES[LABELS]),
         connect(create(tmp_path / "b.db", NAMES[LABELS])),
     )
-    told = [same(local, remote, each) for each in texts() if not isinstance(each, pd.Categorical)]
-    assert sum(isinstance(each, dict) for each in told) > 8
-    assert sum(isinstance(each, tuple) for each in told) > 3
+    outcomes = [
+        same(local, remote, text) for text in texts() if not isinstance(text, pd.Categorical)
+    ]
+    assert sum(isinstance(outcome, dict) for outcome in outcomes) > 8
+    assert sum(isinstance(outcome, tuple) for outcome in outcomes) > 3
 
 
 def test_probabilities_are_read_as_in_process(connect, tmp_path):
-    how = {"loss": "brier", "classes": [0, 1, 2]}
-    local, remote = create(tmp_path / "a.db", **how), connect(create(tmp_path / "b.db", **how))
+    settings = {"loss": "brier", "classes": [0, 1, 2]}
+    local, remote = (
+        create(tmp_path / "a.db", **settings),
+        connect(create(tmp_path / "b.db", **settings)),
+    )
     odds = np.random.default_rng(4).dirichlet([1, 1, 1], size=N)
-    told = [
+    outcomes = [
         same(local, remote, each)
         for each in (
             *(
@@ -160,12 +165,12 @@ def test_probabilities_are_read_as_in_process(connect, tmp_path):
                 pd.DataFrame(odds),
             ),
             pd.DataFrame(odds, columns=["p_0", "p_1", "p_2"]),
-            {"id": range(N), **{f"p_{at}": odds[:, at] for at in range(3)}},
-            pl.DataFrame({f"p_{at}": odds[:, at] for at in range(3)}),
+            {"id": range(N), **{f"p_{column}": odds[:, column] for column in range(3)}},
+            pl.DataFrame({f"p_{column}": odds[:, column] for column in range(3)}),
             *(odds[:, :2], [[None, 1, 0]] * N, odds * 2, [["a", "b", "c"]] * N),
         )
     ]
-    assert [isinstance(each, dict) for each in told] == [True] * 8 + [False] * 4
+    assert [isinstance(each, dict) for each in outcomes] == [True] * 8 + [False] * 4
 
 
 def test_files_are_read_as_in_process(connect, tmp_path):
@@ -181,10 +186,10 @@ def test_files_are_read_as_in_process(connect, tmp_path):
     frame.write_ndjson(tmp_path / "p.jsonl")
     np.save(tmp_path / "p.npy", MODEL)
     names = ["p.csv", "p.tsv", "p.tsv.gz", "p.csv.parquet", "lies.tsv", "p.jsonl", "p.npy"]
-    for each in names:
-        assert isinstance(same(local, remote, tmp_path / each), dict), each
-        assert isinstance(same(local, remote, str(tmp_path / each)), dict), each
-        with (tmp_path / each).open("rb") as file:
+    for name in names:
+        assert isinstance(same(local, remote, tmp_path / name), dict), name
+        assert isinstance(same(local, remote, str(tmp_path / name)), dict), name
+        with (tmp_path / name).open("rb") as file:
             assert isinstance(remote.ask(file), lb.Reply)
     assert local.remaining == remote.remaining == 49
     same(local, remote, tmp_path / "p.csv", format=".CSV")
@@ -192,12 +197,12 @@ def test_files_are_read_as_in_process(connect, tmp_path):
     for path in (tmp_path, tmp_path / "nowhere.csv"):
         with pytest.raises(InvalidPredictions) as refused:
             remote.ask(path)
-        assert [each.code for each in refused.value.problems] == ["not_a_file"]
+        assert [problem.code for problem in refused.value.problems] == ["not_a_file"]
     with pytest.raises(InvalidSetting, match="format"):
         remote.ask(MODEL, format="xlsx")
 
 
-def test_what_cannot_be_sent_is_refused_here(remote):
+def test_unsupported_objects_are_refused_by_the_client(remote):
     twice = pd.DataFrame(np.ones((N, 2)), columns=["prediction", "prediction"])
     for wrong, code in (
         (object(), "format"),
@@ -208,10 +213,10 @@ def test_what_cannot_be_sent_is_refused_here(remote):
     ):
         with pytest.raises(InvalidPredictions) as refused:
             remote.ask(wrong)
-        assert [each.code for each in refused.value.problems] == [code]
+        assert [problem.code for problem in refused.value.problems] == [code]
 
 
-def test_a_reply_is_whole(remote):
+def test_a_remote_reply_has_all_fields(remote):
     reply = remote.ask(MODEL)
     assert isinstance(reply, lb.Reply)
     assert str(reply) == "The best is now 0.24; 49 questions left."
@@ -221,19 +226,19 @@ def test_a_reply_is_whole(remote):
     assert (remote.released, remote.remaining) == (0.24, 49)
 
 
-def test_the_status_is_the_guards_own(connect, tmp_path):
+def test_the_remote_status_equals_the_guards(connect, tmp_path):
     guard = create(tmp_path / "g.db")
     remote = connect(guard)
     remote.ask(MODEL)
     remote.ladder("other").ask(LABELS)
-    status, own = remote.status(), guard.status()
-    assert status.describe() == own.describe()
+    status, expected = remote.status(), guard.status()
+    assert status.describe() == expected.describe()
     assert (status.ladders, status.history, status.opening) == (
-        own.ladders,
-        own.history,
-        own.opening,
+        expected.ladders,
+        expected.history,
+        expected.opening,
     )
-    assert status.meter == own.meter == remote.meter
+    assert status.meter == expected.meter == remote.meter
     assert remote.head == guard.head
 
 
@@ -275,7 +280,7 @@ def test_refusals_are_the_same_exceptions(connect, tmp_path):
         remote.ask(LABELS)
 
 
-def test_a_mechanism_that_only_the_guard_has_can_be_named(connect, tmp_path):
+def test_a_custom_mechanism_of_the_guard_is_described(connect, tmp_path):
     class Silent(lb.Exact):
         name = "silent"
 
@@ -286,14 +291,14 @@ def test_a_mechanism_that_only_the_guard_has_can_be_named(connect, tmp_path):
     assert remote.status().certificate == guard.status().certificate
 
 
-def test_it_is_pickled_without_its_connections(remote, monkeypatch):
+def test_a_remote_guard_is_pickled_without_connections(remote, monkeypatch):
     remote.ask(MODEL)
     copy = pickle.loads(pickle.dumps(remote.ladder("x")))
     assert copy.ask(MODEL).ladder == "x"
     copy.close()
 
 
-def test_after_a_fork_it_has_connections_of_its_own(remote):
+def test_new_connections_after_a_fork(remote):
     remote.ask(MODEL)
     (parents,) = remote._transport._idle
     remote._transport._process -= 1  # as the child of a fork finds it
@@ -301,15 +306,15 @@ def test_after_a_fork_it_has_connections_of_its_own(remote):
     assert remote._transport._idle[0] is not parents
 
 
-def test_threads_share_it(remote):
-    models = [np.roll(MODEL, each) for each in range(40)]
+def test_threads_can_share_a_remote_guard(remote):
+    models = [np.roll(MODEL, index) for index in range(40)]
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(remote.ask, models))
-    assert sorted(each.question for each in replies) == list(range(1, 41))
+    assert sorted(reply.question for reply in replies) == list(range(1, 41))
     assert remote.remaining == 10
 
 
-def test_a_connection_that_the_guard_closed_is_opened_again(connect, tmp_path):
+def test_a_connection_closed_by_the_guard_is_reopened(connect, tmp_path):
     guard, path = create(tmp_path / "g.db"), tmp_path / "s"
     first = connect(guard, listen_on_unix_socket(path))
     first.ask(MODEL)
@@ -318,7 +323,7 @@ def test_a_connection_that_the_guard_closed_is_opened_again(connect, tmp_path):
     assert first.ask(LABELS).question == 2
 
 
-def test_who_asks_needs_numpy_only(remote):
+def test_a_client_needs_only_numpy(remote):
     code = f"""
 import sys, numpy as np, ladderboard as lb
 guard = lb.Holdout.connect({remote._transport.url!r})

@@ -1,4 +1,4 @@
-"""A question that is recorded gets its reply, whatever becomes of its certificate."""
+"""A recorded question gets its reply, even if the certificate fails."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ LABELS = np.arange(100) % 2
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("settings", "words"),
     [
         ({"beta": 1e-101}, "beta must be"),
         ({"beta": 5e-324}, "beta must be"),
@@ -20,20 +20,20 @@ LABELS = np.arange(100) % 2
         ({"questions": 10**16}, "questions must be"),
     ],
 )
-def test_settings_without_a_certificate_are_refused_at_creation(tmp_path, how, words):
+def test_settings_without_a_certificate_are_refused_at_creation(tmp_path, settings, words):
     path = tmp_path / "g.db"
     with pytest.raises(InvalidSetting, match=words):
-        lb.Holdout.create(path, LABELS, **{"questions": 10, **how})
+        lb.Holdout.create(path, LABELS, **{"questions": 10, **settings})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_least_beta_and_the_largest_budget_have_certificates(tmp_path):
+def test_the_smallest_beta_and_the_largest_budget_have_certificates(tmp_path):
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10**15, beta=1e-100)
     bound = guard.ask(LABELS).bound
     assert (bound.theorem != NO_THEOREM, bound.beta) == (True, 1e-100)
 
 
-def test_a_guard_that_was_made_with_less_still_replies(tmp_path, monkeypatch):
+def test_an_old_guard_without_certificate_still_replies(tmp_path, monkeypatch):
     monkeypatch.setattr("ladderboard.bounds.read_beta", float)  # as guards were made before
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10, beta=1e-200)
     reply = guard.ask(LABELS)
@@ -49,7 +49,7 @@ def test_a_guard_that_was_made_with_less_still_replies(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "error", [InvalidSetting("no"), ZeroDivisionError("no"), MemoryError("no")]
 )
-def test_whatever_fails_the_reply_comes(tmp_path, monkeypatch, error):
+def test_a_failing_certificate_does_not_lose_the_reply(tmp_path, monkeypatch, error):
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10)
 
     def fail(*_, **__):

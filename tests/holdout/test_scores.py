@@ -1,4 +1,4 @@
-"""A guard of scores: no labels, and what an evaluator gave to each example."""
+"""A guard of scores: no labels, and an evaluator's score for each example."""
 
 import numpy as np
 import pytest
@@ -8,16 +8,16 @@ from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.files import read_holdout
 
 N = 100
-IDS = [f"task_{at}" for at in range(N)]
+IDS = [f"task_{number}" for number in range(N)]
 LADDER = lb.Ladder(step=0.02)
 
 
 def scores(wrong, ids=IDS):
-    return {"id": list(ids), "score": [float(at >= wrong) for at in range(len(ids))]}
+    return {"id": list(ids), "score": [float(number >= wrong) for number in range(len(ids))]}
 
 
-def create(path, **given):
-    settings = {"ids": IDS, "loss": "score", "questions": 10, "ladders": 2} | given
+def create(path, **settings):
+    settings = {"ids": IDS, "loss": "score", "questions": 10, "ladders": 2} | settings
     settings.setdefault("mechanism", LADDER)
     return lb.Holdout.create(path, **settings)
 
@@ -27,7 +27,7 @@ def path(tmp_path):
     return tmp_path / "guard.db"
 
 
-def test_it_is_made_of_ids_and_asked_with_scores(path):
+def test_a_score_guard_has_ids_and_answers_scores(path):
     guard = create(path)
     assert guard.ask(scores(20)).released == 0.2
     assert guard.ask(scores(30)).released == 0.2
@@ -42,22 +42,22 @@ def test_it_is_made_of_ids_and_asked_with_scores(path):
 
 
 @pytest.mark.parametrize("name", ["prediction", "label", "p"])
-def test_a_column_that_is_not_named_score_is_taken_for_no_scores(path, name):
+def test_only_a_column_named_score_is_accepted(path, name):
     """One file of predictions, all 0 and 1, would be the best for good."""
     guard = create(path)
     with pytest.raises(InvalidPredictions, match="The column must be named score") as refused:
         guard.ask({"id": IDS, name: [1] * N})
-    assert [each.code for each in refused.value.problems] == ["missing_column"]
+    assert [problem.code for problem in refused.value.problems] == ["missing_column"]
     with pytest.raises(InvalidPredictions, match=r"1 unexpected column: .* Remove it"):
         guard.ask({"id": IDS, name: [1] * N, "score": [1] * N})
     assert guard.remaining == 10
 
 
-def test_ids_may_be_whole_numbers_and_the_quick_ways_look_at_every_score(path):
+def test_fast_paths_check_every_score(path):
     guard = create(path, ids=range(N))
     assert guard.ask({"id": list(range(N)), "score": [1] * 80 + [0] * 20}).released == 0.2
-    rows = "".join(f"{at},{2 if at == 7 else 1}\n" for at in range(N))
-    for bad, at in (
+    rows = "".join(f"{number},{2 if number == 7 else 1}\n" for number in range(N))
+    for bad, number in (
         (f"id,score\n{rows}".encode(), "7"),
         ({"id": list(range(N)), "score": [1] * 99 + [2]}, 99),
         ([1] * 99 + [-1], "row 100"),
@@ -66,13 +66,13 @@ def test_ids_may_be_whole_numbers_and_the_quick_ways_look_at_every_score(path):
     ):
         with pytest.raises(InvalidPredictions, match=r"Scores must lie in \[0, 1\]") as refused:
             guard.ask(bad)
-        (found,) = refused.value.problems
-        assert (found.count, [str(each) for each in found.ids]) == (1, [str(at)])
+        (problems,) = refused.value.problems
+        assert (problems.count, [str(id_) for id_ in problems.ids]) == (1, [str(number)])
     assert guard.remaining == 9
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "right", -0.01, 1.01])
-def test_what_is_no_score_is_refused_by_its_id_and_costs_nothing(path, bad):
+def test_invalid_scores_are_refused_by_id_and_cost_nothing(path, bad):
     guard = create(path)
     with pytest.raises(InvalidPredictions, match="task_3"):
         guard.ask({"id": IDS, "score": [0.5, 0.5, 0.5, bad, *[0.5] * (N - 4)]})
@@ -80,23 +80,23 @@ def test_what_is_no_score_is_refused_by_its_id_and_costs_nothing(path, bad):
 
 
 def test_groups_and_weights(path, tmp_path):
-    grouped = create(path, group=[max(at, 49) for at in range(N)])
+    grouped = create(path, group=[max(number, 49) for number in range(N)])
     assert grouped.ask(scores(50)).released == 0.02  # one group of 51
     weighted = create(tmp_path / "weighted.db", weight=[3.0] * 50 + [1.0] * 50)
     assert weighted.ask(scores(50)).released == pytest.approx(0.76)
 
 
 @pytest.mark.parametrize("key", [False, True])
-def test_it_may_be_encrypted_and_comes_from_a_file(path, tmp_path, key):
+def test_a_score_guard_from_a_file_with_and_without_encryption(path, tmp_path, key):
     file = tmp_path / "ids.csv"
-    file.write_text("id,group\n" + "".join(f"{each},{each}\n" for each in IDS))
+    file.write_text("id,group\n" + "".join(f"{id_},{id_}\n" for id_ in IDS))
     key_file = tmp_path / "key" if key else None
     guard = create(path, labels=file, ids=None, key_file=key_file)
     assert guard.ask(scores(20)).released == 0.2
     assert lb.Holdout.open(path, labels=file, key_file=key_file).remaining == 9
 
 
-def test_labels_that_nobody_would_look_at_are_refused(path, tmp_path):
+def test_unused_labels_are_refused(path, tmp_path):
     with pytest.raises(InvalidLabels, match=r"uses no labels.* give ids= and leave labels= "):
         create(path, labels=[0] * N)
     with pytest.raises(InvalidLabels, match=r"uses no labels.*remove 'label'"):
@@ -108,7 +108,7 @@ def test_labels_that_nobody_would_look_at_are_refused(path, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_labels_of_a_table_are_forgotten(path):
+def test_unused_labels_of_a_table_are_dropped(path):
     table = read_holdout({"id": IDS, "label": list(range(N))})
     guard = create(path, labels=table, ids=None)
     assert guard.ask(scores(20)).released == 0.2
@@ -116,14 +116,14 @@ def test_labels_of_a_table_are_forgotten(path):
     assert lb.Holdout.open(path, ids=IDS).remaining == 9
 
 
-def test_without_labels_other_losses_have_nothing_to_compare_with(path):
+def test_other_losses_need_labels(path):
     with pytest.raises(InvalidLabels, match="give labels="):
         create(path, loss="zero_one")
     with pytest.raises(InvalidLabels, match="no column named label"):
         create(path, loss="zero_one", ids=None, labels={"id": IDS})
 
 
-def test_it_is_opened_as_what_it_was_made(path, tmp_path):
+def test_a_score_guard_can_be_reopened(path, tmp_path):
     create(path)
     with pytest.raises(InvalidSetting, match="another loss"):
         lb.Holdout.open(path, loss="zero_one")
@@ -135,7 +135,7 @@ def test_it_is_opened_as_what_it_was_made(path, tmp_path):
         lb.Holdout.open(labels, ids=IDS)
 
 
-def test_shown_as_a_score():
+def test_displayed_as_a_score():
     metric = lb.metric("score")
     assert (metric.direction, metric.loss.name, metric.display(0.25)) == (
         "higher",

@@ -21,9 +21,9 @@ def in_threads(work, count=8):
     """Run work(0), work(1), ... at once and return what they returned."""
     ready = Barrier(count)
 
-    def begin(which):
+    def begin(thread):
         ready.wait()
-        return work(which)
+        return work(thread)
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(begin, range(count)))
@@ -31,110 +31,110 @@ def in_threads(work, count=8):
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_eight_threads_and_a_budget_for_half_of_their_questions(make_guard, chain, sealed):
-    made = make_guard(n=N, questions=200, sealed=sealed)
-    guard = made.open()
+    known_guard = make_guard(n=N, questions=200, sealed=sealed)
+    guard = known_guard.open()
 
-    def work(which):
-        told = []
-        for at in range(50):
+    def work(thread):
+        replies = []
+        for number in range(50):
             try:
-                told.append(guard.ask(model(which, at)))
+                replies.append(guard.ask(model(thread, number)))
             except BudgetSpent:
-                told.append(None)
-        return told
+                replies.append(None)
+        return replies
 
-    told = [reply for some in in_threads(work) for reply in some]
-    answered = [reply for reply in told if reply is not None]
+    replies = [reply for thread_replies in in_threads(work) for reply in thread_replies]
+    answered = [reply for reply in replies if reply is not None]
     assert len(answered) == 200
     assert sorted(reply.question for reply in answered) == list(range(1, 201))
     assert sorted(reply.remaining for reply in answered) == list(range(200))
     _, questions = chain(guard)
-    by_question = {one["question"]: one for one in questions}
+    by_question = {question["question"]: question for question in questions}
     for reply in answered:
-        one = by_question[reply.question]
-        assert (reply.released, reply.improved) == (one["value"], one["improved"])
+        question = by_question[reply.question]
+        assert (reply.released, reply.improved) == (question["value"], question["improved"])
     assert guard.check() == 200
 
 
-def test_threads_with_the_same_question_hear_the_same(make_guard):
+def test_threads_with_the_same_question_get_the_same_answer(make_guard):
     guard = make_guard(n=N).open()
-    told = in_threads(lambda _: [guard.ask(model(at)) for at in range(20)])
-    for replies in zip(*told, strict=True):
-        assert len({(each.released, each.improved, each.question) for each in replies}) == 1
-        assert sum(not each.again for each in replies) == 1
+    replies_by_thread = in_threads(lambda _: [guard.ask(model(number)) for number in range(20)])
+    for replies in zip(*replies_by_thread, strict=True):
+        assert len({(reply.released, reply.improved, reply.question) for reply in replies}) == 1
+        assert sum(not reply.again for reply in replies) == 1
     assert guard.remaining == 380
 
 
 def test_threads_that_start_the_same_ladder_get_one(make_guard):
     guard = make_guard(n=N).open()
-    told = in_threads(lambda which: guard.ladder("study").ask(model(which)).question)
-    assert sorted(told) == list(range(1, 9))
-    assert [each.name for each in guard.status().ladders] == ["", "study"]
+    questions = in_threads(lambda thread: guard.ladder("study").ask(model(thread)).question)
+    assert sorted(questions) == list(range(1, 9))
+    assert [ladder.name for ladder in guard.status().ladders] == ["", "study"]
     assert guard.check() == 8
 
 
-def test_threads_on_ladders_of_their_own(make_guard, chain):
+def test_threads_on_separate_ladders(make_guard, chain):
     guard = make_guard(n=N).open()
 
-    def work(which):
-        ladder = guard.ladder(f"study {which}")
-        return [ladder.ask(model(which, at)).question for at in range(20)]
+    def work(thread):
+        ladder = guard.ladder(f"study {thread}")
+        return [ladder.ask(model(thread, number)).question for number in range(20)]
 
     assert in_threads(work) == [list(range(1, 21))] * 8
     assert guard.check() == 160
     entries, _ = chain(guard)
-    assert sum(each["kind"] == "ladder" for each in entries) == 9
+    assert sum(entry["kind"] == "ladder" for entry in entries) == 9
 
 
-def test_a_status_is_of_one_moment(make_guard):
-    """While ladders are started and asked: nothing in it is of before or after the rest."""
+def test_a_status_is_a_consistent_snapshot(make_guard):
+    """All parts of a status are from one moment, while ladders are started and asked."""
     guard = make_guard(n=N, questions=400, ladders=40).open()
     done = Event()
 
-    def go_on():
+    def ask_questions():
         try:
-            for at in range(40):
-                ladder = guard.ladder(f"study {at}")
+            for number in range(40):
+                ladder = guard.ladder(f"study {number}")
                 for question in range(3):
-                    ladder.ask(model(at, question))
+                    ladder.ask(model(number, question))
         finally:
             done.set()
 
-    busy = Thread(target=go_on)
+    busy = Thread(target=ask_questions)
     busy.start()
     seen = 0
     while not done.is_set():
         status = guard.status()
-        assert sum(each.questions for each in status.ladders) == len(status.history)
+        assert sum(ladder.questions for ladder in status.ladders) == len(status.history)
         assert status.meter.used == len(status.history)
         assert status.meter.chain_state.ladders == len(status.ladders)
         assert status.meter.chain_state.head.hex() == status.head
-        for each in status.ladders:
-            own = [told.value for told in status.history if told.ladder == each.name]
-            assert each.released == (own[-1] if own else 1)
+        for ladder in status.ladders:
+            values = [record.value for record in status.history if record.ladder == ladder.name]
+            assert ladder.released == (values[-1] if values else 1)
         seen += 1
     busy.join()
     assert seen > 1
 
 
-def test_a_thread_that_is_refused_holds_nobody_up(make_guard):
+def test_a_refused_thread_does_not_block_others(make_guard):
     guard = make_guard(n=N).open()
 
-    def work(which):
-        if which % 2:
+    def work(thread):
+        if thread % 2:
             with pytest.raises(lb.errors.InvalidPredictions):
                 guard.ask([1, 2])
             with pytest.raises(lb.errors.InvalidSetting):
-                guard.ask(model(which), training=0.5)  # refused inside the transaction
-        return guard.ask(model(which)).question
+                guard.ask(model(thread), training=0.5)  # refused inside the transaction
+        return guard.ask(model(thread)).question
 
     assert sorted(in_threads(work)) == list(range(1, 9))
 
 
-def test_who_comes_late_to_the_mark_does_not_lower_it(make_guard, monkeypatch):
-    """One thread commits first and marks last: the mark stays where the other put it."""
-    made = make_guard(n=N)
-    guard = made.open()
+def test_a_late_writer_does_not_lower_the_mark(make_guard, monkeypatch):
+    """A thread that commits first and writes its mark last does not lower the mark."""
+    known_guard = make_guard(n=N)
+    guard = known_guard.open()
     committed, go_on, true = Event(), Event(), HighWaterMark.advance
 
     def late(self, level):
@@ -150,4 +150,4 @@ def test_who_comes_late_to_the_mark_does_not_lower_it(make_guard, monkeypatch):
     guard.ask(model(1))
     go_on.set()
     slow.join()
-    assert HighWaterMark(made.path).read().questions == 2
+    assert HighWaterMark(known_guard.path).read().questions == 2

@@ -1,4 +1,4 @@
-"""The line to a served guard: broken, crooked, mistyped, and what is never sent over it."""
+"""The transport to a served guard: broken connections, wrong servers, addresses and tokens."""
 
 import json
 import pickle
@@ -17,8 +17,8 @@ from support.credentials import random_secret
 MODEL = np.zeros(10)
 
 
-def crooked(answers):
-    """Listen, and give one of the answers on each connection; return the address and the count."""
+def fake_server(answers):
+    """Listen, and send one of the answers on each connection; return the URL and the count."""
     listener = socket.create_server(("127.0.0.1", 0))
     seen = []
 
@@ -35,14 +35,14 @@ def crooked(answers):
     return f"http://127.0.0.1:{listener.getsockname()[1]}", seen, thread
 
 
-def test_a_broken_connection_is_tried_once_more_and_no_more():
+def test_a_broken_connection_is_retried_once():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n"
     for first in (b"", b"HTTP/1.1 200", head + b"{}"):
-        url, seen, thread = crooked([first, head + b'{"remaining": 7}'])
+        url, seen, thread = fake_server([first, head + b'{"remaining": 7}'])
         assert RemoteHoldout(url).remaining == 7
         thread.join()
         assert len(seen) == 2
-    url, seen, thread = crooked([b"", b"", b""])
+    url, seen, thread = fake_server([b"", b"", b""])
     with pytest.raises(GuardUnreachable, match="guard serve FILE"):
         _ = RemoteHoldout(url).remaining
     assert len(seen) == 2
@@ -59,40 +59,40 @@ def test_a_broken_connection_is_tried_once_more_and_no_more():
     ],
     ids=lambda body: body[:30].decode(),
 )
-def test_what_is_no_guard_is_said_so(body):
+def test_other_servers_are_not_taken_for_a_guard(body):
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    url, _, thread = crooked([head + body])
+    url, _, thread = fake_server([head + body])
     with pytest.raises(GuardUnreachable, match="is not a guard"):
         _ = RemoteHoldout(url).remaining
     thread.join()
 
 
-def answer_with(said):
-    body = json.dumps(said).encode()
+def answer_with(content):
+    body = json.dumps(content).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 @pytest.mark.parametrize(
     "bad", ["\x1b]0;owned\x07", "ab" * 31, "AB" * 32, "ab" * 32 + "\n", 7, None]
 )
-def test_a_head_is_a_hash_and_nothing_for_a_terminal(bad):
-    url, _, thread = crooked([answer_with({"head": bad})])
+def test_a_head_that_is_not_a_hash_is_refused(bad):
+    url, _, thread = fake_server([answer_with({"head": bad})])
     with pytest.raises(GuardUnreachable, match="is not a guard"):
         _ = RemoteHoldout(url).head
     thread.join()
-    url, _, thread = crooked([answer_with({"head": "ab" * 32})])
+    url, _, thread = fake_server([answer_with({"head": "ab" * 32})])
     assert RemoteHoldout(url).head == "ab" * 32
     thread.join()
 
 
 @pytest.mark.parametrize(
-    ("where", "bad"), [("commitment", "abc\x1b[2J"), ("head", "abcd"), (None, None)]
+    ("field", "bad"), [("commitment", "abc\x1b[2J"), ("head", "abcd"), (None, None)]
 )
-def test_so_are_those_of_a_status(tmp_path, where, bad):
+def test_status_hashes_that_are_invalid_are_refused(tmp_path, field, bad):
     guard = lb.Holdout.create(tmp_path / "g.db", MODEL, questions=2, mechanism=lb.Exact())
-    told = GuardApp(guard, hosts=None)._describe()
-    url, _, thread = crooked([answer_with({**told, **({where: bad} if where else {})})])
-    if where is None:
+    status = GuardApp(guard, hosts=None)._describe()
+    url, _, thread = fake_server([answer_with({**status, **({field: bad} if field else {})})])
+    if field is None:
         assert RemoteHoldout(url).status().head == guard.head
     else:
         with pytest.raises(GuardUnreachable, match="is not a guard"):
@@ -100,27 +100,27 @@ def test_so_are_those_of_a_status(tmp_path, where, bad):
     thread.join()
 
 
-@pytest.mark.parametrize("more", ["\x1b[2J", "\n", ""])
-def test_a_sentence_has_no_control_characters(tmp_path, more):
+@pytest.mark.parametrize("suffix", ["\x1b[2J", "\n", ""])
+def test_a_reason_with_control_characters_is_refused(tmp_path, suffix):
     guard = lb.Holdout.create(tmp_path / "g.db", MODEL, questions=2, mechanism=lb.Exact())
-    told = guard.ask(MODEL).describe()
-    url, _, thread = crooked([answer_with({**told, "reason": told["reason"] + more})])
-    if more:
+    reply = guard.ask(MODEL).describe()
+    url, _, thread = fake_server([answer_with({**reply, "reason": reply["reason"] + suffix})])
+    if suffix:
         with pytest.raises(GuardUnreachable, match="is not a guard"):
             RemoteHoldout(url).ask(MODEL)
     else:
-        assert str(RemoteHoldout(url).ask(MODEL)) == told["reason"]
+        assert str(RemoteHoldout(url).ask(MODEL)) == reply["reason"]
     thread.join()
 
 
-def test_a_guard_that_says_nothing_is_not_waited_for():
+def test_a_silent_guard_times_out():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         remote = RemoteHoldout(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.05)
         with pytest.raises(GuardUnreachable, match="not counted twice"):
             remote.ask(MODEL)
 
 
-def test_nobody_there(tmp_path):
+def test_an_unreachable_guard_is_reported(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody", "http://.."):
@@ -146,7 +146,7 @@ def test_nobody_there(tmp_path):
         *("http://u:p@127.0.0.1", "http://127.0.0.1/api", "http://127.0.0.1:99999"),
     ],
 )
-def test_addresses_that_are_none(url):
+def test_invalid_addresses_are_refused(url):
     with pytest.raises(InvalidSetting, match="like http://127"):
         lb.Holdout.connect(url)
 
@@ -165,14 +165,14 @@ def test_a_token_is_not_sent_in_the_clear(monkeypatch):
         lb.Holdout.connect("unix:/x", token="\r\n".join("ab"))
 
 
-def heard_token(**how):
-    url, seen, thread = crooked([answer_with({"remaining": 7})])
-    assert RemoteHoldout(url, **how).remaining == 7
+def heard_token(**options):
+    url, seen, thread = fake_server([answer_with({"remaining": 7})])
+    assert RemoteHoldout(url, **options).remaining == 7
     thread.join()
     return b"Authorization: Bearer " in seen[0]
 
 
-def test_a_token_that_belongs_elsewhere_is_not_sent_to_a_guard(monkeypatch):
+def test_a_token_for_another_address_is_not_sent(monkeypatch):
     monkeypatch.delenv("LADDERBOARD_URL", raising=False)
     monkeypatch.setenv("LADDERBOARD_TOKEN", "y" * 20)
     assert heard_token()
@@ -185,7 +185,7 @@ def test_a_token_that_belongs_elsewhere_is_not_sent_to_a_guard(monkeypatch):
 
 
 @pytest.mark.parametrize("role", ["team", "evaluator", "organiser"])
-def test_a_boards_token_is_for_no_guard(monkeypatch, role):
+def test_a_board_token_is_not_sent_to_a_guard(monkeypatch, role):
     monkeypatch.delenv("LADDERBOARD_URL", raising=False)
     monkeypatch.setenv("LADDERBOARD_TOKEN", f"lb_{role}_secret")
     assert not heard_token()

@@ -1,11 +1,11 @@
-"""Two worlds that differ in their labels, and a mechanism that is deaf: nothing else differs.
+"""Two worlds that differ only in their labels, with a mechanism that ignores the risk.
 
-Every reply, message, log line, statement, file size and ledger byte is the same; so what anybody
-learns about labels he learns through the mechanism.
+Every reply, message, log line, statement, file size and ledger byte is the same, so information
+about labels can leave only through the mechanism.
 
-Commitments hide what they bind as long as their salt is secret, and no longer. Here salts are
-fixed, so hashes that hide perfectly take their place: of the salt alone. The test sees to it that
-no salt is used for two contents, and that none is told.
+Commitments hide their content only as long as their salt is secret. Here salts are fixed, so
+commitments are replaced by hashes of the salt alone, which hide perfectly. The test checks that no
+salt is used for two contents, and that no salt is revealed.
 """
 
 import base64
@@ -31,32 +31,32 @@ LOSSES = '''
 import numpy as np
 
 def picky(labels, predictions):
-    """Breaks down if it does not like the labels, and says why."""
+    """Raise an error with a label in its message."""
     if (labels > 0).sum() > 30:
         raise ValueError(f"there are {labels.tolist()}")
     return labels != predictions
 
 def wild(labels, predictions):
-    """Leaves [0, 1] by as much as the labels tell."""
+    """Return values outside [0, 1] that depend on the labels."""
     return (labels - predictions) * 1.0
 
 def short(labels, predictions):
-    """Gives as many losses as there are ones."""
+    """Return as many losses as there are labels 1."""
     return np.zeros(int(labels.sum()))
 
 def deep(labels, predictions):
-    """Goes as deep as the labels tell."""
+    """Recurse to a depth that depends on the labels."""
     return deep(labels, predictions) if labels[0] else predictions * 0
 
 def undefined(labels, predictions):
-    """Divides by labels."""
+    """Divide by the labels."""
     return np.minimum(np.abs(predictions / labels), 1)
 '''
 
 
 @dataclass
 class Case:
-    """A loss, labels for two worlds and others for neither, and how models predict."""
+    """A loss, the labels of two worlds, other labels, and a function for predictions."""
 
     loss: Any
     labels: tuple[Any, Any]
@@ -67,22 +67,22 @@ class Case:
     sample: dict[str, Any] = field(default_factory=dict)
 
     def frame(self, model):
-        ids = [f"id {at}" for at in range(N)]
+        ids = [f"id {number}" for number in range(N)]
         if np.ndim(model) == 1:
             return pl.DataFrame({"id": ids, "prediction": model})
-        columns = {f"p_{at}": [row[at] for row in model] for at in range(len(model[0]))}
+        columns = {f"p_{number}": [row[number] for row in model] for number in range(len(model[0]))}
         return pl.DataFrame({"id": ids, **columns})
 
 
-def whole(rng):
+def bits(rng):
     return rng.integers(2, size=N).tolist()
 
 
-def real(rng):
+def reals(rng):
     return rng.random(N).round(3).tolist()
 
 
-def odds(rng):
+def probs(rng):
     return [[1 - p, p] for p in rng.random(N).round(3).tolist()]
 
 
@@ -90,57 +90,66 @@ def words(rng):
     return rng.choice(["no", "yes", "perhaps"], size=N).tolist()
 
 
-def few(seed, *values):
+def choices(seed, *values):
     return np.random.default_rng(seed).choice(np.array(values), size=N).tolist()
 
 
-BITS = (few(1, 0, 1), few(2, 0, 1))
+BITS = (choices(1, 0, 1), choices(2, 0, 1))
 ANY = lb.loss("zero_one", classes="any")
 CASES = {
-    "zero_one": Case("zero_one", BITS, few(3, 0, 1), whole),
+    "zero_one": Case("zero_one", BITS, choices(3, 0, 1), bits),
     "zero_one, other classes": Case(
-        ANY, ([0] * N, few(2, -70_000, 5, 2**40)), few(3, 0, 1), whole
+        ANY, ([0] * N, choices(2, -70_000, 5, 2**40)), choices(3, 0, 1), bits
     ),
-    "zero_one, fractions": Case(ANY, ([0] * N, few(2, 0.5, 1 / 3)), few(3, 0, 1), whole),
+    "zero_one, fractions": Case(ANY, ([0] * N, choices(2, 0.5, 1 / 3)), choices(3, 0, 1), bits),
     "zero_one, declared": Case(
-        lb.loss("zero_one", classes=[0, 1, 2]), (few(1, 0, 1), few(2, 1, 2)), few(3, 0), whole, True
+        lb.loss("zero_one", classes=[0, 1, 2]),
+        (choices(1, 0, 1), choices(2, 1, 2)),
+        choices(3, 0),
+        bits,
+        True,
     ),
     "zero_one, words": Case(
-        ANY, (few(1, "no", "yes"), few(2, "Donaudampfschiff", "é" * 90)), few(3, "x"), words
+        ANY,
+        (choices(1, "no", "yes"), choices(2, "Donaudampfschiff", "é" * 90)),
+        choices(3, "x"),
+        words,
     ),
     "zero_one, groups and weights": Case(
         "zero_one",
         BITS,
-        few(3, 0, 1),
-        whole,
+        choices(3, 0, 1),
+        bits,
         sample={
-            "group": [f"g{at // 3}" for at in range(N)],
-            "weight": [at // 3 + 1 for at in range(N)],
+            "group": [f"g{number // 3}" for number in range(N)],
+            "weight": [number // 3 + 1 for number in range(N)],
         },
     ),
-    "zero_one, sealed": Case("zero_one", BITS, few(3, 0, 1), whole, sealed=True),
-    "brier": Case("brier", BITS, few(3, 0, 1), odds),
-    "brier, one column": Case("brier", (BITS[0], [1] * N), few(3, 0, 1), real),
-    "log": Case("log", ([0] * N, BITS[1]), few(3, 0, 1), odds),
+    "zero_one, sealed": Case("zero_one", BITS, choices(3, 0, 1), bits, sealed=True),
+    "brier": Case("brier", BITS, choices(3, 0, 1), probs),
+    "brier, one column": Case("brier", (BITS[0], [1] * N), choices(3, 0, 1), reals),
+    "log": Case("log", ([0] * N, BITS[1]), choices(3, 0, 1), probs),
     "squared": Case(
         lb.loss("squared", range=(0, 10)),
-        (few(1, 0, 10), few(2, 0.125, 9.999)),
-        few(3, 5),
-        real,
+        (choices(1, 0, 10), choices(2, 0.125, 9.999)),
+        choices(3, 5),
+        reals,
         True,
     ),
-    "custom": Case("operator:ne", (BITS[0], few(2, 7, 2**33)), few(3, 0, 1), whole),
-    "custom that raises": Case("world_losses:picky", ([0] * N, [1] * N), few(3, 0, 1), whole),
-    "custom out of range": Case("world_losses:wild", ([0] * N, few(2, 1, 99)), few(3, 5), whole),
-    "custom of a wrong shape": Case("world_losses:short", ([1] * N, BITS[1]), few(3, 0), whole),
-    "custom that goes deep": Case("world_losses:deep", ([0] * N, [1] * N), few(3, 5), whole),
-    "custom that divides": Case("world_losses:undefined", ([0] * N, [1] * N), few(3, 5), whole),
+    "custom": Case("operator:ne", (BITS[0], choices(2, 7, 2**33)), choices(3, 0, 1), bits),
+    "custom that raises": Case("world_losses:picky", ([0] * N, [1] * N), choices(3, 0, 1), bits),
+    "custom out of range": Case(
+        "world_losses:wild", ([0] * N, choices(2, 1, 99)), choices(3, 5), bits
+    ),
+    "custom of a wrong shape": Case("world_losses:short", ([1] * N, BITS[1]), choices(3, 0), bits),
+    "custom that goes deep": Case("world_losses:deep", ([0] * N, [1] * N), choices(3, 5), bits),
+    "custom that divides": Case("world_losses:undefined", ([0] * N, [1] * N), choices(3, 5), bits),
 }  # fmt: skip
 
 
 @pytest.fixture
 def run_worlds(tmp_path, capfd, monkeypatch):
-    """Run the session in both worlds, in the same place; return all steps of each."""
+    """Run the session in both worlds, in the same folder; return all steps of each."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/world_losses.py").write_text(LOSSES)
     monkeypatch.syspath_prepend(tmp_path / "modules")
@@ -161,13 +170,13 @@ def run_worlds(tmp_path, capfd, monkeypatch):
     return run
 
 
-def first_difference(one, other):
-    """Return the step at which two worlds part, and how, or None."""
-    assert [each["step"] for each in one] == [each["step"] for each in other]
-    for left, right in zip(one, other, strict=True):
-        for what in left:
-            if left[what] != right[what]:
-                return left["step"], what, str(left[what]), str(right[what])
+def first_difference(first, other):
+    """Return the first step in which two worlds differ, and the difference, or None."""
+    assert [step["step"] for step in first] == [step["step"] for step in other]
+    for left, right in zip(first, other, strict=True):
+        for name in left:
+            if left[name] != right[name]:
+                return left["step"], name, str(left[name]), str(right[name])
     return None
 
 
@@ -181,47 +190,47 @@ FAST = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
 )
-def test_nothing_tells_two_worlds_apart(run_worlds, name):
-    one, other = run_worlds(CASES[name])
-    assert first_difference(one, other) is None
-    assert told(run_worlds.secrets, one) == []
-    said = {each["step"]: each["output"] for each in one}
-    # The session went where it should.
-    assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
-    assert "again=True" in said["ask 0 again"][1]
-    assert said["unknown ids"][0][0] == said["half of parquet"][0][0] == "InvalidPredictions"
-    assert said["open the old copy"][0][0] == "StaleCopy"
-    assert said["other labels"][0][1].endswith("its labels differ from the guard's.")
-    assert said["to the end 39"][0][0] == "BudgetSpent"
-    assert "again=True" in said["again past the end"][1]
-    assert said["closed"][0][0] == "SessionClosed"
+def test_worlds_with_different_labels_are_indistinguishable(run_worlds, name):
+    first, other = run_worlds(CASES[name])
+    assert first_difference(first, other) is None
+    assert find_leaked_secrets(run_worlds.secrets, first) == []
+    outputs = {each["step"]: each["output"] for each in first}
+    # The session covered all steps.
+    assert outputs["ask 0"][0] == outputs["parquet"][0] == outputs["study 2"][0] == "Reply"
+    assert "again=True" in outputs["ask 0 again"][1]
+    assert outputs["unknown ids"][0][0] == outputs["half of parquet"][0][0] == "InvalidPredictions"
+    assert outputs["open the old copy"][0][0] == "StaleCopy"
+    assert outputs["other labels"][0][1].endswith("its labels differ from the guard's.")
+    assert outputs["to the end 39"][0][0] == "BudgetSpent"
+    assert "again=True" in outputs["again past the end"][1]
+    assert outputs["closed"][0][0] == "SessionClosed"
 
 
-def test_nothing_tells_two_worlds_apart_that_are_scored_by_example(run_worlds):
-    one, other = run_worlds(CASES["zero_one"], BlindLadderByExample)
-    assert first_difference(one, other) is None
+def test_worlds_scored_by_example_are_indistinguishable(run_worlds):
+    first, other = run_worlds(CASES["zero_one"], BlindLadderByExample)
+    assert first_difference(first, other) is None
 
 
-def test_a_mechanism_that_hears_is_found_out(run_worlds):
-    one, other = run_worlds(CASES["zero_one"], LeakyLadder)
-    assert first_difference(one, other) is not None
+def test_a_leaking_mechanism_is_detected(run_worlds):
+    first, other = run_worlds(CASES["zero_one"], LeakyLadder)
+    assert first_difference(first, other) is not None
 
 
 def leak_a_message(monkeypatch):
-    """A broken loss is refused, as one would write it first."""
+    """A failing loss is refused, as a naive implementation would do."""
 
-    def score(self, predictions, **how):
-        scored = true(self, predictions, **how)
+    def score(self, predictions, **options):
+        scored = original(self, predictions, **options)
         if scored.broken:
             raise lb.errors.BrokenLoss("The loss failed.")
         return scored
 
-    true = _scorer.Scorer.score
+    original = _scorer.Scorer.score
     monkeypatch.setattr(_scorer.Scorer, "score", score)
 
 
 def leak_a_size(monkeypatch):
-    """Labels are kept as long as they are."""
+    """Stored labels are not padded."""
     monkeypatch.setattr("ladderboard.holdout._sample.pad", lambda content, _: content)
     monkeypatch.setattr("ladderboard.holdout._sample.unpad", lambda content: content)
 
@@ -232,14 +241,14 @@ def leak_a_warning(monkeypatch):
 
 
 def leak_a_line(monkeypatch):
-    """A line in the log tells the risk."""
+    """A log line reveals the risk."""
 
-    def asked(**fields):
+    def log_and_ask(**fields):
         logging.getLogger("ladderboard").debug("risk %r", fields["risk"])
-        return true(**fields)
+        return original(**fields)
 
-    true = _guard.ScoredQuestion
-    monkeypatch.setattr(_guard, "ScoredQuestion", asked)
+    original = _guard.ScoredQuestion
+    monkeypatch.setattr(_guard, "ScoredQuestion", log_and_ask)
 
 
 LEAKS = {
@@ -255,58 +264,60 @@ LEAKS = {
     "name",
     [pytest.param(name, marks=pytest.mark.slow if "zero_one" in name else []) for name in LEAKS],
 )
-def test_leaks_are_found(run_worlds, monkeypatch, name):
-    leak, where = LEAKS[name]
+def test_leaks_are_detected(run_worlds, monkeypatch, name):
+    leak, expected = LEAKS[name]
     leak(monkeypatch)
-    found = first_difference(*run_worlds(CASES[name]))
-    assert found is not None
-    assert found[1] in {where, "files"}
+    difference = first_difference(*run_worlds(CASES[name]))
+    assert difference is not None
+    assert difference[1] in {expected, "files"}
 
 
-def told(secrets, seen):
-    """Return what the secrets are of that were told."""
+def find_leaked_secrets(secrets, seen):
+    """Return the domains of the secrets that occur in the steps."""
     texts = iter_bytes([[*each.values()] for each in seen])
     return sorted(domain for salt in SecretSearch(secrets).find(texts) for domain in secrets[salt])
 
 
 def tell_with_head(monkeypatch):
-    """The head comes with what opens the commitment to the labels."""
+    """The head is followed by the salt of the commitment to the labels."""
     head = lb.Holdout.head.fget
-    opened = property(lambda own: head(own) + own._book.read_encrypted("salt of the holdout").hex())
+    opened = property(
+        lambda guard: head(guard) + guard._book.read_encrypted("salt of the holdout").hex()
+    )
     monkeypatch.setattr(lb.Holdout, "head", opened)
 
 
 def tell_in_line(monkeypatch):
-    """A line in the log tells how an entry was made."""
+    """A log line reveals the salt of an entry."""
 
-    def written(self):
+    def log_and_pack(self):
         logging.getLogger("ladderboard").debug("salted with %r", self.salt)
-        return true(self)
+        return original(self)
 
-    true = SecretSide.commit_and_pack
-    monkeypatch.setattr(SecretSide, "commit_and_pack", written)
+    original = SecretSide.commit_and_pack
+    monkeypatch.setattr(SecretSide, "commit_and_pack", log_and_pack)
 
 
 def tell_in_pickle(monkeypatch):
-    """A reply that is sent elsewhere takes along what its noise was made from."""
+    """A pickled reply contains a part of the noise key."""
     state = Reply.__getstate__
     key = base64.b64encode(KEY[:16])
-    monkeypatch.setattr(Reply, "__getstate__", lambda own: {**state(own), "tape": key})
+    monkeypatch.setattr(Reply, "__getstate__", lambda reply: {**state(reply), "tape": key})
 
 
-TOLD = {
+LEAKED_SALTS = {
     "head": (tell_with_head, "holdout"),
     "line": (tell_in_line, "secret"),
     "pickle": (tell_in_pickle, "noise key"),
 }
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(run_worlds, monkeypatch, name):
-    leak, what = TOLD[name]
+@pytest.mark.parametrize("name", LEAKED_SALTS)
+def test_leaked_salts_are_detected(run_worlds, monkeypatch, name):
+    leak, domain = LEAKED_SALTS[name]
     leak(monkeypatch)
-    one, _ = run_worlds(CASES["zero_one"])
-    assert {*told(run_worlds.secrets, one)} == {what}
+    first, _ = run_worlds(CASES["zero_one"])
+    assert {*find_leaked_secrets(run_worlds.secrets, first)} == {domain}
 
 
 MECHANISMS = {
@@ -322,8 +333,8 @@ MECHANISMS = {
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_question_runs_the_same_statements_and_writes_as_much(capfd, tmp_path, name):
-    """Crossed, crossed in silence or not crossed: on the disk they look alike."""
+def test_every_question_runs_the_same_statements_and_writes_the_same_amount(capfd, tmp_path, name):
+    """Improved or not, questions look the same on the disk."""
     mechanism = MECHANISMS[name]
     labels = np.array(BITS[0])
     recorder = SessionRecorder(tmp_path, capfd)
@@ -333,13 +344,13 @@ def test_every_question_runs_the_same_statements_and_writes_as_much(capfd, tmp_p
         )
         statements, improved = set(), set()
         sizes = {("state", row[-1]) for row in recorder.tables()["ladder"]}
-        for at in range(30):
-            right = np.random.default_rng(at).random(N) < 0.2 + at / 60
+        for number in range(30):
+            right = np.random.default_rng(number).random(N) < 0.2 + number / 60
             predictions = np.where(right, labels, 1 - labels)
-            how = {"training": 0.1} if mechanism.needs_training else {}
+            options = {"training": 0.1} if mechanism.needs_training else {}
             recorder.statements.clear()
-            improved.add(guard.ask(predictions, **how).improved)
-            statements.add(tuple(skeleton(each) for each in recorder.statements))
+            improved.add(guard.ask(predictions, **options).improved)
+            statements.add(tuple(skeleton(statement) for statement in recorder.statements))
             tables = recorder.tables()
             sizes |= {("secret", row[-1]) for row in tables["secret"]}
             sizes |= {("state", row[-1]) for row in tables["ladder"]}

@@ -1,4 +1,4 @@
-"""Certificates of mechanisms that can be counted under zero-one loss only."""
+"""Certificates of mechanisms whose answers can be counted under zero-one loss only."""
 
 import numpy as np
 import pytest
@@ -11,26 +11,26 @@ ABSOLUTE = lb.loss("absolute", range=(0, 1))
 
 
 def play_near_ties(ask, n, questions, rng):
-    """Guess 1/2 +- 1e-4, vote with the guesses about which a score was told, ask about the vote."""
-    vote, told = np.zeros(n), 0
+    """Guess 1/2 +- 1e-4, vote with the guesses that got a score, and ask about the vote."""
+    vote, scores_without_change = np.zeros(n), 0
     for _ in range(questions - 1):
         signs = rng.choice([-1, 1], size=n)
         reply = ask(0.5 + 1e-4 * signs)
         if reply.score is not None:
             vote += signs
-            told += not reply.improved
-    return ask((vote > 0).astype(float)), told
+            scores_without_change += not reply.improved
+    return ask((vote > 0).astype(float)), scores_without_change
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_parameter_free_ladder_tells_a_score_only_where_its_value_fell(seed):
+def test_a_parameter_free_ladder_releases_a_score_only_with_an_improvement(seed):
     n, rng = 100, np.random.default_rng(seed)
     labels = rng.integers(2, size=n).astype(float)
     session = lb.ParameterFreeLadder().start(n=n)
-    last, told = play_near_ties(
+    last, scores_without_change = play_near_ties(
         lambda guess: session.ask(losses=ABSOLUTE(labels, guess)), n, 600, rng
     )
-    assert told == 0  # 43 to 60 crossings before, none of them counted as a change
+    assert scores_without_change == 0  # 43 to 60 crossings before, none of them counted as a change
     assert last.value > 0.3  # about 0.1 before, for models that are worth 0.5
 
 
@@ -49,7 +49,7 @@ def test_a_guard_of_another_loss_promises_nothing(tmp_path):
     assert "under zero-one loss only" in last.bound.assumptions[0]
 
 
-def test_exact_scores_with_weights_give_all_labels_away_and_promise_nothing(tmp_path):
+def test_exact_scores_with_weights_reveal_all_labels_and_promise_nothing(tmp_path):
     # Forty weights that differ in one bit each: one exact score tells the labels of a whole block.
     blocks, bits = 10, 39
     n = blocks * bits
@@ -71,14 +71,14 @@ def test_exact_scores_with_weights_give_all_labels_away_and_promise_nothing(tmp_
 
     decoded, nothing = np.zeros(n, int), np.zeros(n, int)
     base = sum_of(nothing)
-    for at in range(blocks):
-        block = slice(at * bits, (at + 1) * bits)
+    for block_number in range(blocks):
+        block = slice(block_number * bits, (block_number + 1) * bits)
         flipped = nothing.copy()
         flipped[block] = 1
         # The block's weight minus twice that of its labels: solve for the labels' bits.
-        whole = int(weight[block].astype(np.int64).sum())
-        own = (whole - (sum_of(flipped) - base)) // 2
-        decoded[block] = own % 2**39 >> bit[block] & 1
+        block_weight = int(weight[block].astype(np.int64).sum())
+        label_weight = (block_weight - (sum_of(flipped) - base)) // 2
+        decoded[block] = label_weight % 2**39 >> bit[block] & 1
     assert (decoded == labels).all()
     bound = guard.ask(decoded).bound
     assert bound.theorem == NO_THEOREM  # 0 +- 0.3 before, for a model that is right by luck alone
@@ -87,7 +87,7 @@ def test_exact_scores_with_weights_give_all_labels_away_and_promise_nothing(tmp_
 
 @pytest.mark.parametrize("mechanism", [lb.Exact(), lb.ParameterFreeLadder()])
 @pytest.mark.parametrize(
-    ("how", "counted"),
+    ("settings", "counted"),
     [
         ({}, True),
         ({"loss": lb.loss("top_k", k=1, classes=[0, 1])}, True),
@@ -97,17 +97,19 @@ def test_exact_scores_with_weights_give_all_labels_away_and_promise_nothing(tmp_
         ({"group": list(range(200))}, True),
     ],
 )
-def test_only_losses_of_0_and_1_that_count_alike_are_counted(tmp_path, mechanism, how, counted):
+def test_only_unweighted_zero_one_losses_use_counting(tmp_path, mechanism, settings, counted):
     labels = np.random.default_rng(0).integers(2, size=200)
-    loss = how.get("loss")
+    loss = settings.get("loss")
     if loss is not None and loss.name == "hamming":
         labels = np.stack([labels, labels[::-1]], axis=1)
-    guard = lb.Holdout.create(tmp_path / "g.db", labels, questions=3, mechanism=mechanism, **how)
+    guard = lb.Holdout.create(
+        tmp_path / "g.db", labels, questions=3, mechanism=mechanism, **settings
+    )
     assert (guard.certificate.theorem != NO_THEOREM) is counted
     assert guard.status().opening["rules"]["zero_one"] is counted
 
 
-def test_other_mechanisms_do_not_ask():
+def test_other_mechanisms_do_not_depend_on_zero_one():
     for mechanism in (lb.Ladder(0.01), lb.Rounded(digits=2), lb.ShakyLadder.calibrated(100, 10)):
-        found = certificate(100, 10, None, mechanism)
-        assert certificate(100, 10, None, mechanism, zero_one=False) == found
+        expected = certificate(100, 10, None, mechanism)
+        assert certificate(100, 10, None, mechanism, zero_one=False) == expected

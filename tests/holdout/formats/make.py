@@ -14,17 +14,17 @@ import ladderboard as lb
 from ladderboard.ledger import LedgerEnvironment
 
 LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
-IDS = [f"img_{at}" for at in range(30)]
+IDS = [f"img_{number}" for number in range(30)]
 
 
 def model(wrong):
     """Return predictions with ids of which so many are wrong."""
-    words = ["cow" if at < wrong else label for at, label in enumerate(LABELS)]
+    words = ["cow" if number < wrong else label for number, label in enumerate(LABELS)]
     return {"id": IDS, "prediction": words}
 
 
 def make(folder):
-    """Make the file, and beside it what must come out of it."""
+    """Make the file, and next to it its expected contents."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count()
     environment = LedgerEnvironment(
         clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big")
@@ -47,9 +47,9 @@ def make(folder):
     guard.close()
     lb.Holdout.restore(path, charge=2, environment=environment).close()
     guard = lb.Holdout.open(path)
-    told = guard.status().describe()
+    expected = guard.status().describe()
     guard.close()
-    (folder / "1.json").write_text(json.dumps(told, indent=1) + "\n")
+    (folder / "1.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
 if __name__ == "__main__":

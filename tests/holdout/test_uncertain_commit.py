@@ -1,4 +1,4 @@
-"""Commits of which nobody knows whether they stand, and disks that are full."""
+"""Commits with an unknown result, and full disks."""
 
 import contextlib
 import subprocess
@@ -18,8 +18,8 @@ def model(*seed):
     return np.random.default_rng(seed).integers(2, size=N)
 
 
-class Unsure(SqliteStorage):
-    """A storage that loses the answer to a commit, after it or in place of it, when told to."""
+class UncertainStorage(SqliteStorage):
+    """A storage that loses the result of a commit, or the commit itself, as planned."""
 
     plan: ClassVar[list] = []
     count = 0
@@ -27,63 +27,63 @@ class Unsure(SqliteStorage):
     @contextlib.contextmanager
     def write_transaction(self, book):
         type(self).count += 1
-        what = self.plan.pop(0) if self.plan else "well"
-        if what == "before":  # before anything was read
+        outcome = self.plan.pop(0) if self.plan else "well"
+        if outcome == "before":  # before anything was read
             raise StorageFailed("Nobody is there.", uncertain=True)
         with super().write_transaction(book) as opened:
             yield opened
-            if what in {"never", "plainly"}:
-                raise StorageFailed("No answer.", uncertain=what == "never")
-        if what == "after":
+            if outcome in {"never", "plainly"}:
+                raise StorageFailed("No answer.", uncertain=outcome == "never")
+        if outcome == "after":
             raise StorageFailed("No answer.", uncertain=True)
 
 
 @pytest.fixture
 def uncertain_guard(make_guard, monkeypatch):
-    """Make a guard whose commits go as planned."""
-    made = make_guard(n=N)
-    guard = made.open()
-    guard._book.storage.__class__ = Unsure
-    monkeypatch.setattr(Unsure, "plan", [])
-    monkeypatch.setattr(Unsure, "count", 0)
-    return made, guard
+    """A guard whose commits follow a plan."""
+    known_guard = make_guard(n=N)
+    guard = known_guard.open()
+    guard._book.storage.__class__ = UncertainStorage
+    monkeypatch.setattr(UncertainStorage, "plan", [])
+    monkeypatch.setattr(UncertainStorage, "count", 0)
+    return known_guard, guard
 
 
-def test_a_commit_that_stands_is_found(uncertain_guard, chain):
-    made, guard = uncertain_guard
+def test_a_successful_commit_is_found(uncertain_guard, chain):
+    known_guard, guard = uncertain_guard
     guard.ask(model(0))
-    Unsure.plan[:] = ["after"]
+    UncertainStorage.plan[:] = ["after"]
     reply = guard.ask(model(1))
     assert (reply.question, reply.remaining, reply.again) == (2, 398, False)
-    assert Unsure.count == 3  # looked up, not asked again
+    assert UncertainStorage.count == 3  # looked up, not asked again
     _, questions = chain(guard)
     assert len(questions) == 2
     assert (questions[1]["value"], questions[1]["improved"]) == (reply.released, reply.improved)
     again = guard.ask(model(1))
     assert again.again
     assert (again.released, again.question) == (reply.released, 2)
-    assert made.open().check() == 2
+    assert known_guard.open().check() == 2
 
 
-def test_a_commit_that_does_not_stand_is_told(uncertain_guard, chain):
-    made, guard = uncertain_guard
+def test_a_failed_commit_is_reported(uncertain_guard, chain):
+    known_guard, guard = uncertain_guard
     guard.ask(model(0))
-    Unsure.plan[:] = ["never"]
+    UncertainStorage.plan[:] = ["never"]
     with pytest.raises(StorageFailed, match="The question was not asked") as failed:
         guard.ask(model(1))
     assert not failed.value.uncertain
-    assert Unsure.count == 3
+    assert UncertainStorage.count == 3
     assert len(chain(guard)[1]) == 1
     assert guard.remaining == 399
     reply = guard.ask(model(1))
     assert (reply.question, reply.again) == (2, False)
-    assert made.open().check() == 2
+    assert known_guard.open().check() == 2
 
 
 @pytest.mark.parametrize("plan", [["before"], ["plainly"]])
-def test_nothing_was_sent(uncertain_guard, chain, plan):
+def test_an_error_before_the_commit(uncertain_guard, chain, plan):
     _, guard = uncertain_guard
-    Unsure.plan[:] = plan
+    UncertainStorage.plan[:] = plan
     with pytest.raises(StorageFailed):
         guard.ask(model(1))
     assert len(chain(guard)[1]) == 0
@@ -91,38 +91,38 @@ def test_nothing_was_sent(uncertain_guard, chain, plan):
 
 
 @pytest.mark.parametrize("first", ["after", "never"])
-def test_the_look_up_fails_too(uncertain_guard, chain, first):
-    """Then it stays unknown, and asking again tells."""
-    made, guard = uncertain_guard
-    Unsure.plan[:] = [first, "before"]
+def test_the_lookup_fails_too(uncertain_guard, chain, first):
+    """The result stays unknown until the question is repeated."""
+    known_guard, guard = uncertain_guard
+    UncertainStorage.plan[:] = [first, "before"]
     with pytest.raises(StorageFailed):
         guard.ask(model(1))
-    stands = first == "after"
-    assert len(chain(guard)[1]) == stands
+    committed = first == "after"
+    assert len(chain(guard)[1]) == committed
     reply = guard.ask(model(1))
-    assert (reply.question, reply.again) == (1, stands)
-    assert made.open().check() == 1
+    assert (reply.question, reply.again) == (1, committed)
+    assert known_guard.open().check() == 1
 
 
-def test_an_earlier_answer_whose_commit_is_unsure(uncertain_guard):
-    """There is nothing to lose: it is told again."""
+def test_a_repeated_answer_with_an_uncertain_commit(uncertain_guard):
+    """A repeated question writes nothing, so its answer is certain."""
     _, guard = uncertain_guard
     first = guard.ask(model(1))
-    for how in ("after", "never"):
-        Unsure.plan[:] = [how]
+    for outcome in ("after", "never"):
+        UncertainStorage.plan[:] = [outcome]
         reply = guard.ask(model(1))
         assert (reply.again, reply.question, reply.released) == (True, 1, first.released)
 
 
-def test_another_asks_the_same_before_it_is_looked_up(uncertain_guard, chain):
-    """This commit did not stand, and that of another process does: theirs is the answer."""
-    made, guard = uncertain_guard
-    Unsure.plan[:] = ["never"]
-    true = guard._book._look_up_uncertain_answer
+def test_a_concurrent_equal_question_before_the_lookup(uncertain_guard, chain):
+    """This commit failed and another process committed the question: its answer is returned."""
+    known_guard, guard = uncertain_guard
+    UncertainStorage.plan[:] = ["never"]
+    original = guard._book._look_up_uncertain_answer
 
     def look_up(*args):
-        made.open().ask(model(1))
-        return true(*args)
+        known_guard.open().ask(model(1))
+        return original(*args)
 
     guard._book._look_up_uncertain_answer = look_up
     reply = guard.ask(model(1))
@@ -130,20 +130,20 @@ def test_another_asks_the_same_before_it_is_looked_up(uncertain_guard, chain):
     assert len(chain(guard)[1]) == 1
 
 
-def test_the_mark_follows_a_commit_that_was_found(uncertain_guard):
-    made, guard = uncertain_guard
-    Unsure.plan[:] = ["after"]
+def test_the_mark_follows_a_found_commit(uncertain_guard):
+    known_guard, guard = uncertain_guard
+    UncertainStorage.plan[:] = ["after"]
     guard.ask(model(1))
-    mark = made.path.with_name(made.path.name + ".mark").read_text().split()
+    mark = known_guard.path.with_name(known_guard.path.name + ".mark").read_text().split()
     assert mark[4:6] == ["3", "1"]
 
 
-def test_a_ladder_whose_start_is_unsure_is_started_once(uncertain_guard, chain):
+def test_a_ladder_with_an_uncertain_start_is_started_once(uncertain_guard, chain):
     _, guard = uncertain_guard
-    Unsure.plan[:] = ["after"]
+    UncertainStorage.plan[:] = ["after"]
     assert guard.ladder("study").ask(model(0)).question == 1
     assert guard.ladder("study").ask(model(1)).question == 2
-    assert sum(each["kind"] == "ladder" for each in chain(guard)[0]) == 2
+    assert sum(entry["kind"] == "ladder" for entry in chain(guard)[0]) == 2
 
 
 FULL = """
@@ -170,21 +170,21 @@ print(len(said), log[-1], guard.check())
 """
 
 
-@pytest.mark.parametrize("room", [100_000, 200_000, 201_000, 202_000, 203_000, 250_001])
-def test_a_full_disk(make_guard, chain, room):
-    """Nothing is half done, and with room again it goes on; whatever write did not fit."""
-    made = make_guard(n=N)
+@pytest.mark.parametrize("max_bytes", [100_000, 200_000, 201_000, 202_000, 203_000, 250_001])
+def test_a_full_disk(make_guard, chain, max_bytes):
+    """Whichever write fails, nothing is half done, and the guard continues with more space."""
+    known_guard = make_guard(n=N)
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(made.path), str(room)],
+        [sys.executable, "-c", FULL, str(known_guard.path), str(max_bytes)],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.stderr == ""
-    said, last, checked = map(int, done.stdout.split())
-    assert last == said + 2 == checked
-    guard = made.open()
-    assert [each["question"] for each in chain(guard)[1]] == list(range(1, last + 1))
+    answered, last, checked = map(int, done.stdout.split())
+    assert last == answered + 2 == checked
+    guard = known_guard.open()
+    assert [question["question"] for question in chain(guard)[1]] == list(range(1, last + 1))
     assert guard.ask(model(99)).question == last + 1
 
 
@@ -203,10 +203,10 @@ print(lb.Holdout.create(path, labels=np.arange(50) % 2, questions=9).remaining)
 """
 
 
-@pytest.mark.parametrize("room", [0, 100, 5000, 20_000, 60_000, 100_000, 160_000])
-def test_a_guard_for_which_there_is_no_room_is_not_there(tmp_path, room):
+@pytest.mark.parametrize("max_bytes", [0, 100, 5000, 20_000, 60_000, 100_000, 160_000])
+def test_a_guard_without_disk_space_is_not_created(tmp_path, max_bytes):
     done = subprocess.run(
-        [sys.executable, "-c", MAKE, str(tmp_path / "guard.db"), str(room)],
+        [sys.executable, "-c", MAKE, str(tmp_path / "guard.db"), str(max_bytes)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""Quick ways and the general one: the same answer or the same refusal, byte by byte."""
+"""Fast paths and the general path give the same result or the same refusal, byte by byte."""
 
 import io
 import subprocess
@@ -33,13 +33,13 @@ def outcome(source, roster, loss, **settings):
     return "read", read.dtype, read.tolist()
 
 
-def with_and_without(switches, *asked, **settings):
-    """Return the outcome as it is, and with other things in the places of some."""
-    quick = outcome(*asked, **settings)
+def with_and_without(replacements, *arguments, **settings):
+    """Return the normal outcome, and the outcome with some functions replaced."""
+    quick = outcome(*arguments, **settings)
     with pytest.MonkeyPatch.context() as patch:
-        for room, name, other in switches:
-            patch.setattr(room, name, other)
-        return quick, outcome(*asked, **settings)
+        for module, name, replacement in replacements:
+            patch.setattr(module, name, replacement)
+        return quick, outcome(*arguments, **settings)
 
 
 NO_SMALL = [(predictions, "_join_small_integers", lambda *_: None)]
@@ -48,19 +48,19 @@ NO_VECTOR = [(predictions, "read_vector", lambda *_: None)]
 
 @st.composite
 def tables(draw):
-    """Ids that are nearly 0..n-1, and whole numbers."""
+    """Ids that are nearly 0..n-1, and integers."""
     n = draw(st.integers(1, 12))
     ids = draw(st.permutations(range(n)))
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
         change = draw(st.sampled_from(["drop", "again", "other"]))
-        at = draw(st.integers(0, n - 1))
+        position = draw(st.integers(0, n - 1))
         if change == "drop" and len(ids) > 1:
-            ids = ids[:at] + ids[at + 1 :]
+            ids = ids[:position] + ids[position + 1 :]
         elif change == "again":
-            ids = [*ids, at]
+            ids = [*ids, position]
         else:
             others = [-1, -n, n, 2**40, -(2**62), *[draw(st.integers(0, n - 1))] * 5]
-            ids = [*ids[:at], draw(st.sampled_from(others)), *ids[at + 1 :]]
+            ids = [*ids[:position], draw(st.sampled_from(others)), *ids[position + 1 :]]
     reach = draw(
         st.sampled_from([(0, 1), (0, 1), (0, 9), (-1, 1), (-130, -126), (125, 130), (0, 2**62)])
     )
@@ -70,13 +70,15 @@ def tables(draw):
 
 @settings(max_examples=300)
 @given(tables(), st.sampled_from(NUMBERS), st.data())
-def test_whole_numbers_of_csv(table, loss, data):
+def test_integers_in_csv(table, loss, data):
     n, ids, values = table
     pad = data.draw(st.sampled_from(["{}", "{}", "{:03}", "{}.0", "+{}"]))
-    rows = [f"{pad.format(at)},{each}" for at, each in zip(ids, values, strict=True)]
-    odd = data.draw(st.sampled_from([*[""] * 9, "1", ",", "1,2,3", "x,1", '"1",1', " 1,1", "1,.5"]))
-    if odd:
-        rows.insert(data.draw(st.integers(0, len(rows))), odd)
+    rows = [f"{pad.format(id_)},{value}" for id_, value in zip(ids, values, strict=True)]
+    unusual_row = data.draw(
+        st.sampled_from([*[""] * 9, "1", ",", "1,2,3", "x,1", '"1",1', " 1,1", "1,.5"])
+    )
+    if unusual_row:
+        rows.insert(data.draw(st.integers(0, len(rows))), unusual_row)
     header = data.draw(st.sampled_from(["id,prediction\n", "id,y\n", ""]))
     end = data.draw(st.sampled_from(["\n", ""]))
     source = (header + "\n".join(rows) + end).encode()
@@ -89,7 +91,7 @@ WHOLE = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt32, pl.UInt64]
 
 @settings(max_examples=300)
 @given(tables(), st.sampled_from(NUMBERS), st.sampled_from(["parquet", "arrow"]), st.data())
-def test_whole_numbers_of_parquet_and_arrow(table, loss, form, data):
+def test_integers_in_parquet_and_arrow(table, loss, form, data):
     n, ids, values = table
     columns = {}
     for name, column in (("id", ids), ("prediction", values)):
@@ -107,7 +109,7 @@ def test_whole_numbers_of_parquet_and_arrow(table, loss, form, data):
 
 
 @pytest.mark.parametrize("value", [-300, -129, -128, -127, 127, 128, 129, 300])
-def test_what_a_byte_holds(value):
+def test_integers_at_the_limits_of_a_byte(value):
     out = io.BytesIO()
     pl.DataFrame({"id": [1, 0], "prediction": [0, value]}).write_parquet(out)
     read = read_predictions(out.getvalue(), Roster.of(2, kind="number"), ZERO_ONE)
@@ -115,23 +117,23 @@ def test_what_a_byte_holds(value):
 
 
 @pytest.mark.parametrize("late", ["9" * 18, "9" * 19, "1.5", "x", "", "7,7"])
-def test_few_rows_of_which_a_late_one_is_odd(late):
-    rows = "".join(f"id{at},1\n" for at in range(1000))  # past what is looked at first
+def test_small_files_with_an_unusual_late_row(late):
+    rows = "".join(f"id{number},1\n" for number in range(1000))  # beyond the sniffed bytes
     source = f"id,prediction\n{rows}id1000,{late}\n".encode()
-    roster = Roster.of([f"id{at}" for at in range(1001)], kind="number")
-    switches = [(_csv, "polars_is_loaded", lambda: False)]
-    general, light = with_and_without(switches, source, roster, ZERO_ONE)
+    roster = Roster.of([f"id{number}" for number in range(1001)], kind="number")
+    replacements = [(_csv, "polars_is_loaded", lambda: False)]
+    general, light = with_and_without(replacements, source, roster, ZERO_ONE)
     assert light == general
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize("loss", NUMBERS)
-def test_the_quick_way_is_taken(form, loss, monkeypatch):
+def test_the_fast_path_is_used(form, loss, monkeypatch):
     frame = pl.DataFrame({"id": range(1999, -1, -1), "prediction": [0, 1] * 1000})
     frame = frame.with_columns(prediction=-pl.col("prediction")) if loss == NUMBERS[2] else frame
     if loss == NUMBERS[2]:
         frame = frame.filter(pl.col("prediction") != 0).with_columns(id=pl.arange(0, 1000))
-        form = "parquet" if form == "csv" else form  # a minus is no digit
+        form = "parquet" if form == "csv" else form  # the fast path for CSV reads digits only
     out = io.BytesIO()
     write = {"csv": frame.write_csv, "parquet": frame.write_parquet, "arrow": frame.write_ipc}
     write[form](out)
@@ -151,21 +153,23 @@ unusual = st.sampled_from(
 
 @settings(max_examples=400)
 @given(st.lists(usual, min_size=1, max_size=2), st.integers(1, 6), st.data())
-def test_few_rows_without_polars(values, n, data):
+def test_small_files_without_polars(values, n, data):
     by_number, numbers = data.draw(st.booleans()), data.draw(st.booleans())
-    named = [at + 5 for at in range(n)] if by_number else [f"id{at}" for at in range(n)]
+    named = (
+        [number + 5 for number in range(n)] if by_number else [f"id{number}" for number in range(n)]
+    )
     ids = list(map(str, data.draw(st.permutations(named))))
     values = [data.draw(st.sampled_from(values)) for _ in ids]
-    odd = data.draw(st.sampled_from(["", "", "id", "value", "every value", "row"]))
-    if odd == "id":
+    unusual_part = data.draw(st.sampled_from(["", "", "id", "value", "every value", "row"]))
+    if unusual_part == "id":
         ids[0] = data.draw(st.one_of(usual, unusual, st.sampled_from(ids)))
-    elif odd == "value":
+    elif unusual_part == "value":
         values[data.draw(st.integers(0, n - 1))] = data.draw(unusual)
-    elif odd == "every value":
+    elif unusual_part == "every value":
         values = [data.draw(unusual)] * n
     separator = data.draw(st.sampled_from([",", ",", ";", "|", "\t"]))
-    lines = [separator.join(each) for each in zip(ids, values, strict=True)]
-    if odd == "row":
+    lines = [separator.join(fields) for fields in zip(ids, values, strict=True)]
+    if unusual_part == "row":
         row = data.draw(st.sampled_from(["", "id0", separator, f"id0{separator}1{separator}1"]))
         lines.insert(data.draw(st.integers(0, n)), row)
     header = data.draw(st.sampled_from([["id", "prediction"], ["id", "y"], None]))
@@ -173,12 +177,12 @@ def test_few_rows_without_polars(values, n, data):
     source = (head + "\n".join(lines) + data.draw(st.sampled_from(["\n", ""]))).encode()
     loss = data.draw(st.sampled_from(NUMBERS if numbers else WORDS))
     roster = Roster.of(named, kind="number" if numbers else "text")
-    switches = [(_csv, "polars_is_loaded", lambda: False)]
-    general, light = with_and_without(switches, source, roster, loss)
+    replacements = [(_csv, "polars_is_loaded", lambda: False)]
+    general, light = with_and_without(replacements, source, roster, loss)
     assert light == general
 
 
-def test_a_cold_start_is_light():
+def test_small_files_need_no_heavy_imports():
     code = """
 import sys
 import ladderboard as lb
@@ -245,12 +249,12 @@ texts = st.sampled_from(["a", "b", "cat", "", "\0", "a\0b", "\ud800", "\U0001f60
 def test_vectors_of_text(values, loss, data):
     form = data.draw(st.sampled_from(["list", "array", "object", "text", "gaps", "mixed", "tuple"]))
     if form in {"text", "gaps"}:
-        values = [each for each in values if each != "\ud800"]
+        values = [value for value in values if value != "\ud800"]
     kinds = {"text": np.dtypes.StringDType(), "gaps": np.dtypes.StringDType(na_object=None)}
     source = {
-        "list": list, "tuple": tuple, "array": np.array, "mixed": lambda each: [*each[:-1], 7],
-        "object": lambda each: np.array(each, dtype=object),
-    }.get(form, lambda each: np.array(each, dtype=kinds[form]))(values)  # fmt: skip
+        "list": list, "tuple": tuple, "array": np.array, "mixed": lambda texts: [*texts[:-1], 7],
+        "object": lambda texts: np.array(texts, dtype=object),
+    }.get(form, lambda texts: np.array(texts, dtype=kinds[form]))(values)  # fmt: skip
     roster = Roster.of(data.draw(st.sampled_from([len(values) or 1, 2])), kind="text")
     quick, general = with_and_without(NO_VECTOR, source, roster, loss)
     assert quick == general
