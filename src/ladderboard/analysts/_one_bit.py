@@ -135,10 +135,11 @@ class _OneBitSearch:
         self.started = False
         # Mean and variance of e, and of the noise that stays until the next move.
         self.offset = self.doubt = self.slack = self.slack_doubt = 0.0
-        self.wrong = min(easy, self._affordable(n))  # easy labels missed by the last that moved
+        # Easy labels missed by the last model that moved the board.
+        self.wrong = min(easy, self._affordable_misses(n))
         self.sizes = np.unique(np.geomspace(1, max(len(self.guess) / 2, 1), 24).astype(int))
 
-    def _affordable(self, n: int) -> int:
+    def _affordable_misses(self, n: int) -> int:
         """Return how many easy labels the first model may miss and still beat R_0 = 1."""
         hard = len(self.guess)
         slack = n - self.rules.step - 3 * math.sqrt(self.rules.noise + self.rules.slack)

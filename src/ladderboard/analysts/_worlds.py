@@ -227,17 +227,17 @@ class RareClassWorld(World):
             raise InvalidPredictions("A model here predicts 0, 1 or 2 for every example.")
         return pack_bits(ones), pack_bits(twos)
 
-    def _wrong(self, model: Any) -> NDArray[np.uint64]:
+    def _error_bits(self, model: Any) -> NDArray[np.uint64]:
         ones, twos = self.read(model)
         return (twos ^ self._twos) | (~twos & (ones ^ self._ones))
 
     def risk(self, model: Any) -> float:
         """Return the share of the labels that the model misses."""
-        return count_ones(self._wrong(model)) / self.n
+        return count_ones(self._error_bits(model)) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return 1 where the model misses the label."""
-        return unpack_bits(self._wrong(model), self.n).astype(np.float64)
+        return unpack_bits(self._error_bits(model), self.n).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
         """Return the risk on fresh labels."""

@@ -172,7 +172,7 @@ class TranscriptWeights:
     def _largest(self, transcript: Transcript, history: ChangeHistory) -> float:
         if transcript.every_question:
             t = history.asked
-            return self._time(t) + (t - 1) * math.log(transcript.values.points)
+            return self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
         values = transcript.values
         if history.rounds is not None:
             return self._by_rounds(values, history, history.rounds)
@@ -185,33 +185,37 @@ class TranscriptWeights:
         split = self._split_count(values, history.counts, max_changes, history.asked)
         return _mix_prices(top, split)
 
-    def _time(self, t: int) -> float:
+    def _question_number_price(self, t: int) -> float:
         """Return the price of the question's number alone."""
-        return self._mixed(t, math.log(self.questions or 1), math.log(t * (t + 1)))
+        return self._mix_known_and_anytime(t, math.log(self.questions or 1), math.log(t * (t + 1)))
 
-    def _when(self, t: int, changes: int) -> float:
+    def _change_times_price(self, t: int, changes: int) -> float:
         """Return the uniform price of the number of a question and of the changes before it."""
         rank = math.log((changes + 1) * (changes + 2))
         known = log_binomial(self.questions or 0, changes + 1)
-        return rank + self._mixed(t, known, math.log(t * (t + 1)) + log_binomial(t - 1, changes))
+        return rank + self._mix_known_and_anytime(
+            t, known, math.log(t * (t + 1)) + log_binomial(t - 1, changes)
+        )
 
-    def _mixed(self, t: int, known: float, anytime: float) -> float:
+    def _mix_known_and_anytime(self, t: int, known: float, anytime: float) -> float:
         """Return a price by the weights for a known number of questions, for any, or both."""
         if self.questions is None:
             return anytime
         if not self.amendable:
             return known
-        return _half_and_half(anytime, math.inf if t > self.questions else known)
+        return _mix_evenly(anytime, math.inf if t > self.questions else known)
 
-    def _shared(self, values: ReleaseValues, changes: int) -> float:
+    def _values_price(self, values: ReleaseValues, changes: int) -> float:
         if self.ladders == 1:
             return values.log_count(changes)
         return values.log_shared(changes, self.ladders)
 
     def _uniform(self, values: ReleaseValues, t: int) -> Callable[[int], float]:
-        return lambda changes: self._when(t, changes) + self._shared(values, changes)
+        return lambda changes: (
+            self._change_times_price(t, changes) + self._values_price(values, changes)
+        )
 
-    def _ways(self, changes: int) -> float:
+    def _ladder_split_price(self, changes: int) -> float:
         """Return the price of how the changes are shared among the ladders."""
         return log_binomial(changes + self.ladders - 1, changes)
 
@@ -225,9 +229,9 @@ class TranscriptWeights:
             return math.inf
         known = sum(_largest(values.log_count, count) for count in counts)
         return (
-            _largest(lambda changes: self._when(t, changes), max_changes)
+            _largest(lambda changes: self._change_times_price(t, changes), max_changes)
             + known
-            + self._ways(max_changes)
+            + self._ladder_split_price(max_changes)
         )
 
     def _by_rounds(
@@ -242,14 +246,18 @@ class TranscriptWeights:
             t = rounds[changes] if changes < len(rounds) else history.asked
             if changes and rounds[changes - 1] >= t:
                 break
-            shared = self._shared(values, changes)
+            shared = self._values_price(values, changes)
             prices = [
-                _mix_prices(self._when(t, changes), self._time(t) + math.log(t) + drift) + shared
+                _mix_prices(
+                    self._change_times_price(t, changes),
+                    self._question_number_price(t) + math.log(t) + drift,
+                )
+                + shared
             ]
             if owners is not None:
                 split = values.log_split(list(counts_by_ladder.values()))
                 if split is not None:
-                    by_ladder = prices[0] - shared + split + self._ways(changes)
+                    by_ladder = prices[0] - shared + split + self._ladder_split_price(changes)
                     prices.append(by_ladder)
             worst = max(worst, prices[0] if len(prices) == 1 else _mix_prices(*prices))
             if changes < len(rounds):
@@ -261,10 +269,10 @@ class TranscriptWeights:
 
 def _mix_prices(first: float, second: float) -> float:
     """Return the price under an even mixture, or the first price if the second is infinite."""
-    return first if math.isinf(second) else _half_and_half(first, second)
+    return first if math.isinf(second) else _mix_evenly(first, second)
 
 
-def _half_and_half(first: float, second: float) -> float:
+def _mix_evenly(first: float, second: float) -> float:
     """Return the price under an even mixture of two weights; one price may be infinite."""
     low, high = min(first, second), max(first, second)
     return low + math.log(2) - math.log1p(math.exp(low - high))

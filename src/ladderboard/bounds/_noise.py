@@ -143,17 +143,17 @@ class ReleaseDeviation:
             return noise_quantile(self.law, self.compare, beta * shares.draw), on_release
         if not self.compare:
             return noise_quantile(self.law, self.standing, beta * shares.slack), on_release
-        if self.standing == self.compare and self._together(budget_shares, beta) < self._apart(
+        if self.standing == self.compare and self._difference_quantile(
             budget_shares, beta
-        ):
-            return self._together(shares, beta), on_release
-        return self._apart(shares, beta), on_release
+        ) < self._separate_quantiles(budget_shares, beta):
+            return self._difference_quantile(shares, beta), on_release
+        return self._separate_quantiles(shares, beta), on_release
 
-    def _apart(self, shares: _Shares, beta: float) -> float:
+    def _separate_quantiles(self, shares: _Shares, beta: float) -> float:
         on_draw = noise_quantile(self.law, self.compare, beta / 2 * shares.draw)
         return on_draw + noise_quantile(self.law, self.standing, beta / 2 * shares.slack)
 
-    def _together(self, shares: _Shares, beta: float) -> float:
+    def _difference_quantile(self, shares: _Shares, beta: float) -> float:
         return difference_quantile(self.law, self.compare, beta * shares.pair)
 
 

@@ -131,7 +131,7 @@ class PlanRequest:
         )
 
     @property
-    def wanted(self) -> str:
+    def unknown(self) -> str:
         """The name of the number to find."""
         return "n" if self.n is None else "questions" if self.questions is None else "error"
 
@@ -153,10 +153,10 @@ class PlanRequest:
         """Return the table row of an alternative."""
         result = self.solve(alternative)
         status, sentence, beyond = alternative.status, alternative.sentence, False
-        if self.wanted != "error":
-            beyond = result == (None if self.wanted == "n" else LARGEST)
+        if self.unknown != "error":
+            beyond = result == (None if self.unknown == "n" else LARGEST)
             if not result:
-                status, sentence = NOT_PROMISED, f"{sentence}; {self._why_not(alternative)}"
+                status, sentence = NOT_PROMISED, f"{sentence}; {self._missing_reason(alternative)}"
             elif not alternative.monotone:
                 sentence = f"{sentence}; approximate, as its settings depend on n and questions"
             elif self.n is not None and alternative.first_question(self.n, self.beta) > 1:
@@ -171,7 +171,7 @@ class PlanRequest:
             status, sentence = NOT_PROMISED, f"{sentence}; {TRIVIAL_ERROR:g} is known without data"
         return PlanRow(alternative.name, result, status, sentence, beyond)
 
-    def _why_not(self, alternative: Alternative) -> str:
+    def _missing_reason(self, alternative: Alternative) -> str:
         """Return why there is no number."""
         if self.n is None:
             return "no n up to 10^15 has this error"
@@ -414,7 +414,7 @@ def plan(
         if alternative.status != MEASURED or request.solve(alternative)
     ]
     return Plan(
-        asked_for=request.wanted,
+        asked_for=request.unknown,
         n=n,
         questions=questions,
         error=request.error or first.found or math.inf,

@@ -307,7 +307,7 @@ class ShakyLadder(Mechanism):
         crossed = risk + on_compare < best - step + slack
         # With a grid, a crossing that would not lower R is not visible.
         moved = crossed and (self.grid is None or new_value < best)
-        value = self._say(new_value if moved else best)
+        value = self._release_value(new_value if moved else best)
         return Step(
             ShakyLadderState(new_value if moved else best, next_slack if crossed else slack),
             value,
@@ -338,7 +338,7 @@ class ShakyLadder(Mechanism):
 
     def value(self, state: ShakyLadderState) -> float:
         """Return the current R."""
-        return self._say(state.best)
+        return self._release_value(state.best)
 
-    def _say(self, best: float) -> float:
+    def _release_value(self, best: float) -> float:
         return best if self.continuous else _fixed_point.from_units(best)  # type: ignore[arg-type]
