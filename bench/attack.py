@@ -96,7 +96,7 @@ def flatness() -> None:
         ("k", [(10_000, 10**power) for power in (2, 3, 4, 5)]),
     ):
         repetitions = [max(1, 10**9 // (n * k)) for n, k in cells]
-        taken = min_seconds(
+        seconds_by_cell = min_seconds(
             *(
                 lambda n=n, k=k, calls=calls: ours(n, k, calls)
                 for (n, k), calls in zip(cells, repetitions, strict=True)
@@ -105,7 +105,7 @@ def flatness() -> None:
         )
         bits = [
             1e12 * seconds / (n * k * calls)
-            for seconds, (n, k), calls in zip(taken, cells, repetitions, strict=True)
+            for seconds, (n, k), calls in zip(seconds_by_cell, cells, repetitions, strict=True)
         ]
         span = " to ".join(f"{cells[end][name == 'k']:.0e}" for end in (0, -1))
         report_ratio(

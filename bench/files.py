@@ -163,6 +163,6 @@ def memory(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made:
-        times(Path(made))
-        memory(Path(made))
+    with tempfile.TemporaryDirectory() as temporary:
+        times(Path(temporary))
+        memory(Path(temporary))

@@ -113,6 +113,6 @@ def _commit(database: sqlite3.Connection) -> None:
 
 if __name__ == "__main__":
     # In the clone, which is on a disk where a temporary directory may be in memory.
-    with tempfile.TemporaryDirectory(dir=ROOT) as made:
-        cold(Path(made))
-        warm(Path(made))
+    with tempfile.TemporaryDirectory(dir=ROOT) as temporary:
+        cold(Path(temporary))
+        warm(Path(temporary))

@@ -127,10 +127,10 @@ if __name__ == "__main__":
     arguments.add_argument("--only", choices=("submissions", "leaderboard", "page"))
     options = arguments.parse_args()
     # In the repository: a temporary directory may be in memory rather than on a disk.
-    with tempfile.TemporaryDirectory(dir=ROOT) as place:
+    with tempfile.TemporaryDirectory(dir=ROOT) as temporary:
         if options.only in {None, "submissions"}:
-            submissions(Path(place), options.rounds)
+            submissions(Path(temporary), options.rounds)
         if options.only in {None, "leaderboard"}:
-            leaderboard(Path(place))
+            leaderboard(Path(temporary))
         if options.only in {None, "page"}:
-            page(Path(place))
+            page(Path(temporary))

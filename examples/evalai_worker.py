@@ -1,4 +1,4 @@
-"""Score an EvalAI challenge through a guard: whatever waits on its queue, then a table.
+"""Score the waiting submissions of an EvalAI challenge through a guard, and print a table.
 
     python examples/evalai_worker.py GUARD PHASE SPLIT
 

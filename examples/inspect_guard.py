@@ -12,14 +12,14 @@ import ladderboard as lb
 from ladderboard.adapters import Scores
 from ladderboard.adapters.inspect import read_log
 
-SUMS = [Sample(id=f"sum-{at}", input=f"{at} + 17 =", target=str(at + 17)) for at in range(160)]
+SUMS = [Sample(id=f"sum-{n}", input=f"{n} + 17 =", target=str(n + 17)) for n in range(160)]
 
 
 def run(skill: float, sums: list[Sample], folder: str) -> Scores:  # of one so often right
     def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:
         right = Random(f"{skill} {messages[-1].text}").random() < skill  # noqa: S311
-        said = ModelOutput.from_content("", str(int(messages[-1].text.split()[0]) + 17 * right))
-        return said.model_copy(update={"usage": ModelUsage()})
+        output = ModelOutput.from_content("", str(int(messages[-1].text.split()[0]) + 17 * right))
+        return output.model_copy(update={"usage": ModelUsage()})
 
     model = get_model("mockllm/agent", custom_outputs=answer)
     task = inspect_ai.Task(dataset=sums, scorer=match(), model=model)
@@ -27,7 +27,7 @@ def run(skill: float, sums: list[Sample], folder: str) -> Scores:  # of one so o
 
 
 with tempfile.TemporaryDirectory() as folder:
-    table = {"id": [each.id for each in SUMS[40:]]}
+    table = {"id": [sample.id for sample in SUMS[40:]]}
     guard = lb.Holdout.create(f"{folder}/guard.db", table, loss="score", questions=20)
     judge = lb.Judge(guard)
     for skill in (0.3, 0.5, 0.4, 0.8, 0.75):

@@ -1,4 +1,4 @@
-"""Boosting that a guard stops: the validation loss says when to ask, the guard who won."""
+"""Boosting stopped by a guard: the validation loss decides when to ask, the guard what won."""
 
 import tempfile
 

@@ -28,8 +28,8 @@ x_holdout, y_holdout = data[1_500:]  # the labels go to the guard, and nowhere e
 net = Net(torch.nn.Linear(10, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
 with tempfile.TemporaryDirectory() as folder:
     guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout.numpy(), questions=100)
-    words = {"run": "32 units", "monitor": "val_loss", "patience": 8, "min_delta": 0.01}
-    stopping = GuardStopping(guard, lambda net: net(x_holdout).argmax(dim=1), **words)
+    settings = {"run": "32 units", "monitor": "val_loss", "patience": 8, "min_delta": 0.01}
+    stopping = GuardStopping(guard, lambda net: net(x_holdout).argmax(dim=1), **settings)
     quiet = {"logger": False, "enable_progress_bar": False, "default_root_dir": folder}
     trainer = lightning.Trainer(accelerator="cpu", max_epochs=60, callbacks=[stopping], **quiet)
     trainer.fit(net, *loaders)

@@ -22,17 +22,17 @@ def evaluate(folder: str) -> list[Path]:
     Path(folder, "sums.jsonl").write_text("\n".join(f'{{"a": {a}}}' for a in range(240)))
     for seed in "125":  # makes another model of the dummy
         subprocess.run([sys.executable, *RUN.split(), "--seed", seed], cwd=folder, check=True)
-    return sorted(Path(folder).rglob("samples_sums_*.jsonl"), key=lambda each: each.name)
+    return sorted(Path(folder).rglob("samples_sums_*.jsonl"), key=lambda path: path.name)
 
 
 with tempfile.TemporaryDirectory() as folder:
-    runs = [read_samples(each) for each in sys.argv[1:] or evaluate(folder)]
-    own = len(runs[0]) // 4  # documents are practice; the scores of the others go to the guard
-    guard = lb.Holdout.create(f"{folder}/g.db", ids=runs[0].ids[own:], loss="score", questions=20)
+    runs = [read_samples(path) for path in sys.argv[1:] or evaluate(folder)]
+    cut = len(runs[0]) // 4  # documents are practice; the scores of the others go to the guard
+    guard = lb.Holdout.create(f"{folder}/g.db", ids=runs[0].ids[cut:], loss="score", questions=20)
     judge = lb.Judge(guard)
     for run, its in enumerate(runs, 1):
-        rest = {"id": its.ids[own:], "score": its.values[own:]}
-        judge.consider(1 - its.values[:own].mean(), rest, name=run)
+        table = {"id": its.ids[cut:], "score": its.values[cut:]}
+        judge.consider(1 - its.values[:cut].mean(), table, name=run)
 print("run   practice error   released   improved")
 for verdict in judge.verdicts:
     improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"

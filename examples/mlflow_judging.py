@@ -1,4 +1,4 @@
-"""A search that MLflow writes down: every model a run, with what the guard said about it."""
+"""A search logged by MLflow: each model is a run, with the guard's reply."""
 
 import os
 import tempfile

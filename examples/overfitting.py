@@ -1,4 +1,4 @@
-"""Four searches of 1,000 steps on real images: what is said of each winner, what fresh data say.
+"""Four searches of 1,000 steps on real images: each winner's released and fresh error.
 
     python examples/overfitting.py [SPLIT [STEPS]]
 

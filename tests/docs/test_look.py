@@ -29,7 +29,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address(site):
-    """Serve the site below a prefix, as whoever hosts it may."""
+    """Serve the site below a prefix, as a host may."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site.parent))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/{site.name}"

@@ -1,4 +1,4 @@
-"""The documentation as a site: built strictly, whole, and without anything from elsewhere."""
+"""The documentation as a site: built strictly, complete, and without foreign resources."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_page_is_reached_from_the_front_page(site):
             for link in pages(site)[page_path].links
             if (target := follow(page_path, link))
         }
-        new = {each for each in targets if each in pages(site)} - reached
+        new = {target for target in targets if target in pages(site)} - reached
         reached |= new
         waiting += new
     assert reached == set(pages(site))

@@ -47,7 +47,7 @@ def installed(wheel, tmp_path_factory):
     clean = clean_environment(path, folder / "home")
 
     def run(*args, cwd, code=0, **options):
-        """Run the program, and return what it said; nothing in it may be about the clone."""
+        """Run the program, and return its output, which must not mention the clone."""
         done = subprocess.run(
             [env / "bin/ladderboard", *map(str, args)],
             cwd=cwd,

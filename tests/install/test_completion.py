@@ -33,7 +33,7 @@ def home(tmp_path_factory):
 
 
 def installed(home, shell):
-    """Have the program teach a shell, as somebody who sits in it would, and return what it said."""
+    """Install completion in a shell, as a user would, and return the output."""
     folder, environment = home
     # Two commands: a shell gives its place to a single one, and could not be recognised then.
     return subprocess.run(
@@ -140,11 +140,11 @@ def test_looking_for_boards_leaves_no_trace(home):
     before = sorted(path.name for path in folder.iterdir())
     variables = {"COMP_WORDS": "ladderboard board show ", "COMP_CWORD": "3"}
 
-    def complete(**more):
+    def complete(**extra):
         return subprocess.run(
             [folder / "bin/ladderboard"],
             cwd=folder,
-            env={**environment, "_LADDERBOARD_COMPLETE": "complete_bash", **variables, **more},
+            env={**environment, "_LADDERBOARD_COMPLETE": "complete_bash", **variables, **extra},
             capture_output=True,
             text=True,
             check=True,

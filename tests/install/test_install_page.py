@@ -1,4 +1,4 @@
-"""What is said about installing is what pyproject.toml has."""
+"""The installation page agrees with pyproject.toml."""
 
 import doctest
 import re

@@ -90,7 +90,7 @@ def test_plans_and_missing_extras(installed, tmp_path):
 
 @contextmanager
 def serving(installed, folder, *args):
-    """Serve, and give the address with what was said up to the last of the next steps."""
+    """Serve, and yield the address and the output up to the last of the next steps."""
     process = subprocess.Popen(
         [installed.env / "bin/ladderboard", "serve", *args, "--port", "0"],
         cwd=folder,

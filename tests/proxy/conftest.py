@@ -47,7 +47,7 @@ class Site:
 
     @property
     def authority(self):
-        """The file of who vouches for the proxy's name."""
+        """The file of the certificate authority of the proxy's name."""
         return str(self.nginx.authority)
 
     def browser(self, *, address="127.0.0.1", **options):

@@ -1,4 +1,4 @@
-"""Every link and file on every page is below the prefix and answers, whoever looks."""
+"""Every link and file on every page is below the prefix and answers, for every role."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def fail(browser, times, **headers):
 
 @pytest.mark.parametrize("changes", [{}, APPENDING], ids=["set", "appended"])
 def test_a_forged_address_evades_no_limit(site, another_proxy, changes):
-    """Failed tokens count by address: that of the connection to nginx, whatever is claimed."""
+    """Failed tokens count by the address of the connection to nginx, not by a header."""
     other = another_proxy(changes)
     mine = "127.0.0.2" if changes else "127.0.0.3"
     forged = {

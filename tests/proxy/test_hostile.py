@@ -1,4 +1,4 @@
-"""Paths, names and forms of somebody who wants out of the prefix, or in from outside."""
+"""Hostile paths, host names and forms cannot leave or enter the prefix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_unknown_path_has_no_foreign_links(site, path):
-    """Nothing is shown, nobody is sent elsewhere, and nothing is broken."""
+    """The answer is an error page without redirects or links to other places."""
     response = site.raw(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     head = response.partition("\r\n\r\n")[0]
     assert re.match(r"HTTP/1.1 (301|400|401|404|422) ", head), head

@@ -15,7 +15,7 @@ from support.nginx import free_port
 
 @pytest.fixture
 def trusting_site(site, isolated_home, monkeypatch):
-    """Trust who vouches for the proxy's name, as a shell does that has SSL_CERT_FILE set."""
+    """Trust the proxy's certificate authority, as a shell with SSL_CERT_FILE does."""
     monkeypatch.setenv("SSL_CERT_FILE", site.authority)
     return site
 
@@ -49,7 +49,9 @@ def test_submitting_by_page(site, predict):
         ended = browser.post("/session/end", data={"csrf": word})
         assert ended.headers["location"] == "/ladder/"
         assert "; Path=/ladder;" in ended.headers["set-cookie"]
-        assert not [each for each in browser.cookies.jar if each.name == "ladderboard_session"]
+        assert not [
+            stored for stored in browser.cookies.jar if stored.name == "ladderboard_session"
+        ]
 
 
 def test_joining_by_page(site):
@@ -130,7 +132,7 @@ def test_the_boards_size_limit_is_reported_by_the_server(trusting_site):
 @pytest.mark.parametrize("good", [True, False])
 @pytest.mark.parametrize("sized", [True, False])
 def test_a_client_refused_while_sending_gets_the_reason(site, good, sized):
-    """A server that closes on who still sends is a 502 to nginx, now and then; so, many times."""
+    """nginx may answer 502 if the server closes during an upload; so this tries many times."""
     token = site.team(f"Sends on {good} {sized}", "small") if good else "lb_team_wrong"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
     expected = (413, "too_large") if good else (401, "no_token")

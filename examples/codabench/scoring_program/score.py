@@ -1,4 +1,4 @@
-"""Codabench's scoring program: asks whom the reference data's ladderboard.json names."""
+"""Codabench's scoring program: asks the guard or board named in ladderboard.json."""
 
 import sys
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """Asks a guard when a training's own score sets a record; decides when to stop and who won.
+    """Asks a guard when a training's own score sets a record; decides when to stop and what won.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def sums(folder):
 
 
 @pytest.fixture
-def written(folder):
+def generation_samples(folder):
     (path,) = folder.glob("samples_sums_written_*.jsonl")
     return path
 
@@ -56,15 +56,15 @@ def test_scores_and_ids_of_documents(sums):
     assert read_samples(sums, metric="acc_norm", filter="none").metric == "acc_norm"
 
 
-def test_a_filter_is_required_if_there_are_several(written):
+def test_a_filter_is_required_if_there_are_several(generation_samples):
     with pytest.raises(InvalidSetting, match=r"several filters \('strict', 'loose'\); name one"):
-        read_samples(written, metric="exact_match")
-    loose = read_samples(written, metric="exact_match", filter="loose")
-    strict = read_samples(written, metric="exact_match", filter="strict")
+        read_samples(generation_samples, metric="exact_match")
+    loose = read_samples(generation_samples, metric="exact_match", filter="loose")
+    strict = read_samples(generation_samples, metric="exact_match", filter="strict")
     assert loose.ids == strict.ids
     assert (loose.mean, strict.mean) == (pytest.approx(1 / 3), 0)
     with pytest.raises(InvalidSetting, match=r"no filter 'none' in .*; there is 'strict', 'loose'"):
-        read_samples(written, metric="exact_match", filter="none")
+        read_samples(generation_samples, metric="exact_match", filter="none")
 
 
 def test_ids_do_not_depend_on_the_order(sums):
@@ -79,9 +79,9 @@ def test_an_unknown_metric_is_refused(sums):
             read_samples(sums, metric=name)
 
 
-def test_metrics_that_are_not_means_are_refused(written):
+def test_metrics_that_are_not_means_are_refused(generation_samples):
     with pytest.raises(NoPerExampleLoss, match=r"'bleu' is not a mean .* such as acc"):
-        read_samples(written, metric="bleu", filter="loose")
+        read_samples(generation_samples, metric="bleu", filter="loose")
 
     def renamed(documents):
         for document in documents:
@@ -89,7 +89,7 @@ def test_metrics_that_are_not_means_are_refused(written):
             document["f1"] = [0, 1]  # what its f1 keeps of a document: the answer and what was said
 
     with pytest.raises(NoPerExampleLoss, match="'f1' is not a mean"):
-        read_samples(change(written, renamed), metric="f1", filter="loose")
+        read_samples(change(generation_samples, renamed), metric="f1", filter="loose")
 
 
 def test_an_error_rate_is_refused_even_with_valid_values(sums):

@@ -71,9 +71,9 @@ def test_probabilities_of_a_random_search_over_a_pipeline(problem, create_guard)
 class Counted(DecisionTreeClassifier):
     fits = 0
 
-    def fit(self, X, y, **given):  # noqa: N803 - as scikit-learn has it
+    def fit(self, X, y, **fit_params):  # noqa: N803 - as scikit-learn has it
         type(self).fits += 1
-        return super().fit(X, y, **given)
+        return super().fit(X, y, **fit_params)
 
 
 def test_nothing_is_fitted_after_the_budget_is_spent(problem, create_guard):

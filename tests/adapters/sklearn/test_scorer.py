@@ -160,8 +160,8 @@ def test_frames_lambdas_and_custom_models(problem, create_guard):
 class Guess(ClassifierMixin, BaseEstimator):
     """Makes other random guesses at every fit."""
 
-    def __init__(self, at=0, how=None):
-        self.at, self.how = at, how
+    def __init__(self, number=0, function=None):
+        self.number, self.function = number, function
 
     def fit(self, X, y):  # noqa: N803 - as scikit-learn writes it
         self.classes_ = np.unique(y)
@@ -173,17 +173,17 @@ class Guess(ClassifierMixin, BaseEstimator):
         return self.guesses_[: len(X)]
 
 
-LAMBDA = {"at": [1, 2], "how": [lambda each: each]}
+LAMBDA = {"number": [1, 2], "function": [lambda value: value]}
 
 
 @pytest.mark.parametrize(
     ("grid", "rows", "cv", "message"),
     [
-        ({"at": [1]}, "X", ONCE * 5, "same parameters"),
+        ({"number": [1]}, "X", ONCE * 5, "same parameters"),
         (LAMBDA, "X", ONCE * 5, "same parameters"),
         (LAMBDA, "constant", 5, "same parameters"),
         (LAMBDA, "unknown", 5, "cannot be pickled"),
-        ({"at": [1, 2]}, "unknown", ONCE, "cannot be pickled"),
+        ({"number": [1, 2]}, "unknown", ONCE, "cannot be pickled"),
     ],
 )
 def test_unpicklable_inputs_cannot_evade_the_check(problem, create_guard, grid, rows, cv, message):

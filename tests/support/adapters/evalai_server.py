@@ -180,8 +180,8 @@ class _LogHandler(BaseHTTPRequestHandler):
 
     def reply(self, status: int, data: bytes, **headers: str) -> None:
         self.send_response(status)
-        named = {"Content_Length": str(len(data)), "Content_Type": "application/json"} | headers
-        for name, value in named.items():
+        fields = {"Content_Length": str(len(data)), "Content_Type": "application/json"} | headers
+        for name, value in fields.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(data)

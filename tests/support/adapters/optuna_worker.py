@@ -54,20 +54,20 @@ def main(address, *arguments):
         work(storage, *arguments)
 
 
-def work(storage, path, seed, trials, how):
+def work(storage, path, seed, trials, mode):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     rng = np.random.default_rng(int(seed))
     guard = lb.Holdout.open(path)
     sampler = optuna.samplers.RandomSampler(seed=int(seed))
     study = optuna.load_study(study_name="study", storage=storage, sampler=sampler)
-    if how == "callback":
+    if mode == "callback":
         after = GuardCallback(guard, lambda study, trial: predictions(trial.params["depth"]))
         study.optimize(lambda trial: error(trial, rng), n_trials=int(trials), callbacks=[after])
     else:
 
         def objective(trial):
             validation_error = error(trial, rng)
-            if how == "late":
+            if mode == "late":
                 wait_for_others(trial)
             return validation_error, lambda: predictions(trial.params["depth"])
 
