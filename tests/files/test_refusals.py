@@ -29,7 +29,7 @@ def test_one_refusal_lists_everything():
         read_predictions(("id,prediction\n" + "\n".join(rows)).encode(), roster, LOSS)
     assert str(caught.value).split("\n") == [
         "5 problems were found:",
-        "- Not among the holdout's ids: 1 id ('zebra').",
+        "- Unknown: 1 id ('zebra').",
         "- More than once in the file: 1 id ('id3').",
         (
             "- Missing from the file: 16 ids ('id12', 'id13', 'id14', 'id15', 'id16', 'id17', "

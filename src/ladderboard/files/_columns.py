@@ -1,4 +1,4 @@
-"""Columns and sheets: the types that every file, frame or list is converted to.
+"""Columns and tables: the types that every file, frame or list is converted to.
 
 :class:`Numbers` is a NumPy array, :class:`Text` a polars series, :class:`Mixed` a list of plain
 Python values. Each can be parsed as numbers or as text; values that do not fit are marked instead

@@ -57,7 +57,7 @@ def _read_object(source: Any) -> MemoryTable | None:
     if family == "pandas":
         return _read_pandas(source)
     if isinstance(source, list | tuple) and any(_is_row(row) for row in source[:1]):
-        rows = [list(each) for each in source]  # zip refuses rows of different lengths
+        rows = [list(row) for row in source]  # zip refuses rows of different lengths
         return MemoryTable(None, [_list_column(list(values)) for values in zip(*rows, strict=True)])
     if hasattr(source, "__array__"):
         return array_to_table(source if isinstance(source, np.ndarray) else np.asarray(source))

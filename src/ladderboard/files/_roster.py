@@ -366,7 +366,7 @@ def _add_id_problems(
         shown_ids = [str(value) for value in shown]
         problems.add("unknown_id", message, column=column, count=len(unknown), ids=shown_ids)
     else:
-        rule = "Not among the holdout's ids"
+        rule = "Unknown"
         problems.add_rows("unknown_id", rule, unknown, FileRows(ids), column=column)
     repeated = np.bincount(matched_rows[known], minlength=roster.n) > 1
     rule = "More than once in the file"

@@ -423,10 +423,10 @@ def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
     return cls(*file.open(), file, ladder)
 
 
-def _choose_mechanism(given: Any, n: int, questions: int, ladders: int) -> Mechanism:
-    if given is None:
+def _choose_mechanism(mechanism: Any, n: int, questions: int, ladders: int) -> Mechanism:
+    if mechanism is None:
         return ShakyLadder.calibrated(n, questions, teams=ladders)
-    return mechanism_of(given)
+    return mechanism_of(mechanism)
 
 
 def _check_training(mechanism: Mechanism, training: float | None) -> None:

@@ -180,8 +180,8 @@ def _vector_from_array(array: Any) -> Any:
         raise TypeError
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)
-    wide = array.dtype.kind == "U" and array.dtype.itemsize > 4 * _MAX_TEXT_WIDTH
-    return array.tolist() if wide or _is_mixed(array) else array
+    is_wide_text = array.dtype.kind == "U" and array.dtype.itemsize > 4 * _MAX_TEXT_WIDTH
+    return array.tolist() if is_wide_text or _is_mixed(array) else array
 
 
 def _encode_vector(vector: Any) -> Payload:

@@ -209,7 +209,7 @@ def test_missing_and_unknown_ids_are_refused_by_the_guard(data, tmp_path):
         limited.ask(guard)
     assert complete.ask(guard).released == pytest.approx(1 / 3)
     few = lb.Holdout.create(tmp_path / "few.db", ids=limited.ids, **settings)
-    with pytest.raises(InvalidPredictions, match=r"Not among the holdout's ids: 3 ids"):
+    with pytest.raises(InvalidPredictions, match=r"Unknown: 3 ids"):
         complete.ask(few)
     assert limited.ask(few, ladder="first").released == 0
 

@@ -95,10 +95,12 @@ def _check_utf8(data: bytes, refusal: Refusal) -> None:
             decoder.decode(data[position : position + step], final=position + step >= len(data))
         except UnicodeDecodeError as error:
             # A chunk may begin with the rest of a character from the previous chunk.
-            where = (
+            byte_position = (
                 position + error.start - (len(error.object) - len(data[position : position + step]))
             )
-            message = f"The text must be UTF-8; byte {where} is not. Save the file as UTF-8."
+            message = (
+                f"The text must be UTF-8; byte {byte_position} is not. Save the file as UTF-8."
+            )
             refuse(refusal, "encoding", message)
 
 

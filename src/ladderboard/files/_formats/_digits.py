@@ -123,8 +123,8 @@ def _read_single_digit_columns(
     block_characters = characters[start:end]
     mask = block_characters == ord("\n")
     lines = np.flatnonzero(mask)
-    found = np.count_nonzero(np.less(block_characters, ord("0"), out=mask))
-    if found != len(lines) * len(separators):
+    separator_count = np.count_nonzero(np.less(block_characters, ord("0"), out=mask))
+    if separator_count != len(lines) * len(separators):
         return None
     fixed_width = 2 * (len(separators) - 1)
     if lines[0] < fixed_width + 1 or start < fixed_width:  # offsets before the block or the data
