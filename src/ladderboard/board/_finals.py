@@ -97,7 +97,7 @@ class _Finalist(NamedTuple):
     name: str
     kind: str
     submission: str
-    kept: StoredSubmission
+    stored: StoredSubmission
 
 
 class BoardCloser:
@@ -205,7 +205,7 @@ class BoardCloser:
         best: dict[str, tuple[float, _Finalist]] = {}
         with open_stored_predictions(board, row, sandbox) as read:
             for finalist in entrants:
-                risk = scorer.score(read(finalist.kept)).risk
+                risk = scorer.score(read(finalist.stored)).risk
                 if finalist.team not in best or risk < best[finalist.team][0]:
                     best[finalist.team] = (risk, finalist)
         rows = []

@@ -72,10 +72,10 @@ class RecordHistory(NamedTuple):
 class CurrentState(NamedTuple):
     """The book's state, the time, the best value shown, and the best of all teams."""
 
-    at: ChainState
+    chain_state: ChainState
     time: int
     best: float | None
-    least: float | None
+    best_of_all: float | None
 
 
 def read_records(view: SqlReadView, epoch: int, state: ChainState) -> RecordHistory:
@@ -98,14 +98,16 @@ def serialize_history(
     models, including those of disqualified teams, which are not shown.
     """
     display = board.rules_of(row).display
-    meter = board.meter(row, now.at)
+    meter = board.meter(row, now.chain_state)
     rules = _certificate_rules(meter)
     points = [
         _cached_point(meter.mechanism, rules, display, state, (value, value))
         for state, value in past.records
     ]
-    if now.best is not None and now.least is not None:
-        last = _cached_point(meter.mechanism, rules, display, now.at, (now.best, now.least))
+    if now.best is not None and now.best_of_all is not None:
+        last = _cached_point(
+            meter.mechanism, rules, display, now.chain_state, (now.best, now.best_of_all)
+        )
         points.append({**last, "time": format_time(now.time), "entry": None})
     return {
         "display": display.describe(),

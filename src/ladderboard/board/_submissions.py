@@ -175,7 +175,7 @@ class _ScoredSubmission(NamedTuple):
     id: str
     epoch: int
     number: int
-    asked: ScoredQuestion
+    question: ScoredQuestion
     sent: IncomingSubmission
     prepared: PreparedFile
 
