@@ -171,7 +171,7 @@ async def _on_invalid(request: Request, error: RequestValidationError) -> Respon
 
 
 _CODES = {404: "not_found", 405: "method"}
-_DETAILS = {404: "There is nothing here.", 405: "Not with this method."}
+_DETAILS = {404: "There is nothing at this address.", 405: "This method is not allowed here."}
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
@@ -182,7 +182,7 @@ async def _on_http_error(request: Request, error: HTTPException) -> Response:
     status, headers = error.status_code, dict(error.headers or {})
     if status == 405:
         headers["Allow"] = ", ".join(_allowed_methods(request))
-    detail = _DETAILS.get(status, "This cannot be read.")
+    detail = _DETAILS.get(status, "The request cannot be read.")
     return _render_refusal(
         request, problem(status, _CODES.get(status, "bad_request"), detail, headers=headers)
     )

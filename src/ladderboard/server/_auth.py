@@ -44,7 +44,7 @@ class CookieSession(NamedTuple):
     cookie: str
 
 
-def _cookie(request: Request, name: str) -> str:
+def _read_cookie(request: Request, name: str) -> str:
     """Return a cookie; of several the first, since browsers send the longest path first.
 
     Another Ladderboard above our URL prefix may have set one with the same name.
@@ -70,18 +70,18 @@ class CookieSessions:
             signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
         )
 
-    def _text(self, size: int = 18) -> str:
+    def _random_text(self, size: int = 18) -> str:
         return base64.urlsafe_b64encode(self._world.salt()[-size:]).decode()
 
     def start(self, token_hash: bytes) -> CookieSession:
         """Return a new session."""
         encoded = base64.b64encode(token_hash).decode()
-        cookie = self._signer.dumps([encoded, self._world.clock(), self._text()])
+        cookie = self._signer.dumps([encoded, self._world.clock(), self._random_text()])
         return CookieSession(token_hash, str(cookie))
 
     def read(self, request: Request) -> CookieSession | None:
         """Return the session of a request, None without one; an expired one has an empty hash."""
-        cookie = _cookie(request, SESSION_COOKIE)
+        cookie = _read_cookie(request, SESSION_COOKIE)
         if not cookie or len(cookie) > _MAX_COOKIE_LENGTH:
             return None
         try:
@@ -96,7 +96,9 @@ class CookieSessions:
     def csrf_token(self, request: Request, session: CookieSession | None) -> str | None:
         """Return the CSRF token for this browser's forms; None before it has a cookie."""
         cookie = (
-            session.cookie if session else _cookie(request, VISITOR_COOKIE)[:_MAX_COOKIE_LENGTH]
+            session.cookie
+            if session
+            else _read_cookie(request, VISITOR_COOKIE)[:_MAX_COOKIE_LENGTH]
         )
         return self._csrf_token_for(cookie) if cookie else None
 
@@ -111,10 +113,10 @@ class CookieSessions:
 
     def new_visitor(self) -> tuple[str, str]:
         """Return a cookie for a new visitor, and the CSRF token for their first form."""
-        cookie = self._text(32)
+        cookie = self._random_text(32)
         return cookie, self._csrf_token_for(cookie)
 
-    def _set(self, request: Request, response: Response, name: str, value: str) -> None:
+    def _set_cookie(self, request: Request, response: Response, name: str, value: str) -> None:
         secure = self._settings.secure
         response.set_cookie(
             name,
@@ -130,15 +132,15 @@ class CookieSessions:
         self, request: Request, response: Response, session: CookieSession
     ) -> None:
         """Set the session cookie."""
-        self._set(request, response, SESSION_COOKIE, session.cookie)
+        self._set_cookie(request, response, SESSION_COOKIE, session.cookie)
 
     def clear_session_cookie(self, request: Request, response: Response) -> None:
         """Delete the session cookie."""
-        self._set(request, response, SESSION_COOKIE, "")
+        self._set_cookie(request, response, SESSION_COOKIE, "")
 
     def set_visitor_cookie(self, request: Request, response: Response, cookie: str) -> None:
         """Set the cookie that a visitor's first form is bound to."""
-        self._set(request, response, VISITOR_COOKIE, cookie)
+        self._set_cookie(request, response, VISITOR_COOKIE, cookie)
 
 
 def unauthorised() -> RequestRefused:

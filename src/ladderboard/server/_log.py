@@ -174,18 +174,18 @@ class ClockWatch:
 
     def __init__(self, log: ServerLog, on_jump: Callable[[], object]) -> None:
         self._log, self._on_jump = log, on_jump
-        self._ahead = self._now()
+        self._ahead = self._clock_offset()
 
     def check(self) -> None:
         """Compare the clock with the last call; call this about once a second."""
-        ahead = self._now()
+        ahead = self._clock_offset()
         moved, self._ahead = ahead - self._ahead, ahead
         if abs(moved) > _JUMP:
             self._log.write("clock", moved=round(moved, 1))
             self._on_jump()
 
     @staticmethod
-    def _now() -> float:
+    def _clock_offset() -> float:
         """Return by how much the clock is ahead of the monotonic clock."""
         if hasattr(time, "CLOCK_BOOTTIME"):  # it goes on while the machine sleeps
             return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -91,15 +91,15 @@ class Metrics:
         ``local`` are gauges that any process can measure: help text, and values by label.
         """
         self.publish()
-        series = self._sum()
+        series = self._sum_series()
         lines = _header_lines(_REQUESTS, "counter", "Requests answered.")
-        lines += _lines(series, _REQUESTS)
+        lines += _counter_lines(series, _REQUESTS)
         lines += _header_lines(_SECONDS, "histogram", "How long requests took.")
         for name, values in sorted(series.items()):
             if name.startswith(f"{_SECONDS}{{"):
-                lines += _histogram(name[len(_SECONDS) + 1 : -1], values)
+                lines += _histogram_lines(name[len(_SECONDS) + 1 : -1], values)
         for name, help_ in _COUNTERS.items():
-            lines += _header_lines(name, "counter", help_) + _lines(series, name)
+            lines += _header_lines(name, "counter", help_) + _counter_lines(series, name)
         for name, gauge in self.gauges.items():
             (value,) = series[_GAUGE + name]
             lines += [*_header_lines(name, "gauge", gauge.help), f"{name} {value:g}"]
@@ -108,7 +108,7 @@ class Metrics:
             lines += [f"{name}{{{label}}} {value:.0f}" for label, value in by_label.items()]
         return "\n".join([*lines, ""])
 
-    def _sum(self) -> dict[str, list[float]]:
+    def _sum_series(self) -> dict[str, list[float]]:
         """Return all series, summed over processes; gauges only of those that still run."""
         sums: dict[str, list[float]] = {}
         for name, values in self._all_series():
@@ -121,8 +121,8 @@ class Metrics:
             yield from self._counts.read()
         for path in [] if self._folder is None else sorted(self._folder.glob(f"{_PREFIX}*")):
             with path.open("rb") as file:
-                runs = not _lock(file.fileno(), shared=True)
-                for name, values in _read(file.read()):
+                runs = not _try_lock(file.fileno(), shared=True)
+                for name, values in _read_series(file.read()):
                     if runs or not name.startswith(_GAUGE):
                         yield name, values
 
@@ -131,12 +131,12 @@ def _header_lines(name: str, kind: str, help_: str) -> list[str]:
     return [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
 
 
-def _lines(series: Mapping[str, list[float]], family: str) -> list[str]:
+def _counter_lines(series: Mapping[str, list[float]], family: str) -> list[str]:
     names = sorted(name for name in series if name.partition("{")[0] == family)
     return [f"{name} {series[name][0]:.0f}" for name in names]
 
 
-def _histogram(labels: str, values: list[float]) -> list[str]:
+def _histogram_lines(labels: str, values: list[float]) -> list[str]:
     *counts, total = values
     cumulative, lines = 0.0, []
     for label, count in zip(_LABELS, counts, strict=True):
@@ -165,7 +165,7 @@ class _Counts:
         self._values = memoryview(self._map).cast("d")  # writing one value is atomic
         self._index: dict[str, int] = {}
         self._end = _USED.size
-        for name, count, offset in _records(self._map):
+        for name, count, offset in _iter_records(self._map):
             self._index[name] = offset // 8
             self._end = offset + 8 * count
             if name.startswith(_GAUGE):  # of the previous process
@@ -185,21 +185,21 @@ class _Counts:
 
     def add(self, name: str, index: int, amount: float, *, size: int = 1) -> None:
         """Add to one value of a series."""
-        start = self._index.get(name) or self._new(name, size)
+        start = self._index.get(name) or self._add_series(name, size)
         if start:
             self._values[start + index] += amount
 
     def put(self, name: str, value: float) -> None:
         """Set the one value of a series."""
-        start = self._index.get(name) or self._new(name, 1)
+        start = self._index.get(name) or self._add_series(name, 1)
         if start:
             self._values[start] = value
 
     def read(self) -> Iterator[tuple[str, list[float]]]:
         """Yield all series."""
-        return _read(self._map[: self._end])
+        return _read_series(self._map[: self._end])
 
-    def _new(self, name: str, size: int) -> int:
+    def _add_series(self, name: str, size: int) -> int:
         """Add a series; return the index of its values, 0 if the file is full."""
         encoded = name.encode()
         begin = self._end + _RECORD.size
@@ -215,7 +215,7 @@ class _Counts:
         return offset // 8
 
 
-def _records(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
+def _iter_records(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
     """Yield the name, number of values and offset of each record."""
     offset = _USED.size
     end = _USED.unpack_from(data)[0] if len(data) else 0  # empty while it is being created
@@ -228,8 +228,8 @@ def _records(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
         offset += 8 * count
 
 
-def _read(data: bytes) -> Iterator[tuple[str, list[float]]]:
-    for name, count, offset in _records(data):
+def _read_series(data: bytes) -> Iterator[tuple[str, list[float]]]:
+    for name, count, offset in _iter_records(data):
         yield name, list(struct.unpack_from(f"={count}d", data, offset))
 
 
@@ -238,18 +238,18 @@ def _shared_counts(folder: Path) -> _Counts:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"{_PREFIX}*")):
         file = os.open(path, os.O_RDWR)
-        if _lock(file):
-            return _mapped(file)
+        if _try_lock(file):
+            return _map_counts(file)
         os.close(file)
     while True:
         path = folder / f"{_PREFIX}{secrets.token_hex(8)}"
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        if _lock(file):
-            return _mapped(file)
+        if _try_lock(file):
+            return _map_counts(file)
         os.close(file)  # another process has locked it first
 
 
-def _mapped(file: int) -> _Counts:
+def _map_counts(file: int) -> _Counts:
     """Return the counts in a file. Allocated now: a full disk would kill the process later."""
     try:
         os.posix_fallocate(file, 0, _LENGTH)
@@ -259,7 +259,7 @@ def _mapped(file: int) -> _Counts:
     return _Counts(file)
 
 
-def _lock(file: int, *, shared: bool = False) -> bool:
+def _try_lock(file: int, *, shared: bool = False) -> bool:
     """Lock an open file until it is closed; return False if another process holds it."""
     with suppress(OSError):
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

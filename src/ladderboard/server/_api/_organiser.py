@@ -43,7 +43,7 @@ async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Resp
     await get_context(request).with_board(
         request, board, lambda opened, caller: opened.teams.revoke_team_tokens(caller, team)
     )
-    return _done()
+    return _no_content()
 
 
 @router.put(
@@ -57,7 +57,7 @@ async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Respon
     await get_context(request).with_board(
         request, board, lambda opened, caller: opened.teams.disqualify(caller, team)
     )
-    return _done()
+    return _no_content()
 
 
 @router.delete(
@@ -71,7 +71,7 @@ async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Respons
     await get_context(request).with_board(
         request, board, lambda opened, caller: opened.teams.disqualify(caller, team, reinstate=True)
     )
-    return _done()
+    return _no_content()
 
 
 @router.post(
@@ -121,7 +121,7 @@ async def revoke_token(request: Request, board: Slug, token: TokenId) -> Respons
     await get_context(request).with_board(
         request, board, lambda opened, caller: opened.teams.revoke_token(caller, token)
     )
-    return _done()
+    return _no_content()
 
 
 @router.post("/boards/{board}/pause", response_model=State, **private_route(409))
@@ -177,5 +177,5 @@ async def close_board(request: Request, board: Slug) -> Response:
     return make_response(request, await get_context(request).with_board(request, board, close))
 
 
-def _done() -> Response:
+def _no_content() -> Response:
     return Response(status_code=204, headers={"Cache-Control": "private, no-store"})

@@ -74,10 +74,10 @@ async def metrics(request: Request) -> Response:
 
 def _free_disk(context: ServerContext) -> dict[str, float]:
     """Return the free bytes of the disks that may fill up, by label."""
-    storage, places = context.boards.storage, {"spool": context.spool.path}
+    storage, folders = context.boards.storage, {"spool": context.spool.path}
     if isinstance(storage, SqliteStorage):
-        places["database"] = storage.path.parent
-    return {f'of="{name}"': shutil.disk_usage(place).free for name, place in places.items()}
+        folders["database"] = storage.path.parent
+    return {f'of="{name}"': shutil.disk_usage(folder).free for name, folder in folders.items()}
 
 
 @router.get("/openapi.json", include_in_schema=False)

@@ -80,11 +80,11 @@ def without_password(address: str) -> str:
         return f"{address.partition('://')[0]}://***"
     user, query = match["user"], match["query"]
     login = "" if user is None else f"{user}{':***' if match['password'] else ''}@"
-    shown_query = "" if query is None else f"?{'&'.join(map(_safe, query.split('&')))}"
+    shown_query = "" if query is None else f"?{'&'.join(map(_redact_parameter, query.split('&')))}"
     return f"{match['scheme']}://{login}{match['place']}{shown_query}"
 
 
-def _safe(parameter: str) -> str:
+def _redact_parameter(parameter: str) -> str:
     name, equals, value = parameter.partition("=")
     secret = "password" in name.lower() or "%" in name  # %70assword is password, too
     return f"{name}=***" if equals and value and secret else parameter
@@ -98,71 +98,73 @@ class SettingType(NamedTuple):
     parse_text: Callable[[str], Any] = str
 
 
-def _invalid(name: str, rule: str, given: Any) -> InvalidSetting:
-    return InvalidSetting(f"{name} must be {rule}; got {_settings.safe_repr(given)}.")
+def _invalid(name: str, rule: str, value: Any) -> InvalidSetting:
+    return InvalidSetting(f"{name} must be {rule}; got {_settings.safe_repr(value)}.")
 
 
-def _text(name: str, given: Any) -> str:
-    if not isinstance(given, str) or not given or not given.isprintable():
-        raise _invalid(name, "text on one line", given)
-    return given
+def _read_text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise _invalid(name, "text on one line", value)
+    return value
 
 
-def _url(name: str, given: Any) -> str:
-    if not isinstance(given, str) or not given.startswith(("http://", "https://")):
-        raise _invalid(name, "like https://boards.example.org", given)
-    return _text(name, given)
+def _read_url(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        raise _invalid(name, "like https://boards.example.org", value)
+    return _read_text(name, value)
 
 
-def _token(name: str, given: Any) -> str:
-    if not isinstance(given, str) or not given.isascii() or not given.isprintable():
-        raise _invalid(name, "one word of plain characters", given)
-    if not given or " " in given:
-        raise _invalid(name, "one word of plain characters", given)
-    return given
+def _read_token(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise _invalid(name, "one word of plain characters", value)
+    if not value or " " in value:
+        raise _invalid(name, "one word of plain characters", value)
+    return value
 
 
-def _path(name: str, given: Any) -> Path:
-    if isinstance(given, os.PathLike):
-        given = os.fspath(given)
-    if not isinstance(given, str) or not given or "\0" in given:
-        raise _invalid(name, "a path", given)
+def _read_path(name: str, value: Any) -> Path:
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise _invalid(name, "a path", value)
     try:
-        return Path(given).expanduser()
+        return Path(value).expanduser()
     except RuntimeError:  # the user of ~user is unknown
-        return Path(given)
+        return Path(value)
 
 
-def _flag(name: str, given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise _invalid(name, "true or false", given)
-    return given
+def _read_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _invalid(name, "true or false", value)
+    return value
 
 
-def _typed_flag(text: str) -> bool | str:
+def _parse_flag(text: str) -> bool | str:
     word = text.strip().lower()
     return word in _TRUE if word in _TRUE | _FALSE else text
 
 
-def _list(name: str, given: Any) -> tuple[str, ...]:
-    items = [given] if isinstance(given, str) else given
+def _read_list(name: str, value: Any) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
-        raise _invalid(name, 'a list such as ["10.0.0.1", "10.0.0.2"]', given)
-    return tuple(_text(name, item.strip()) for item in ",".join(items).split(",") if item.strip())
-
-
-def _rate(name: str, given: Any) -> tuple[int, float]:
-    if not isinstance(given, list) or len(given) != 2:
-        raise _invalid(
-            name, "two numbers, how many at once and the seconds until one more, [30, 10]", given
-        )
-    return (
-        _settings.integer(f"The first of {name}", given[0], at_least=1),
-        _settings.number(f"The second of {name}", given[1], above=0),
+        raise _invalid(name, 'a list such as ["10.0.0.1", "10.0.0.2"]', value)
+    return tuple(
+        _read_text(name, item.strip()) for item in ",".join(items).split(",") if item.strip()
     )
 
 
-def _typed_number(text: str) -> int | float | str:
+def _read_rate(name: str, value: Any) -> tuple[int, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise _invalid(
+            name, "two numbers, how many at once and the seconds until one more, [30, 10]", value
+        )
+    return (
+        _settings.integer(f"The first of {name}", value[0], at_least=1),
+        _settings.number(f"The second of {name}", value[1], above=0),
+    )
+
+
+def _parse_number(text: str) -> int | float | str:
     for convert in (int, float):
         try:
             return convert(text)
@@ -174,27 +176,27 @@ def _typed_number(text: str) -> int | float | str:
 def integer_type(at_least: int, at_most: int | None = None) -> SettingType:
     """Return the type of whole numbers within limits."""
 
-    def read(name: str, given: Any) -> int:
-        return _settings.integer(name, given, at_least=at_least, at_most=at_most)
+    def read(name: str, value: Any) -> int:
+        return _settings.integer(name, value, at_least=at_least, at_most=at_most)
 
-    return SettingType("whole number", read, _typed_number)
+    return SettingType("whole number", read, _parse_number)
 
 
 def number_type(above: float) -> SettingType:
     """Return the type of numbers above a limit."""
     return SettingType(
-        "number", lambda name, given: _settings.number(name, given, above=above), _typed_number
+        "number", lambda name, value: _settings.number(name, value, above=above), _parse_number
     )
 
 
-TEXT = SettingType("text", _text)
-URL = SettingType("text", _url)
-TOKEN = SettingType("text", _token)
-PATH = SettingType("path", _path)
-FLAG = SettingType("true or false", _flag, _typed_flag)
-LIST = SettingType("list", _list, lambda text: text.split(","))
+TEXT = SettingType("text", _read_text)
+URL = SettingType("text", _read_url)
+TOKEN = SettingType("text", _read_token)
+PATH = SettingType("path", _read_path)
+FLAG = SettingType("true or false", _read_flag, _parse_flag)
+LIST = SettingType("list", _read_list, lambda text: text.split(","))
 RATE = SettingType(
-    "two numbers", _rate, lambda text: [_typed_number(each) for each in text.split(",")]
+    "two numbers", _read_rate, lambda text: [_parse_number(entry) for entry in text.split(",")]
 )
 
 
@@ -424,7 +426,7 @@ _ROWS = (
     ),
 )
 
-SETTINGS: dict[str, Setting] = {each.name: each for each in _ROWS}
+SETTINGS: dict[str, Setting] = {entry.name: entry for entry in _ROWS}
 """All settings by name, in the order in which they are shown."""
 
 

@@ -168,7 +168,7 @@ class ResolvedSettings:
 
 def find_settings(
     config: Path | str | None = None,
-    given: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     *,
     only: Collection[str] = SETTINGS,
     environment: Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ def find_settings(
     ----------
     config
         The settings file; if None, the one that ``LADDERBOARD_CONFIG`` names, if it is set.
-    given
+    overrides
         Values from the command line by setting name; None counts as not given.
     only
         The settings that are returned; variables of other settings are not read.
@@ -187,15 +187,15 @@ def find_settings(
         The environment; that of this process if None. An empty variable counts as not set.
     """
     variables = os.environ if environment is None else environment
-    given = {} if given is None else given
+    overrides = {} if overrides is None else overrides
     named = config or variables.get(CONFIG) or None
     file = None if named is None else Path(named)
     written = {} if file is None else read_settings_file(file)
     values = {}
     for name in only:
         setting = SETTINGS[name]
-        if given.get(name) is not None:
-            values[name] = Value(setting, _parse_option(setting, given[name]), "command line")
+        if overrides.get(name) is not None:
+            values[name] = Value(setting, _parse_option(setting, overrides[name]), "command line")
         elif variables.get(setting.variable):
             text = variables[setting.variable]
             values[name] = Value(setting, setting.parse_text(setting.variable, text), "environment")
@@ -208,9 +208,9 @@ def find_settings(
     return ResolvedSettings(file, values)
 
 
-def _parse_option(setting: Setting, given: Any) -> Any:
+def _parse_option(setting: Setting, value: Any) -> Any:
     name = setting.option or setting.name
-    return setting.parse_text(name, given) if isinstance(given, str) else setting.parse(name, given)
+    return setting.parse_text(name, value) if isinstance(value, str) else setting.parse(name, value)
 
 
 def _choose_token(values: dict[str, Value]) -> None:

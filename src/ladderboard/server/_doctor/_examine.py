@@ -110,17 +110,19 @@ def _check_disks(settings: ResolvedSettings, path: Path | None) -> Iterator[Find
 
 
 def check_settings(
-    config: Path | None, given: Mapping[str, Any]
+    config: Path | None, overrides: Mapping[str, Any]
 ) -> tuple[list[Finding], ResolvedSettings | None]:
     """Check the settings and return them; None if they are invalid."""
     findings = [note(_SUBJECT, message) for message in unknown_variables(os.environ)]
     try:
-        settings = find_settings(config, given)
+        settings = find_settings(config, overrides)
         settings.metrics_token()
     except InvalidSetting as error:
         remedy = "Correct it; ladderboard settings lists all settings."
         # A database named on the command line is checked all the same.
-        partial = find_settings(None, given, environment={}) if given.get("database") else None
+        partial = (
+            find_settings(None, overrides, environment={}) if overrides.get("database") else None
+        )
         return [problem(_SUBJECT, str(error), remedy), *findings], partial
     findings = [*_check_workers(settings), *_check_token_file(settings), *findings]
     if settings.file is None:

@@ -250,11 +250,11 @@ class GuardApp:
 
     async def _health(self, request: Request) -> Response:
         await self._in_thread(lambda: self._holdout.remaining)
-        return _json({"status": "ok"})
+        return _json_response({"status": "ok"})
 
     async def _status(self, request: Request) -> Response:
-        _query(request)
-        return _json(await self._in_thread(self._describe))
+        _read_query(request)
+        return _json_response(await self._in_thread(self._describe))
 
     def _describe(self) -> dict[str, Any]:
         status = self._holdout.status()
@@ -269,13 +269,13 @@ class GuardApp:
         }
 
     async def _meter(self, request: Request) -> Response:
-        name = self._ladder_name(_query(request, "ladder"))
-        return _json(await self._in_thread(lambda: self._ladder_status(name)))
+        name = self._ladder_name(_read_query(request, "ladder"))
+        return _json_response(await self._in_thread(lambda: self._ladder_status(name)))
 
     async def _ladder(self, request: Request) -> Response:
-        name = self._ladder_name(_query(request, "ladder"))
+        name = self._ladder_name(_read_query(request, "ladder"))
         await self._in_thread(lambda: self._holdout.check_ladder(name))
-        return _json({"ladder": name, "ladders": self._holdout.ladders})
+        return _json_response({"ladder": name, "ladders": self._holdout.ladders})
 
     def _ladder_name(self, query: dict[str, str]) -> str:
         """Return the ladder of a request; refuse one that is not served."""
@@ -306,9 +306,9 @@ class GuardApp:
         }
 
     async def _ask(self, request: Request) -> Response:
-        query = _query(request, "ladder", "training")
+        query = _read_query(request, "ladder", "training")
         name = self._ladder_name(query)
-        training = _number(query.get("training"))
+        training = _parse_number(query.get("training"))
         file_format = declared_format(request)
         with self._budget.open_body() as body:
             data = await body.read(request)
@@ -318,10 +318,10 @@ class GuardApp:
                         data, training=training, format=file_format, ladder=name
                     ).describe()
                 )
-        return _json(reply, 200 if reply["again"] else 201)
+        return _json_response(reply, 200 if reply["again"] else 201)
 
 
-def _query(request: Request, *known: str) -> dict[str, str]:
+def _read_query(request: Request, *known: str) -> dict[str, str]:
     """Return the query parameters; refuse unknown ones, since a typo would cost a question."""
     pairs = request.query_params.multi_items()
     query = dict(pairs)
@@ -331,14 +331,14 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     return query
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
         raise RequestRefused(400, "invalid_setting", "training must be a number.") from None
 
 
-def _json(content: dict[str, Any], status: int = 200) -> Response:
+def _json_response(content: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
 
 
@@ -346,8 +346,8 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
     """Return a problem document for an unknown path or a wrong method."""
     if not isinstance(error, HTTPException):  # Starlette's type allows it
         raise error
-    details = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
-    detail = details.get(error.status_code, "This cannot be done.")
+    details = {404: "Unknown path; see /api/v1/guard.", 405: "Method not allowed."}
+    detail = details.get(error.status_code, "The request cannot be handled.")
     return problem(error.status_code, "not_found", detail, headers=error.headers)
 
 

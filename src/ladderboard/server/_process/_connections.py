@@ -105,12 +105,12 @@ class LimitedConnection(_Protocol):
         self._unblock()
 
     def _watch_stall(self) -> None:
-        self._blocked, self._unread = monotonic(), self._outstanding()
+        self._blocked, self._unread = monotonic(), self._unread_bytes()
         self._stall = self.loop.call_later(self.stall_seconds, self._check_stall)
 
     def _check_stall(self) -> None:
         """Close a connection whose client has hardly read since the last check."""
-        if self._outstanding() > self._unread - _MIN_READ:
+        if self._unread_bytes() > self._unread - _MIN_READ:
             self.abort()
         else:
             self._watch_stall()
@@ -121,7 +121,7 @@ class LimitedConnection(_Protocol):
             self._stall.cancel()
             self._stall = None
 
-    def _outstanding(self) -> int:
+    def _unread_bytes(self) -> int:
         """Return how many bytes are unacknowledged; outside Linux, how many are unsent."""
         size = self.transport.get_write_buffer_size()
         if sys.platform == "linux":

@@ -87,7 +87,7 @@ def listen_on_address(host: str = "127.0.0.1", port: int = 8000) -> Listener:
     """
     address, port = _parse_address(host, port)
     bound, port = _bind(address, port)
-    return Listener(bound, _url(address, port))
+    return Listener(bound, _local_url(address, port))
 
 
 def check_port_free(host: str, port: int) -> None:
@@ -113,7 +113,7 @@ def _parse_address(
         ) from None
 
 
-def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
+def _local_url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
     """Return the URL of a listener for clients on this machine."""
     host = str(address)
     if address.is_unspecified:
@@ -138,7 +138,7 @@ def listen_on_inherited_socket() -> Listener | None:
             "The passed socket must listen on a port, as in ListenStream=127.0.0.1:8000."
         )
     host, port = bound.getsockname()[:2]
-    return Listener(bound, _url(ipaddress.ip_address(host), port))
+    return Listener(bound, _local_url(ipaddress.ip_address(host), port))
 
 
 def _is_listening(bound: socket.socket) -> bool:

@@ -143,7 +143,7 @@ def _describe(config: ServerConfig, listener: Listener) -> dict[str, Any]:
 def _print_address(url: str, token: str | None) -> None:
     lines = [f"Ladderboard is at {url}"]
     if token is not None:
-        lines.append(f"The organiser's token, told this once: {token}")  # and nowhere else
+        lines.append(f"The organiser's token, shown only once: {token}")  # and nowhere else
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
 

@@ -70,17 +70,17 @@ class Spec:
     def submission(self, content: bytes, training: float | None) -> AlignedPredictions:
         """Return the predictions in a reply."""
         try:
-            return AlignedPredictions.of(self._aligned(content), training=training)
+            return AlignedPredictions.of(self._read_array(content), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
 
-    def _aligned(self, content: bytes) -> NDArray[Any]:
+    def _read_array(self, content: bytes) -> NDArray[Any]:
         head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(content)
         dtype = head.decode("latin-1")
         start = wire.ARRAY_HEAD.size + size
         array: dict[str, Any] = {
             "type": wire.TYPES[kind],
-            "shape": self._shape(*shape),
+            "shape": self._check_shape(*shape),
             "values": content[start:],
             "lengths": {
                 "type": wire.TYPES[counted],
@@ -92,7 +92,7 @@ class Spec:
         if array["type"] not in _TYPES[dtype]:
             raise InvalidWorkerReply
         if dtype == "T":
-            return _texts(array)
+            return _read_texts(array)
         if size or len(array["values"]) != math.prod(array["shape"]) * int(array["type"][1]):
             raise InvalidWorkerReply
         read = read_array(array).astype(_DTYPES[dtype], copy=False)
@@ -100,7 +100,7 @@ class Spec:
             raise InvalidWorkerReply
         return read
 
-    def _shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
+    def _check_shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
         """Return the shape; refuse one that does not fit the loss."""
         expected = self.expected
         if rows != self.roster.n:
@@ -116,7 +116,7 @@ class Spec:
         return (rows, columns)
 
 
-def _texts(array: dict[str, Any]) -> NDArray[Any]:
+def _read_texts(array: dict[str, Any]) -> NDArray[Any]:
     count, lengths = math.prod(array["shape"]), array["lengths"]
     if lengths["type"] not in _INTEGERS or len(lengths["values"]) != count * int(
         lengths["type"][1]
@@ -138,30 +138,30 @@ def read_refusal(content: bytes) -> InvalidPredictions:
         message, problems = document["message"], document["problems"]
         if len(problems) > _MAX_PROBLEMS:
             raise InvalidWorkerReply
-        items = tuple(_problem(*item) for item in problems)
-        return InvalidPredictions(_words(message), problems=items)
+        items = tuple(_read_problem(*item) for item in problems)
+        return InvalidPredictions(_read_message(message), problems=items)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InvalidWorkerReply from None
 
 
-def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Problem:
+def _read_problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Problem:
     plain = isinstance(code, str) and code.isascii() and code.replace("_", "a").isalnum()
     if not plain or len(code) > 40 or type(count) is not int or type(ids) is not list:
         raise InvalidWorkerReply
     if not 0 <= count < 2**63 or len(ids) > _MAX_IDS:
         raise InvalidWorkerReply
-    name = None if column is None else _text(column)
-    return Problem(code, name, count, tuple(map(_text, ids)), _words(message))
+    name = None if column is None else _read_name(column)
+    return Problem(code, name, count, tuple(map(_read_name, ids)), _read_message(message))
 
 
-def _text(value: Any) -> str:
+def _read_name(value: Any) -> str:
     """Return a name from the file; it is untrusted text."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         raise InvalidWorkerReply
     return value.encode("utf-8", "replace").decode()
 
 
-def _words(value: Any) -> str:
+def _read_message(value: Any) -> str:
     """Return a message with control characters replaced by ``?``."""
     if not isinstance(value, str) or len(value) > _MAX_PROBLEMS * _MAX_MESSAGE:
         raise InvalidWorkerReply

@@ -150,7 +150,7 @@ class _ServerSocket:
         self._line.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
 
 
-def _read(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
+def _parse_body(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
     """Return the kind and content of the reply to a body."""
     try:
         aligned = read_predictions(
@@ -191,7 +191,7 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
                     body = file.read()
             else:
                 body = line.read_exactly(size)
-            kind, content = _read(slots[slot], body, FORMATS[format_code])
+            kind, content = _parse_body(slots[slot], body, FORMATS[format_code])
         except MemoryError:
             kind, content = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the process

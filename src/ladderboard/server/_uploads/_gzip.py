@@ -42,7 +42,7 @@ class Gunzip:
                 if len(data) < len(_MAGIC) and _MAGIC.startswith(data):
                     self._pending = data
                     return
-                self._begin(data)
+                self._begin_member(data)
             try:
                 part = self._stream.decompress(data, _CHUNK_BYTES)
             except zlib.error:
@@ -59,7 +59,7 @@ class Gunzip:
             self._inside = not self._stream.eof
             data = self._stream.unconsumed_tail if self._inside else self._stream.unused_data
 
-    def _begin(self, data: bytes) -> None:
+    def _begin_member(self, data: bytes) -> None:
         """Begin a new member; refuse data that is not one."""
         if not data.startswith(_MAGIC):
             fault = "is followed by something else" if self._members else "is damaged"

@@ -44,7 +44,7 @@ class MultipartForm:
             self._parser = MultipartParser(
                 boundary,
                 {
-                    "on_part_begin": self._begin,
+                    "on_part_begin": self._on_part_begin,
                     "on_header_field": self._on_field,
                     "on_header_value": self._on_value,
                     "on_header_end": self._on_header,
@@ -84,7 +84,7 @@ class MultipartForm:
         if "file" not in self._seen:
             raise InvalidForm("The form has no part named file.")
 
-    def _begin(self) -> None:
+    def _on_part_begin(self) -> None:
         self._headers = {}
 
     def _on_field(self, data: bytes, start: int, end: int) -> None:
@@ -120,7 +120,7 @@ class MultipartForm:
             raise InvalidForm("The parts of a form must have no Content-Transfer-Encoding.")
         self._seen.add(self._name)
         if self._name == "file":
-            self.format = _format(options.get(b"filename", b""))
+            self.format = _format_by_suffix(options.get(b"filename", b""))
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
         if self._name == "file":
@@ -134,7 +134,7 @@ class MultipartForm:
         self._ended = True
 
 
-def _format(name: bytes) -> str | None:
+def _format_by_suffix(name: bytes) -> str | None:
     """Return the format by a file's suffix; other formats are detected by their first bytes."""
     words = name.decode("latin-1").lower().removesuffix(".gz").rsplit(".", 1)
     return _SUFFIXES.get(words[-1]) if len(words) > 1 else None
