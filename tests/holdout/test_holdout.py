@@ -24,7 +24,7 @@ N = 200
 LABELS = np.random.default_rng(1).integers(2, size=N)
 IDS = [f"img_{number}" for number in range(N)]
 LADDER = lb.Ladder(step=0.02)
-SAID = "This model is said to be at"
+SAID = "This model is at"
 
 
 def wrong(count, labels=LABELS):
@@ -64,7 +64,7 @@ def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
         (lb.Rounded(digits=1), "The best is now 0.2", f"{SAID} 0.3; the best stays 0.2"),
         (
             lb.OneBit(step=0.1),
-            "The best improved; its value is told at the close",
+            "The best improved; its value is published at the close",
             "The best stays what it was; gains below about 0.1 may go unseen",
         ),
     ],

@@ -19,7 +19,7 @@ from ladderboard.holdout._sample import (
     sample_digest,
 )
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import Meter, Status, Takes, check_ladder_name, takes_of
+from ladderboard.holdout._status import InputKind, Meter, Status, check_ladder_name, read_input_kind
 from ladderboard.ledger import (
     Book,
     Commitment,
@@ -318,9 +318,9 @@ class Holdout:
         return self._scorer.loss
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> InputKind:
         """Whether questions are predictions, or scores (with the loss ``"score"``)."""
-        return takes_of(self._book.opening)
+        return read_input_kind(self._book.opening)
 
     @property
     def meter(self) -> Meter:

@@ -13,13 +13,13 @@ from ladderboard.errors import GuardUnreachable, InvalidInput
 from ladderboard.holdout._payload import encode_predictions
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._status import (
+    InputKind,
     LadderStatus,
     Meter,
     QuestionRecord,
     Status,
-    Takes,
     check_ladder_name,
-    takes_of,
+    read_input_kind,
 )
 from ladderboard.holdout._transport import GuardTransport
 from ladderboard.ledger import ChainState
@@ -64,7 +64,7 @@ class RemoteHoldout:
     ) -> None:
         self._transport = GuardTransport(url, token, timeout) if transport is None else transport
         self._ladder = ladder
-        self._takes: Takes | None = None
+        self._takes: InputKind | None = None
 
     def ask(
         self,
@@ -122,12 +122,12 @@ class RemoteHoldout:
         self._transport.get(f"{_ROOT}/ladder{_query(ladder=name or self._ladder)}")
 
     @property
-    def takes(self) -> Takes:
+    def takes(self) -> InputKind:
         """Whether questions are predictions or scores; it never changes and is fetched once."""
         if self._takes is None:
             opening = self.status().opening
             with _GuardAnswer(self._transport.url):
-                self._takes = takes_of(opening)
+                self._takes = read_input_kind(opening)
         return self._takes
 
     @property

@@ -173,12 +173,12 @@ def _describe_release(
     moved, stayed, be = verbs
     if release.value is None:
         if release.improved:
-            return ["The best improved", "its value is told at the close"]
+            return ["The best improved", "its value is published at the close"]
         return [f"The best {stayed} what it was"]
     best = f"The best {moved if release.improved else stayed} {value_format.text(release.value)}"
     if release.score is None or release.score == release.value:
         return [best]
-    return [f"This model {be} said to be at {value_format.text(release.score)}", _lower_first(best)]
+    return [f"This model {be} at {value_format.text(release.score)}", _lower_first(best)]
 
 
 def _lower_first(text: str) -> str:

@@ -126,10 +126,10 @@ def smallest_distinguishable_gain(mechanism: Mechanism) -> float:
     return float(max(step, grid, smallest_visible_gain(mechanism) or 0.0))
 
 
-Takes = Literal["predictions", "scores"]
+InputKind = Literal["predictions", "scores"]
 
 
-def takes_of(opening: dict[str, Any]) -> Takes:
+def read_input_kind(opening: dict[str, Any]) -> InputKind:
     """Return whether a guard is asked with predictions or scores, from its opening entry."""
     return "scores" if opening["loss"]["loss"] == Shortfall.name else "predictions"
 
