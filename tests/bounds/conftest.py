@@ -64,7 +64,7 @@ def misses(record, certified, beta, form, **several):
     """
     rounds, best = [], np.inf
     silent = record.values[0] is None
-    kept = {}
+    certificates = {}
     for t, true_risk in enumerate(record.true_risks, 1):
         best = min(best, true_risk)
         if record.improved[t - 1]:
@@ -73,9 +73,9 @@ def misses(record, certified, beta, form, **several):
             continue
         value = record.last if silent else record.values[t - 1]
         # Only the rounds form depends on how many were asked; others are the same until a change.
-        at = (len(rounds), t if form == "rounds" else min(t, len(rounds) + 1))
-        if at not in kept:
-            kept[at] = certificate(
+        key = (len(rounds), t if form == "rounds" else min(t, len(rounds) + 1))
+        if key not in certificates:
+            certificates[key] = certificate(
                 record.n,
                 record.questions,
                 list(rounds) if form == "rounds" else len(rounds),
@@ -85,9 +85,9 @@ def misses(record, certified, beta, form, **several):
                 asked=t,
                 **several,
             )
-        found = kept[at]
-        told = best - value if found.differences else best
-        if not found.low <= told <= found.high:
+        result = certificates[key]
+        target = best - value if result.differences else best
+        if not result.low <= target <= result.high:
             return True
     return False
 

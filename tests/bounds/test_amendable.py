@@ -65,10 +65,12 @@ def test_past_the_first_number_only_the_other_half_is_left():
 def test_amending_the_budget_changes_no_certificate():
     """It used to change the form after the data, and so could fail with twice beta."""
     rules = {"beta": 0.05, "worth": 1000, "weighted": False, "questions": 100, "declared": 100}
-    at = EMPTY_CHAIN._replace(asked=40, changes=6, ladders=1)
-    before = Meter(NOISY, rules, at).certificate(0.2)
+    chain_state = EMPTY_CHAIN._replace(asked=40, changes=6, ladders=1)
+    before = Meter(NOISY, rules, chain_state).certificate(0.2)
     for questions in (50, 200, 10_000):
-        assert Meter(NOISY, {**rules, "questions": questions}, at).certificate(0.2) == before
+        assert (
+            Meter(NOISY, {**rules, "questions": questions}, chain_state).certificate(0.2) == before
+        )
     assert "any number of questions" in before.theorem
 
 

@@ -21,37 +21,37 @@ class Custom(lb.Ladder):
 
 
 def test_it_prints_and_turns_into_json():
-    found = certificate(10_000, 1_000, 5, LADDER, released=0.05)
-    again = json.loads(json.dumps(found.describe(), allow_nan=False))
-    assert again["half_width"] == found.half_width == (found.high - found.low) / 2
+    result = certificate(10_000, 1_000, 5, LADDER, released=0.05)
+    again = json.loads(json.dumps(result.describe(), allow_nan=False))
+    assert again["half_width"] == result.half_width == (result.high - result.low) / 2
     assert again["vacuous"] is False
-    assert again["assumptions"] == list(found.assumptions)
-    text = str(found)
+    assert again["assumptions"] == list(result.assumptions)
+    text = str(result)
     assert text.startswith("min true risk in [0.02")
     assert "with probability at least 0.95" in text
     assert "63.8 nats" in text
-    assert all(sentence in text for sentence in found.assumptions)
+    assert all(sentence in text for sentence in result.assumptions)
 
 
 def test_the_parts_add_up():
-    found = certificate(10_000, 1_000, 5, LADDER)
-    below, above = found.generalisation
-    assert found.differences
-    assert found.low == pytest.approx(-found.sample[1] - below)
-    assert found.high == pytest.approx(-found.sample[0] + above)
-    assert below == pytest.approx(math.sqrt(found.nats / 20_000))
-    told = certificate(10_000, 1_000, 5, LADDER, released=0.05)
-    below, above = told.generalisation
-    assert told.low == pytest.approx(0.05 - told.sample[1] - below)
-    assert told.high == pytest.approx(0.05 - told.sample[0] + above)
+    result = certificate(10_000, 1_000, 5, LADDER)
+    below, above = result.generalisation
+    assert result.differences
+    assert result.low == pytest.approx(-result.sample[1] - below)
+    assert result.high == pytest.approx(-result.sample[0] + above)
+    assert below == pytest.approx(math.sqrt(result.nats / 20_000))
+    with_release = certificate(10_000, 1_000, 5, LADDER, released=0.05)
+    below, above = with_release.generalisation
+    assert with_release.low == pytest.approx(0.05 - with_release.sample[1] - below)
+    assert with_release.high == pytest.approx(0.05 - with_release.sample[0] + above)
 
 
 def test_the_released_value_only_helps():
     blind = certificate(10_000, 1_000, 5, LADDER)
     for value in (0.05, 0.3, 0.5):
-        told = certificate(10_000, 1_000, 5, LADDER, released=value)
-        assert told.low >= value + blind.low - 1e-12
-        assert told.high <= value + blind.high + 1e-12
+        with_release = certificate(10_000, 1_000, 5, LADDER, released=value)
+        assert with_release.low >= value + blind.low - 1e-12
+        assert with_release.high <= value + blind.high + 1e-12
 
 
 def test_at_close_the_risk_replaces_the_sample_part():
@@ -73,7 +73,7 @@ def test_rounds_help_an_honest_run_and_cost_little_at_worst():
     assert any("fixed beforehand" in assumption for assumption in early.assumptions)
 
 
-def test_a_change_in_the_last_question_has_told_nobody_anything():
+def test_an_improvement_in_the_last_question_costs_nothing():
     before = certificate(10_000, 1_000, [1, 5], LADDER, asked=6)
     assert certificate(10_000, 1_000, [1, 5, 6], LADDER, asked=6).nats == before.nats
 
@@ -92,11 +92,11 @@ def test_silence_about_values_is_cheaper():
 
 
 def test_exact_scores_have_a_true_and_useless_certificate():
-    found = certificate(10_000, 1_000, 5, lb.Exact())
-    assert found.nats == pytest.approx(999 * math.log(10_001) + math.log(1000 * 2 / 0.05))
-    assert found.half_width > 0.6
+    result = certificate(10_000, 1_000, 5, lb.Exact())
+    assert result.nats == pytest.approx(999 * math.log(10_001) + math.log(1000 * 2 / 0.05))
+    assert result.half_width > 0.6
     assert certificate(1_000, 1_000, 5, lb.Exact()).vacuous
-    assert any("zero-one" in assumption for assumption in found.assumptions)
+    assert any("zero-one" in assumption for assumption in result.assumptions)
 
 
 def test_several_ladders_count_together_unless_they_are_private():
@@ -109,7 +109,7 @@ def test_several_ladders_count_together_unless_they_are_private():
     assert any("sees anything" in assumption for assumption in private.assumptions)
 
 
-def test_knowing_whose_changes_they_were_helps_where_one_ladder_had_most():
+def test_changes_by_ladder_help_when_one_ladder_has_most_of_them():
     total = certificate(10_000, 1_000, 50, LADDER, ladders=20)
     split = certificate(10_000, 1_000, {"a": 46, "b": 4}, LADDER, ladders=20)
     assert split.nats < total.nats - 50
@@ -141,22 +141,27 @@ def test_other_ranges_of_risk():
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_where_nothing_can_be_promised_it_says_so(mechanism):
-    found = certificate(10_000, 1_000, 5, mechanism)
-    assert isinstance(found, Certificate)
-    assert found.vacuous
-    assert (found.theorem, found.nats, found.centre) == ("none", None, None)
+def test_a_vacuous_certificate_says_so(mechanism):
+    result = certificate(10_000, 1_000, 5, mechanism)
+    assert isinstance(result, Certificate)
+    assert result.vacuous
+    assert (result.theorem, result.nats, result.centre) == ("none", None, None)
     # A release may be any number: nothing follows about its difference from a risk.
-    assert (found.low, found.high) == found.sample == found.known == (-math.inf, math.inf)
-    assert found.half_width == found.error == math.inf
-    assert len(found.assumptions) == 1
-    written = json.loads(json.dumps(found.describe(), allow_nan=False))
+    assert (result.low, result.high) == result.sample == result.known == (-math.inf, math.inf)
+    assert result.half_width == result.error == math.inf
+    assert len(result.assumptions) == 1
+    written = json.loads(json.dumps(result.describe(), allow_nan=False))
     assert written["low"] is written["high"] is written["half_width"] is written["error"] is None
     assert written["sample"] == [None, None]
-    told = certificate(10_000, 1_000, 5, mechanism, released=0.3)
-    assert (told.low, told.high, told.centre, told.error) == (0, 1, 0.5, None)
-    assert told.vacuous
-    for each in (found, told):
+    with_release = certificate(10_000, 1_000, 5, mechanism, released=0.3)
+    assert (with_release.low, with_release.high, with_release.centre, with_release.error) == (
+        0,
+        1,
+        0.5,
+        None,
+    )
+    assert with_release.vacuous
+    for each in (result, with_release):
         assert "nothing is promised" in str(each)
         assert "vacuous" in str(each)
         assert "probability" not in str(each)
@@ -165,15 +170,15 @@ def test_where_nothing_can_be_promised_it_says_so(mechanism):
 def test_the_papers_own_ladder_gets_the_papers_bound():
     n, k = 1_000_000, 100_000
     mechanism = lb.ShakyLadder.from_paper(n, k)
-    found = certificate(n, k, 3, mechanism)
-    assert found.high == -found.low == pytest.approx(paper(n, k).bound)
-    assert found.theorem == "the paper's, as printed"
-    assert "does not follow" in found.assumptions[0]
+    result = certificate(n, k, 3, mechanism)
+    assert result.high == -result.low == pytest.approx(paper(n, k).bound)
+    assert result.theorem == "the paper's, as printed"
+    assert "does not follow" in result.assumptions[0]
     assert certificate(n, k, 3, mechanism, released=0.5).half_width <= paper(n, k).bound
-    assert certificate(n, k - 1, 3, mechanism, 0.06).high == found.high
+    assert certificate(n, k - 1, 3, mechanism, 0.06).high == result.high
     # Its failure probability is kept only up to a constant: the first line does not say 0.95.
-    assert "but for a probability of a constant times 0.05" in str(found)
-    assert "at least 0.95" not in str(found)
+    assert "but for a probability of a constant times 0.05" in str(result)
+    assert "at least 0.95" not in str(result)
     for other, why in (
         (certificate(n, k + 1, 3, mechanism), "100001 questions are more than 100000"),
         (certificate(n + 1, k, 3, mechanism), "n is 1000001 and not 1000000"),
@@ -194,33 +199,33 @@ def test_the_papers_bound_is_not_cut_where_it_says_nothing():
     assert small.vacuous
     assert small.theorem == "the paper's, as printed"
     assert small.error == small.high == -small.low == paper(10_000, 1_000).bound > 2
-    told = certificate(10_000, 1_000, 3, mechanism, released=0.5)
-    assert (told.low, told.high, told.vacuous) == (0, 1, True)
+    with_release = certificate(10_000, 1_000, 3, mechanism, released=0.5)
+    assert (with_release.low, with_release.high, with_release.vacuous) == (0, 1, True)
 
 
 def test_releases_outside_the_range_of_risks_are_not_cut_off():
     """Risks are in [0.4, 1], and 0.45 rounds to 0: the true risk may be 1 more than that."""
     rounded = lb.Rounded(digits=0)
-    found = certificate(1, 1, None, rounded, risk_range=(0.4, 1))
+    result = certificate(1, 1, None, rounded, risk_range=(0.4, 1))
     assert rounded.start(n=1, risk_range=(0.4, 1)).ask(risk=0.45).value == 0
-    assert (found.low, found.high, found.vacuous) == (-0.6, 1, True)
+    assert (result.low, result.high, result.vacuous) == (-0.6, 1, True)
     # The other end: 0.5 rounds to 0 and 0.55 to 1, and a true risk may be 0 all the same.
-    found = certificate(1, 1, None, rounded, risk_range=(0, 0.55))
-    assert (found.low, found.high, found.vacuous) == (-1, 0.55, True)
+    result = certificate(1, 1, None, rounded, risk_range=(0, 0.55))
+    assert (result.low, result.high, result.vacuous) == (-1, 0.55, True)
     # A ladder never stands above R_0.
-    found = certificate(1, 1, None, lb.Ladder(0.5, 0.5), risk_range=(0.2, 0.8))
-    assert (found.low, found.high, found.vacuous) == pytest.approx((-0.6, 0.8, True))
+    result = certificate(1, 1, None, lb.Ladder(0.5, 0.5), risk_range=(0.2, 0.8))
+    assert (result.low, result.high, result.vacuous) == pytest.approx((-0.6, 0.8, True))
 
 
 def test_the_error_is_that_of_the_released_value():
     """An interval need not be symmetric; half its length is the error of its centre."""
-    found = certificate(10_000, 1_000, 5, LADDER)
-    assert found.error == max(-found.low, found.high) == -found.low
-    assert found.error > found.half_width
-    assert found.centre == pytest.approx(found.half_width - found.error)
-    told = certificate(10_000, 1_000, 5, LADDER, released=0.05)
-    assert told.error is None
-    assert told.centre - told.half_width == pytest.approx(told.low)
+    result = certificate(10_000, 1_000, 5, LADDER)
+    assert result.error == max(-result.low, result.high) == -result.low
+    assert result.error > result.half_width
+    assert result.centre == pytest.approx(result.half_width - result.error)
+    with_release = certificate(10_000, 1_000, 5, LADDER, released=0.05)
+    assert with_release.error is None
+    assert with_release.centre - with_release.half_width == pytest.approx(with_release.low)
 
 
 def test_the_upper_end_may_lie_between_units():
@@ -236,8 +241,8 @@ def test_changes_are_read_once_and_as_numbers():
     assert certificate(100, 50, np.array(3), LADDER) == certificate(100, 50, 3, LADDER)
     lists = {"a": [2, 30], "b": [4]}
     once = {name: iter(each) for name, each in lists.items()}
-    found = certificate(100, 50, once, LADDER, ladders=2)
-    assert found == certificate(100, 50, lists, LADDER, ladders=2)
+    result = certificate(100, 50, once, LADDER, ladders=2)
+    assert result == certificate(100, 50, lists, LADDER, ladders=2)
     yes = np.bool_(True)
     private = certificate(100, 50, 3, LADDER, ladders=2, private=yes)
     assert private == certificate(100, 50, 3, LADDER, ladders=2, private=True)
@@ -256,12 +261,12 @@ def test_probabilities_and_ends_are_printed_so_that_they_stay_true():
     assert "With probability at least 1 - 1e-07 over" in str(rare)
     for changes in range(20):
         for value in (None, 0.1):
-            found = certificate(10_000, 1_000, changes or None, LADDER, 0.0123456789, value)
-            line = str(found).splitlines()[0]
+            result = certificate(10_000, 1_000, changes or None, LADDER, 0.0123456789, value)
+            line = str(result).splitlines()[0]
             low, high, half, sure = map(float, re.findall(r"-?\d\.\d+", line))
-            assert low <= found.low < low + 1e-4
-            assert high - 1e-4 < found.high <= high
-            assert half - 1e-4 < found.half_width <= half
+            assert low <= result.low < low + 1e-4
+            assert high - 1e-4 < result.high <= high
+            assert half - 1e-4 < result.half_width <= half
             assert sure == 0.987654
 
 
@@ -330,8 +335,10 @@ def test_everything_a_ladder_says_is_taken():
     for ladder, span in ((lb.Ladder(0.07, 0.03), (0, 1)), (lb.Ladder(0.1, 0.04), (-0.33, 0.55))):
         session = ladder.start(n=50, risk_range=span)
         changes = 0
-        for at in range(1, 51):
-            release = session.ask(risk=span[1] - (span[1] - span[0]) * at / 51)
+        for index in range(1, 51):
+            release = session.ask(risk=span[1] - (span[1] - span[0]) * index / 51)
             changes += release.improved
-            certificate(50, 50, changes, ladder, released=release.value, asked=at, risk_range=span)
+            certificate(
+                50, 50, changes, ladder, released=release.value, asked=index, risk_range=span
+            )
         assert changes > 3

@@ -34,13 +34,13 @@ def test_no_grid_is_better_than_the_chosen_one(n, questions, beta, seen):
 @given(sizes, sizes, betas, changes)
 def test_widths_are_those_of_certificates(n, questions, beta, seen):
     width, ladder = choose_ladder(n, LadderRequirements(questions, beta))
-    found = bounds.certificate(n, questions, None, ladder, beta)
-    assert found.half_width == found.error == width
+    result = bounds.certificate(n, questions, None, ladder, beta)
+    assert result.half_width == result.error == width
     few = None if seen is None else min(seen, questions, ladder_cells(ladder))
-    found = bounds.certificate(n, questions, few, ladder, beta)
+    result = bounds.certificate(n, questions, few, ladder, beta)
     assert (
-        found.half_width
-        == found.error
+        result.half_width
+        == result.error
         == ladder_error(n, ladder, LadderRequirements(questions, beta, seen))
     )
 

@@ -28,7 +28,7 @@ LADDERS = [
 def spots(low, high):
     """Return risks that make everything happen: a fine lattice, and a unit beside it."""
     count = round((high - low) * 200)
-    lattice = [low + (high - low) * at / count for at in range(count + 1)]
+    lattice = [low + (high - low) * index / count for index in range(count + 1)]
     beside = [each + shift for each in lattice for shift in (-2e-12, 2e-12)]
     return [each for each in (*lattice, *beside) if low <= each <= high]
 
@@ -123,7 +123,7 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
     for t, rounds in prefixes(points, drop, k):
         if len(rounds) > told.max_changes:
             continue
-        found = certificate(
+        result = certificate(
             100,
             None if form.startswith("anytime") else k,
             list(rounds) if "rounds" in form else len(rounds),
@@ -131,7 +131,7 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
             BETA,
             asked=t,
         )
-        total += 2 / BETA * math.exp(-found.nats)
+        total += 2 / BETA * math.exp(-result.nats)
     assert 0.02 < total <= 1
 
 
@@ -161,8 +161,8 @@ def test_the_weights_of_several_ladders_sum_to_at_most_one(form):
             "split counts": dict(enumerate(map(len, by_ladder))),
             "split rounds": dict(enumerate(by_ladder)),
         }[form]
-        found = certificate(100, k, changes, mechanism, BETA, asked=t, ladders=2)
-        total += 2 / BETA * math.exp(-found.nats)
+        result = certificate(100, k, changes, mechanism, BETA, asked=t, ladders=2)
+        total += 2 / BETA * math.exp(-result.nats)
     assert 0.02 < total <= 1
 
 
@@ -195,7 +195,7 @@ def test_the_price_is_the_largest_so_far():
     assert prices[9] == max(prices) == certificate(100, 10, None, ladder).nats
 
 
-def test_the_largest_price_is_found_where_neighbours_cannot_be_told_apart():
+def test_the_largest_price_is_found_on_a_plateau():
     """A concave price of 10^16, whose neighbours differ by less than a double can hold."""
     top, scale = 3 * 10**14 + 7, 10**15
 

@@ -69,18 +69,18 @@ def test_certain_coins():
 
 def test_a_holdout_as_large_as_there_is():
     """1 - exp(-c) with c = ln(40)/10^15: a difference of logarithms would be all rounding."""
-    found = certificate(10**15, 1, None, lb.Rounded(1), risk=0.0)
-    assert math.log(40) * 1e-15 <= found.high <= math.log(40) * 1.000001e-15
-    found = certificate(10**15, 1, None, lb.Rounded(1), risk=0.5)
+    result = certificate(10**15, 1, None, lb.Rounded(1), risk=0.0)
+    assert math.log(40) * 1e-15 <= result.high <= math.log(40) * 1.000001e-15
+    result = certificate(10**15, 1, None, lb.Rounded(1), risk=0.5)
     reach = math.sqrt(math.log(40) * 1e-15 / 2)
-    assert found.high - 0.5 == pytest.approx(reach, rel=1e-6)
-    assert 0.5 - found.low == pytest.approx(reach, rel=1e-6)
+    assert result.high - 0.5 == pytest.approx(reach, rel=1e-6)
+    assert 0.5 - result.low == pytest.approx(reach, rel=1e-6)
 
 
 def test_a_range_is_scaled_outwards():
     """1000 + 1e-13 is no double: the end is rounded to one that is further out."""
-    found = certificate(10**15, 1, None, lb.Rounded(1), risk=-1000.0, risk_range=(-1000, 1000))
+    result = certificate(10**15, 1, None, lb.Rounded(1), risk=-1000.0, risk_range=(-1000, 1000))
     with localcontext(prec=60):
         true = 2000 * (1 - (-Decimal(40).ln() / 10**15).exp()) - 1000
-        assert Decimal(found.high) >= true
-    assert found.high == pytest.approx(-1000, abs=1e-10)
+        assert Decimal(result.high) >= true
+    assert result.high == pytest.approx(-1000, abs=1e-10)

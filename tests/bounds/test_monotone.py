@@ -34,10 +34,10 @@ def boards(draw):
     """Draw a mechanism and what was seen of it, in one of the forms a certificate takes."""
     mechanism = draw(mechanisms)
     n = draw(st.integers(2, 400))
-    told = transcript_of(mechanism, Setup(n, 0.0, 1.0))
-    most = min(told.values.max_changes, 12)
+    transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
+    max_changes = min(transcript.values.max_changes, 12)
     asked = draw(st.integers(1, 60))
-    rounds = draw(st.sets(st.integers(1, asked), max_size=most).map(sorted))
+    rounds = draw(st.sets(st.integers(1, asked), max_size=max_changes).map(sorted))
     form = draw(st.sampled_from(["count", "rounds", "none", "split counts", "split rounds"]))
     ladders = draw(st.integers(1, 5))
     owners = [draw(st.integers(0, ladders - 1)) for _ in rounds]
@@ -51,12 +51,14 @@ def boards(draw):
         "split counts": {each: len(split[each]) for each in split},
         "split rounds": split,
     }[form]
-    given = {"changes": changes, "mechanism": mechanism, "asked": asked, "ladders": ladders}
+    arguments = {"changes": changes, "mechanism": mechanism, "asked": asked, "ladders": ladders}
     if draw(st.booleans()) and not isinstance(mechanism, lb.ParameterFreeLadder | lb.Exact):
-        given["released"] = told.lowest * told.cell if told.every_question or rounds else 1.0
+        arguments["released"] = (
+            transcript.lowest * transcript.cell if transcript.every_question or rounds else 1.0
+        )
     elif draw(st.booleans()):
-        given["risk"] = draw(st.floats(0, 1))
-    return given, n, asked
+        arguments["risk"] = draw(st.floats(0, 1))
+    return arguments, n, asked
 
 
 def inside(small, large):

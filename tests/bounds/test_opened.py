@@ -16,10 +16,10 @@ def certificate(**given):
 
 def test_a_number_not_known_beforehand_costs_the_share_of_beta_that_just_so_many_have():
     for opened, share in ((1, 0.9), (2, 0.05), (3, 0.1 / 6)):
-        found = certificate(ladders=None, opened=opened)
+        result = certificate(ladders=None, opened=opened)
         known = certificate(ladders=opened, beta=0.05 * share)
-        assert found.nats == pytest.approx(known.nats, rel=1e-12)
-        assert found.beta == 0.05  # what all of them together keep
+        assert result.nats == pytest.approx(known.nats, rel=1e-12)
+        assert result.beta == 0.05  # what all of them together keep
 
 
 def test_the_shares_of_beta_sum_to_at_most_one():
@@ -31,13 +31,13 @@ def test_the_shares_of_beta_sum_to_at_most_one():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "message"),
     [
         ({"ladders": None}, "opened must be"),
         ({"ladders": None, "opened": 0}, "opened must be"),
         ({"ladders": None, "opened": 2, "private": True}, "known beforehand"),
     ],
 )
-def test_what_cannot_be_is_refused(given, words):
-    with pytest.raises(InvalidSetting, match=words):
+def test_what_cannot_be_is_refused(given, message):
+    with pytest.raises(InvalidSetting, match=message):
         certificate(**given)

@@ -19,8 +19,8 @@ errors = st.floats(-3, math.log10(0.49)).map(lambda power: 10**power)
 betas = st.sampled_from([0.01, 0.05, 0.3])
 
 
-def row(found, name):
-    (one,) = [each for each in found.rows if each.name == name]
+def row(proposal, name):
+    (one,) = [table_row for table_row in proposal.rows if table_row.name == name]
     return one
 
 
@@ -28,9 +28,9 @@ def row(found, name):
 @given(sizes, errors, betas)
 def test_the_least_n_will_do_and_one_less_will_not(questions, error, beta):
     n = plan(questions=questions, error=error, beta=beta).n
-    found = plan(n=n, questions=questions, beta=beta)
-    assert found.error <= error
-    assert found.promised
+    result = plan(n=n, questions=questions, beta=beta)
+    assert result.error <= error
+    assert result.promised
     if n > 1:
         assert plan(n=n - 1, questions=questions, beta=beta).error > error
 
@@ -38,11 +38,11 @@ def test_the_least_n_will_do_and_one_less_will_not(questions, error, beta):
 @settings(max_examples=10)
 @given(sizes, errors, betas)
 def test_the_most_questions_will_do_and_one_more_will_not(n, error, beta):
-    found = plan(n=n, error=error, beta=beta)
-    k = found.questions
+    result = plan(n=n, error=error, beta=beta)
+    k = result.questions
     if k:
         assert plan(n=n, questions=k, beta=beta).error <= error
-        assert found.certificate.half_width <= error
+        assert result.certificate.half_width <= error
     # At 10^13 and beyond one question more is less than a double can tell.
     if k < 10**12:
         assert plan(n=n, questions=k + 1, beta=beta).error > error
@@ -71,9 +71,9 @@ def test_a_smaller_error_needs_no_less(questions, error, part):
 @given(sizes, errors)
 def test_every_row_that_does_not_move_solves_the_same_job(questions, error):
     """What a row finds for n gives at most the error, in the row of the plan the other way."""
-    found = plan(questions=questions, error=error)
+    result = plan(questions=questions, error=error)
     for name in ("exact scores", "splitting the data", "no peeking", "Ladder made for 5 changes"):
-        n = row(found, name).found
+        n = row(result, name).found
         if n is not None:
             assert row(plan(n=n, questions=questions), name).found <= error
             if n > 1:
@@ -82,40 +82,40 @@ def test_every_row_that_does_not_move_solves_the_same_job(questions, error):
 
 
 def test_the_plan_that_is_promised():
-    found = plan(n=10_000, questions=1_000)
-    assert found.asked_for == "error"
-    assert found.error <= 0.104
-    assert found.error == found.certificate.half_width
+    result = plan(n=10_000, questions=1_000)
+    assert result.asked_for == "error"
+    assert result.error <= 0.104
+    assert result.error == result.certificate.half_width
     ladder, best = bounds.best_ladder(10_000, 1_000)
-    assert (found.mechanism, found.certificate) == (ladder, best)
-    names = [each.name for each in found.rows]
+    assert (result.mechanism, result.certificate) == (ladder, best)
+    names = [table_row.name for table_row in result.rows]
     assert len(set(names)) == len(names)
     for changes in (3, 5, 10):
-        after = bounds.certificate(10_000, 1_000, changes, found.mechanism).error
-        assert row(found, f"Ladder, after {changes} changes").found == after
+        after = bounds.certificate(10_000, 1_000, changes, result.mechanism).error
+        assert row(result, f"Ladder, after {changes} changes").found == after
     # The table of docs/explanation/certificates.md has 0.063 for a grid that was not chosen.
-    assert row(found, "Ladder made for 5 changes").found <= 0.063
-    assert row(found, "no peeking").found == bounds.nonadaptive_error(10_000, 1_000)
-    assert row(found, "the paper's settings").found == bounds.paper(10_000, 1_000).bound
+    assert row(result, "Ladder made for 5 changes").found <= 0.063
+    assert row(result, "no peeking").found == bounds.nonadaptive_error(10_000, 1_000)
+    assert row(result, "the paper's settings").found == bounds.paper(10_000, 1_000).bound
     exact = bounds.certificate(10_000, 1_000, None, lb.Exact()).half_width
-    assert row(found, "exact scores").found == exact
+    assert row(result, "exact scores").found == exact
     split = math.sqrt(math.log(2 * 1_000 / 0.05) / (2 * 10))
-    assert row(found, "splitting the data").found == pytest.approx(split)
+    assert row(result, "splitting the data").found == pytest.approx(split)
     shaky = lb.ShakyLadder.calibrated(10_000, 1_000)
     guards = {"ladders": 1, "opened": 1, "amendable": True}  # as a guard or a board certifies
     worst = bounds.certificate(10_000, 1_000, None, shaky, **guards)
-    assert row(found, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
+    assert row(result, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
     assert worst.error > worst.half_width
     after = bounds.certificate(10_000, 1_000, 8, shaky, **guards)
-    assert row(found, "Shaky Ladder, after 8 changes").found == after.error > after.half_width
+    assert row(result, "Shaky Ladder, after 8 changes").found == after.error > after.half_width
 
 
 def test_a_row_says_what_it_is_worth():
-    found = plan(n=10_000, questions=1_000)
-    assert found.rows[0].status == "promised"
-    assert row(found, "Ladder, after 3 changes").status == "promised if"
-    assert row(found, "exact scores").status == "not promised"
-    assert "known without data" in row(found, "exact scores").sentence
+    result = plan(n=10_000, questions=1_000)
+    assert result.rows[0].status == "promised"
+    assert row(result, "Ladder, after 3 changes").status == "promised if"
+    assert row(result, "exact scores").status == "not promised"
+    assert "known without data" in row(result, "exact scores").sentence
     failing = row(plan(n=100, questions=1_000), "the paper's settings")
     assert (failing.found, failing.status) == (None, "not promised")
     assert "must be below 1/3" in failing.sentence
@@ -126,43 +126,43 @@ def test_a_row_says_what_it_is_worth():
 def test_the_measured_error_is_that_of_the_table():
     name = "Shaky Ladder, measured"
     settings = lb.ShakyLadder.calibrated
-    found = row(plan(n=10_000, questions=1_000), name)
-    assert (found.found, found.status) == (settings(10_000, 1_000).origin.error, "measured")
+    result = row(plan(n=10_000, questions=1_000), name)
+    assert (result.found, result.status) == (settings(10_000, 1_000).origin.error, "measured")
     n = row(plan(questions=100, error=0.05), name).found
     assert settings(n, 100).origin.error <= 0.05 < settings(n - 1, 100).origin.error
     k = row(plan(n=10_000, error=0.02), name).found
     assert settings(10_000, k).origin.error <= 0.02 < settings(10_000, k + 1).origin.error
     # Nothing was measured on fewer examples than a hundred.
-    assert name not in [each.name for each in plan(n=50, questions=10).rows]
+    assert name not in [table_row.name for table_row in plan(n=50, questions=10).rows]
 
 
 def test_not_even_one_question():
-    found = plan(n=100, error=0.01)
-    assert (found.questions, found.mechanism, found.certificate) == (0, None, None)
-    assert not found.promised
-    assert found.sentence == (
+    result = plan(n=100, error=0.01)
+    assert (result.questions, result.mechanism, result.certificate) == (0, None, None)
+    assert not result.promised
+    assert result.sentence == (
         "An error of 0.01 cannot be promised with 100 examples for even one question; "
         f"that needs {plan(questions=1, error=0.01).n:,} examples."
     )
 
 
 def test_more_examples_than_there_are():
-    found = plan(questions=10, error=1e-9)
-    assert (found.n, found.mechanism, found.beyond) == (None, None, True)
-    assert "more than 10^15 examples" in str(found)
+    result = plan(questions=10, error=1e-9)
+    assert (result.n, result.mechanism, result.beyond) == (None, None, True)
+    assert "more than 10^15 examples" in str(result)
 
 
 def test_more_questions_than_anyone_asks():
-    found = plan(n=10**12, error=0.1)
-    assert (found.questions, found.beyond) == (10**15, True)
-    assert "1,000,000,000,000,000 questions or more" in str(found)
+    result = plan(n=10**12, error=0.1)
+    assert (result.questions, result.beyond) == (10**15, True)
+    assert "1,000,000,000,000,000 questions or more" in str(result)
 
 
 def test_what_says_nothing_is_not_promised():
-    found = plan(n=10, questions=10)
-    assert found.error >= 0.5
-    assert not found.promised
-    assert found.sentence.startswith("Nothing can be promised")
+    result = plan(n=10, questions=10)
+    assert result.error >= 0.5
+    assert not result.promised
+    assert result.sentence.startswith("Nothing can be promised")
 
 
 @pytest.mark.parametrize(
@@ -178,29 +178,29 @@ def test_what_says_nothing_is_not_promised():
     ],
 )
 def test_a_plan_is_json_and_prints(given):
-    found = plan(**given)
-    written = found.describe()
+    result = plan(**given)
+    written = result.describe()
     assert json.loads(json.dumps(written, allow_nan=False)) == written
-    assert written["sentence"] == found.sentence
-    first, second, blank, head, *lines = str(found).splitlines()
-    assert (first, second, blank) == (found.sentence, found.default, "")
+    assert written["sentence"] == result.sentence
+    first, second, blank, head, *lines = str(result).splitlines()
+    assert (first, second, blank) == (result.sentence, result.default, "")
     assert head.strip() in {"error", "examples", "questions"}
-    assert len(lines) == len(found.rows)
+    assert len(lines) == len(result.rows)
     assert all(line == line.rstrip() for line in lines)
-    if found.mechanism is not None:
-        assert lb.mechanism(written["mechanism"]) == found.mechanism
+    if result.mechanism is not None:
+        assert lb.mechanism(written["mechanism"]) == result.mechanism
 
 
 def test_what_is_printed_is_never_less_than_what_is_promised():
-    found = plan(n=10_000, questions=1_000)
-    for each, (_, shown, *_) in zip(found.rows, found.table()[1:], strict=True):
-        assert each.found <= float(shown) < each.found + 1.001e-4
+    result = plan(n=10_000, questions=1_000)
+    for table_row, (_, shown, *_) in zip(result.rows, result.table()[1:], strict=True):
+        assert table_row.found <= float(shown) < table_row.found + 1.001e-4
 
 
 def test_a_promise_is_not_printed_as_what_is_known_without_data():
-    found = plan(n=99, questions=100, beta=0.2)
+    result = plan(n=99, questions=100, beta=0.2)
     for error in (0.49996, 0.4999999999):
-        near = replace(found, error=error, rows=(replace(found.rows[0], found=error),))
+        near = replace(result, error=error, rows=(replace(result.rows[0], found=error),))
         shown = re.search(r"at most (\S+)\.", near.sentence)[1]
         assert error <= float(shown) < 0.5
         assert error <= float(near.table()[1][1]) < 0.5
@@ -215,22 +215,22 @@ def test_a_probability_is_not_printed_as_certainty():
 def test_the_papers_conditions_may_fail_for_one_question_alone():
     n, beta = 10**6, 0.99
     assert not bounds.paper(n, 1, beta).holds
-    found = row(plan(n=n, error=0.3, beta=beta), "the paper's settings")
-    assert found.status == "promised if"
-    assert bounds.paper(n, found.found, beta).bound <= 0.3
-    assert bounds.paper(n, found.found + 1, beta).bound > 0.3
-    assert "for fewer than 2 questions its conditions fail" in found.sentence
-    found = row(plan(n=n, error=0.1, beta=beta), "the paper's settings")
-    assert (found.found, found.status) == (0, "not promised")
-    assert found.sentence.endswith("; 2 questions have an error of 0.167")
+    result = row(plan(n=n, error=0.3, beta=beta), "the paper's settings")
+    assert result.status == "promised if"
+    assert bounds.paper(n, result.found, beta).bound <= 0.3
+    assert bounds.paper(n, result.found + 1, beta).bound > 0.3
+    assert "for fewer than 2 questions its conditions fail" in result.sentence
+    result = row(plan(n=n, error=0.1, beta=beta), "the paper's settings")
+    assert (result.found, result.status) == (0, "not promised")
+    assert result.sentence.endswith("; 2 questions have an error of 0.167")
 
 
 def test_what_is_not_found_says_why():
-    for each in plan(questions=10, error=1e-9).rows:
-        assert each.status == "not promised"
-        assert each.sentence.endswith("; no n up to 10^15 has this error")
-    found = plan(n=100, error=0.01)
-    assert row(found, "no peeking").sentence.endswith("; one question has an error of 0.136")
+    for table_row in plan(questions=10, error=1e-9).rows:
+        assert table_row.status == "not promised"
+        assert table_row.sentence.endswith("; no n up to 10^15 has this error")
+    result = plan(n=100, error=0.01)
+    assert row(result, "no peeking").sentence.endswith("; one question has an error of 0.136")
     assert "conditions fail: e =" in row(plan(n=10, error=0.01), "the paper's settings").sentence
 
 

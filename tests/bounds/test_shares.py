@@ -19,10 +19,10 @@ GAUSSIAN = "gaussian"
 
 def test_noise_takes_half_of_beta_from_the_counting():
     price = math.log(100) + math.log(2)  # 100 questions, no change
-    found = certificate(1_000, 100, 0, SHAKY, 0.1)
-    assert found.nats == pytest.approx(price + math.log(2 / 0.05), abs=1e-9)
-    found = certificate(1_000, 100, 0, lb.Ladder(0.01, 0.005), 0.1)
-    assert found.nats == pytest.approx(price + math.log(2 / 0.1), abs=1e-9)
+    result = certificate(1_000, 100, 0, SHAKY, 0.1)
+    assert result.nats == pytest.approx(price + math.log(2 / 0.05), abs=1e-9)
+    result = certificate(1_000, 100, 0, lb.Ladder(0.01, 0.005), 0.1)
+    assert result.nats == pytest.approx(price + math.log(2 / 0.1), abs=1e-9)
 
 
 def test_noise_is_paid_for_all_questions_allowed_from_the_first():
@@ -34,11 +34,11 @@ def test_noise_is_paid_for_all_questions_allowed_from_the_first():
 
 
 def test_noise_that_stands_is_noise():
-    found = certificate(1_000, 100, 0, STANDING)
+    result = certificate(1_000, 100, 0, STANDING)
     reach = 0.01 + noise_quantile(GAUSSIAN, 0.004, 0.025 / 100)
-    assert found.sample == pytest.approx((-0.0025, reach), abs=1e-11)
-    assert found.sample[1] == pytest.approx(0.0239, abs=5e-5)
-    assert any("never redrawn" in assumption for assumption in found.assumptions)
+    assert result.sample == pytest.approx((-0.0025, reach), abs=1e-11)
+    assert result.sample[1] == pytest.approx(0.0239, abs=5e-5)
+    assert any("never redrawn" in assumption for assumption in result.assumptions)
 
 
 def test_every_ladder_opens_with_noise_of_its_own():
@@ -158,8 +158,8 @@ def test_counts_by_ladder_against_sums_of_binomials(counts):
     by_ladder = sum(max(math.log(math.comb(10, b)) for b in range(count + 1)) for count in counts)
     when = max(uniform(k, b) for b in range(together + 1))
     split = when + by_ladder + math.log(together + 1)  # how two ladders share the changes
-    found = certificate(100, k, dict(enumerate(counts)), TENTHS, ladders=2)
-    assert found.nats == pytest.approx(mixed(sets, split) + math.log(2 / 0.05), abs=1e-8)
+    result = certificate(100, k, dict(enumerate(counts)), TENTHS, ladders=2)
+    assert result.nats == pytest.approx(mixed(sets, split) + math.log(2 / 0.05), abs=1e-8)
 
 
 def test_given_rounds_the_largest_price_so_far_is_charged():
@@ -173,9 +173,9 @@ def test_given_rounds_the_largest_price_so_far_is_charged():
 
     largest = max(map(price, range(10)))
     assert largest > price(9) + 5
-    found = certificate(100, 10, list(rounds), TENTHS, asked=10)
-    assert found.nats == pytest.approx(largest + math.log(2 / 0.05), abs=1e-8)
-    assert found.nats == pytest.approx(18.417, abs=5e-4)
+    result = certificate(100, 10, list(rounds), TENTHS, asked=10)
+    assert result.nats == pytest.approx(largest + math.log(2 / 0.05), abs=1e-8)
+    assert result.nats == pytest.approx(18.417, abs=5e-4)
 
 
 def test_two_ladders_of_ten_change_at_most_twenty_times():

@@ -32,26 +32,26 @@ def test_the_table(row):
     assert shown(bounds.best_ladder(n, k)[1].half_width, worst) <= worst
     assert shown(bounds.nonadaptive_error(n, k), least) == least
     for changes, figure in zip((3, 5, 10), after, strict=True):
-        found = bounds.certificate(n, k, changes, ladder)
-        assert shown(found.half_width, figure) <= figure
-    found = bounds.certificate(n, k, 5, ladder)
+        result = bounds.certificate(n, k, changes, ladder)
+        assert shown(result.half_width, figure) <= figure
+    result = bounds.certificate(n, k, 5, ladder)
     # 0.05 is a multiple of the grid in one row only; the table speaks of 5% all the same.
-    low = kl_lower(0.05 - found.sample[1], found.nats / n)
-    high = kl_upper(0.05 - found.sample[0], found.nats / n)
+    low = kl_lower(0.05 - result.sample[1], result.nats / n)
+    high = kl_upper(0.05 - result.sample[0], result.nats / n)
     assert max(high - 0.05, (high - low) / 2) <= at_five
 
 
 def test_what_was_promised():
     ladder = lb.Ladder(step=0.01, grid=0.005)
-    found = bounds.certificate(n=10_000, questions=1_000, changes=5, mechanism=ladder)
-    assert found.half_width <= 0.063
-    found = bounds.certificate(10_000, 1_000, 5, ladder, released=0.05)
-    assert found.half_width <= 0.037
-    assert max(found.high - 0.05, 0.05 - found.low) <= 0.037
+    result = bounds.certificate(n=10_000, questions=1_000, changes=5, mechanism=ladder)
+    assert result.half_width <= 0.063
+    result = bounds.certificate(10_000, 1_000, 5, ladder, released=0.05)
+    assert result.half_width <= 0.037
+    assert max(result.high - 0.05, 0.05 - result.low) <= 0.037
     assert bounds.best_ladder(10_000, 1_000)[1].half_width <= 0.104
 
 
-def test_the_best_ladder_is_no_worse_than_its_neighbours():
+def test_the_best_ladder_is_not_worse_than_its_neighbours():
     ladder, found = bounds.best_ladder(1_000, 100)
     for factor in (0.8, 0.9, 1.1, 1.25):
         other = lb.Ladder(step=ladder.step * factor, grid=ladder.grid * factor)

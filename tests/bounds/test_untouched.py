@@ -51,7 +51,7 @@ def test_more_models_and_fewer_examples_widen_it():
     assert wide[1] >= high
 
 
-def test_what_is_no_risk_is_refused():
+def test_invalid_arguments_are_refused():
     for n, risk, among in ((0, 0.1, 1), (10, 1.1, 1), (10, 0.1, 0)):
         with pytest.raises(InvalidSetting):
             fresh_sample_interval(n, risk, among=among)

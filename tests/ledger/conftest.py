@@ -11,11 +11,17 @@ from ladderboard.ledger import EntryRow, PostgresStorage, SqliteStorage
 
 def grow(book, secret=None):
     """Append the next entry."""
-    at = book.chain_state()
-    form = b"entry %d" % at.entries
+    chain_state = book.chain_state()
+    form = b"entry %d" % chain_state.entries
     head = hashlib.sha256(form).digest()
-    now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
-    book.append(EntryRow(at.entries, "question", form, head, 0, at.asked + 1, None), now, secret)
+    now = chain_state._replace(
+        entries=chain_state.entries + 1, head=head, asked=chain_state.asked + 1
+    )
+    book.append(
+        EntryRow(chain_state.entries, "question", form, head, 0, chain_state.asked + 1, None),
+        now,
+        secret,
+    )
 
 
 @pytest.fixture(name="grow")
@@ -57,16 +63,16 @@ def in_a_child():
         child = os.fork()
         if child == 0:
             try:
-                said = str(task())
+                output = str(task())
             except BaseException as error:  # noqa: BLE001
-                said = f"{type(error).__name__}: {error}"
-            os.write(writing, said.encode()[:60_000])
+                output = f"{type(error).__name__}: {error}"
+            os.write(writing, output.encode()[:60_000])
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as pipe:
-            said = pipe.read()
+            output = pipe.read()
         os.waitpid(child, 0)
-        return said
+        return output
 
     return run
 

@@ -40,8 +40,8 @@ def test_text_comes_back(values):
 
 @given(st.lists(st.sampled_from([0, 1, 2, 300, -70000]), min_size=1))
 def test_how_numbers_are_held_does_not_matter(values):
-    held = (np.int32, np.int64, np.float32, np.float64)
-    assert len({form(values, dtype) for dtype in held}) == 1
+    dtypes = (np.int32, np.int64, np.float32, np.float64)
+    assert len({form(values, dtype) for dtype in dtypes}) == 1
 
 
 def test_booleans_are_zero_and_one():
@@ -60,15 +60,15 @@ def test_numbers_have_one_form_only_if_they_are_the_same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("values", "held"),
+    ("values", "type_name"),
     [([127, -128], "i1"), ([128], "i2"), ([-129], "i2"), ([2**15], "i4"), ([2**31], "i8"),
      ([0.5], "f8"), ([2.0**63], "f8"), ([-(2**63)], "i8"), ([], "i1")],
 )  # fmt: skip
-def test_the_fewest_bytes_are_taken(values, held):
-    assert write_array(np.array(values))["type"] == held
+def test_the_fewest_bytes_are_taken(values, type_name):
+    assert write_array(np.array(values))["type"] == type_name
 
 
-def test_large_unsigned_numbers_are_told_apart():
+def test_large_unsigned_numbers_have_different_encodings():
     large = np.array([2**64 - 1, 2**63], dtype=np.uint64)
     assert write_array(large)["type"] == "u8"
     assert read_array(write_array(large)).tolist() == large.tolist()

@@ -101,9 +101,9 @@ def test_releases_are_those_of_a_session_on_the_same_tape(book):
 def test_an_entry_tells_the_release_and_hides_the_rest(book):
     outcome = book.ask(make_question(1, 0.123456))
     last = entries(book)[-1]
-    told = {"kind", "value", "score", "improved", "question", "ladder", "asker", "time"}
-    shown = {"format", "book", "number", "previous", "submission", "secret"}
-    assert set(last) == told | shown
+    public = {"kind", "value", "score", "improved", "question", "ladder", "asker", "time"}
+    hashes = {"format", "book", "number", "previous", "submission", "secret"}
+    assert set(last) == public | hashes
     assert (last["value"], last["improved"]) == (outcome.release.value, outcome.release.improved)
     assert "0.123456" not in json.dumps(last)
     assert last["submission"] != submission_digest(1).hex()
@@ -199,7 +199,7 @@ def test_closing_is_for_good(book):
     assert book.check() == 1
 
 
-def test_what_was_kept_back_is_told_at_the_close(database):
+def test_closing_returns_unpublished_estimates(database):
     mechanism = lb.OneBit(step=0.1)
     book = Book.create(database.create(), make_opening(mechanism), name="b")
     assert book.ask(make_question(1, 0.25)).release.value is None
@@ -277,8 +277,8 @@ def test_a_mechanism_that_wants_losses_gets_them(database):
     for number, wrong in enumerate((500, 300, 290)):
         losses = (np.arange(1000) < wrong).astype(float)
         expected = session.ask(losses=losses, context=submission_digest(number))
-        told = book.ask(make_question(number, losses.mean(), losses=losses)).release
-        assert told == expected
+        release = book.ask(make_question(number, losses.mean(), losses=losses)).release
+        assert release == expected
     assert book.check() == 0  # it holds together, but no release can be recomputed
 
 
@@ -286,7 +286,7 @@ class Own(lb.Ladder):
     name = "own"
 
 
-def test_a_mechanism_of_ones_own_is_given_to_open(database):
+def test_a_custom_mechanism_must_be_passed_to_open(database):
     Book.create(database.create(), make_opening(Own(step=0.1)), name="b", mechanism=Own(step=0.1))
     with pytest.raises(lb.LadderboardError, match="own"):
         Book(database.open(), "b")

@@ -57,7 +57,7 @@ def entries(book):
 
 
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "message"),
     [
         (f"UPDATE entry SET form = {SPACED} WHERE {THIRD}", "Entry 4"),
         (f"DELETE FROM entry WHERE {THIRD}", "Entry 3"),
@@ -72,7 +72,7 @@ def entries(book):
          "key is not the one"),
     ],
 )  # fmt: skip
-def test_whatever_was_changed_in_the_database_is_found(book, path, statement, words):
+def test_whatever_was_changed_in_the_database_is_found(book, path, statement, message):
     for number, risk in enumerate([0.5, 0.3, 0.1]):
         book.ask(make_question(number, risk))
     book.ask(make_question(9, ladder="other"))
@@ -82,7 +82,7 @@ def test_whatever_was_changed_in_the_database_is_found(book, path, statement, wo
     database.commit()
     database.close()
     assert changed == 1
-    with pytest.raises(BrokenLedger, match=words):
+    with pytest.raises(BrokenLedger, match=message):
         Book(SqliteStorage(path), "b").check()
 
 
@@ -109,9 +109,9 @@ def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(bo
     book.storage.close()
     put_back(path, copy)
     water = HighWaterMark(path)
-    with pytest.raises(StaleCopy, match="missing from it: at least 3") as told:
+    with pytest.raises(StaleCopy, match="missing from it: at least 3") as caught:
         Book(SqliteStorage(path), "b", high_water=water)
-    assert told.value.missing == 3
+    assert caught.value.missing == 3
     with pytest.raises(InvalidSetting, match="at least 3"):
         adopt_copy(SqliteStorage(path), "b", 2, high_water=water)
     with pytest.raises(InvalidSetting, match="left: 19"):
@@ -169,9 +169,9 @@ def test_of_a_mechanism_that_wants_losses_the_states_are_checked(path):
         book.ask(make_question(number, losses.mean(), losses=losses))
     assert book.check() == 0
     database = sqlite3.connect(path)
-    kept = database.execute("SELECT state FROM ladder").fetchone()[0]
-    at = kept.index(b"question")  # and what follows is its number
-    changed = kept[:at] + kept[at:].replace(b"2", b"1", 1)
+    state = database.execute("SELECT state FROM ladder").fetchone()[0]
+    position = state.index(b"question")  # and what follows is its number
+    changed = state[:position] + state[position:].replace(b"2", b"1", 1)
     database.execute("UPDATE ladder SET state = ?", (changed,))
     database.commit()
     database.close()

@@ -40,14 +40,14 @@ def test_a_chain_is_followed():
 def test_every_changed_byte_of_a_chain_is_found_at_its_entry_or_the_next():
     forms = chain()
     for number, form in enumerate(forms[:-1]):
-        for at in range(len(form)):
-            changed = form[:at] + bytes([form[at] ^ 1]) + form[at + 1 :]
+        for index in range(len(form)):
+            changed = form[:index] + bytes([form[index] ^ 1]) + form[index + 1 :]
             with pytest.raises(BrokenLedger, match=f"Entry ({number}|{number + 1})"):
                 list(iter_checked_entries([*forms[:number], changed, *forms[number + 1 :]], "b"))
 
 
 @pytest.mark.parametrize(
-    ("order", "words"),
+    ("order", "message"),
     [
         ([1, 2, 3], "Entry 0 .* numbered 1"),
         ([0, 2, 3], "Entry 1 .* numbered 2"),
@@ -55,9 +55,9 @@ def test_every_changed_byte_of_a_chain_is_found_at_its_entry_or_the_next():
         ([0, 2, 1, 3], "Entry 1 .* numbered 2"),
     ],
 )
-def test_dropped_doubled_and_reordered_entries_are_named(order, words):
+def test_dropped_doubled_and_reordered_entries_are_named(order, message):
     forms = chain()
-    with pytest.raises(BrokenLedger, match=words):
+    with pytest.raises(BrokenLedger, match=message):
         list(iter_checked_entries(forms[each] for each in order))
 
 
@@ -88,7 +88,7 @@ def test_time_does_not_run_backwards():
         chain(1)[0].replace(b'"more":1', b'"more":NaN'),
     ],
 )
-def test_what_is_no_entry_is_refused(form):
+def test_bytes_that_are_not_an_entry_are_refused(form):
     with pytest.raises(BrokenLedger, match="Entry 0"):
         list(iter_checked_entries([form]))
 

@@ -76,7 +76,7 @@ def test_what_has_no_form_is_refused(value):
 
 
 @given(st.binary())
-def test_bytes_that_nobody_wrote_are_refused(form):
+def test_random_bytes_are_refused(form):
     try:
         value = decode(form)
     except ValueError:

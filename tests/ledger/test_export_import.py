@@ -58,7 +58,7 @@ def a_schema(request, tmp_path, name):
 
 @pytest.fixture(params=[(a_file, a_schema), (a_schema, a_file), (a_file, a_file)])
 def places(request, tmp_path):
-    storages = [make(request, tmp_path, f"{at}") for at, make in enumerate(request.param)]
+    storages = [make(request, tmp_path, f"{index}") for index, make in enumerate(request.param)]
     yield storages
     for storage in storages:
         storage.close()
@@ -79,9 +79,9 @@ def begin(storage, seal, mechanism=None):
     with storage.write_transaction("b") as view:
         view.set_value("colour", b"blue")  # no secret
     rng = np.random.default_rng(1)
-    for at in range(30):
+    for index in range(30):
         losses = (rng.random(N) < 0.5).astype(float)
-        book.ask(question(at, losses, mechanism))
+        book.ask(question(index, losses, mechanism))
     return book
 
 
@@ -134,9 +134,9 @@ def test_a_book_goes_on_elsewhere_as_it_would_have_here(places, seals):
         assert view.get_value("colour") == b"blue"
     assert target.check() == source.check() == 30
     rng = np.random.default_rng(2)
-    for at in range(30, 45):
-        losses = (rng.random(N) < 0.45 - at / 300).astype(float)
-        here, there = (each.ask(question(at, losses)) for each in (source, target))
+    for index in range(30, 45):
+        losses = (rng.random(N) < 0.45 - index / 300).astype(float)
+        here, there = (each.ask(question(index, losses)) for each in (source, target))
         assert there.release == here.release
         assert there.entry_number == here.entry_number
     assert target.check() == 45
@@ -157,25 +157,24 @@ def test_losses_of_examples_go_along(places):
     source = begin(places[0], cipher, mechanism)
     target = put(taken(source), places[1], no_seal)
     rng = np.random.default_rng(3)
-    for at in range(30, 36):
+    for index in range(30, 36):
         losses = (rng.random(N) < 0.4).astype(float)
-        here, there = (each.ask(question(at, losses, mechanism)) for each in (source, target))
+        here, there = (each.ask(question(index, losses, mechanism)) for each in (source, target))
         assert there.release == here.release
 
 
 def altered(source, change):
     """Return records of a book, changed by someone who has the key."""
-    reader = VaultReader(io.BytesIO(taken(source)), KEY)
-    records = RecordReader(reader)
-    kept = [
-        (kind, each)
+    reader = RecordReader(VaultReader(io.BytesIO(taken(source)), KEY))
+    records = [
+        (kind, content)
         for kind in ("entry", "ladder", "mark", "kept")
-        for each in records.read_section(kind)
+        for content in reader.read_section(kind)
     ]
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)
     writer = RecordWriter(vault)
-    for kind, content in change(kept):
+    for kind, content in change(records):
         writer.write_record(kind, content)
     writer.finish()
     vault.finish()
@@ -184,14 +183,14 @@ def altered(source, change):
 
 def _without(kind, number=0):
     def change(records):
-        found = [at for at, each in enumerate(records) if each[0] == kind]
-        return [each for at, each in enumerate(records) if at != found[number]]
+        indices = [index for index, record in enumerate(records) if record[0] == kind]
+        return [record for index, record in enumerate(records) if index != indices[number]]
 
     return change
 
 
-def _with(*more):
-    return lambda records: [*records, *more]
+def _with(*added):
+    return lambda records: [*records, *added]
 
 
 def _another_key(records):
@@ -214,9 +213,9 @@ def _a_mark_of_nothing(records):
 
 
 def _a_ladder_too_many(records):
-    more = [("ladder", [3, "green", records[-1][1][1]])]
-    at = next(at for at, each in enumerate(records) if each[0] == "mark")
-    return records[:at] + more + records[at:]
+    ladders = [("ladder", [3, "green", records[-1][1][1]])]
+    position = next(position for position, record in enumerate(records) if record[0] == "mark")
+    return records[:position] + ladders + records[position:]
 
 
 def _no_secret(records):
@@ -224,7 +223,7 @@ def _no_secret(records):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (_without("entry", 3), "does not follow|is numbered"),
         (_without("entry", -1), "entry 33, which is missing"),
@@ -241,10 +240,10 @@ def _no_secret(records):
         (lambda records: [], "no entry"),
     ],
 )
-def test_what_does_not_hold_together_is_refused(tmp_path, change, said):
+def test_what_does_not_hold_together_is_refused(tmp_path, change, message):
     source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
     target = SqliteStorage(tmp_path / "b.db", create=True)
-    with pytest.raises(LadderboardError, match=said):
+    with pytest.raises(LadderboardError, match=message):
         put(altered(source, change), target, no_seal)
     assert target.books() == []
 
@@ -286,7 +285,7 @@ def test_strange_records_are_refused(content):
         RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).read_record("entry")
 
 
-def test_nobody_is_kept_waiting(tmp_path):
+def test_an_export_does_not_block_questions(tmp_path):
     source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
     file = io.BytesIO()
     records = RecordWriter(VaultWriter(file, KEY.public))

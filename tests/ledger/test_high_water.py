@@ -66,7 +66,7 @@ def test_what_is_damaged_is_refused(high_water, content):
     assert high_water.read_if_intact() is None
 
 
-def test_what_cannot_be_opened_is_told(high_water):
+def test_a_mark_that_cannot_be_opened_raises(high_water):
     high_water.path.mkdir()
     with pytest.raises(StorageFailed, match="cannot be written"):
         high_water.advance(level(1))

@@ -59,14 +59,14 @@ def test_it_is_the_same_when_it_is_read_again(book):
 
 def test_veiled_it_tells_no_number_and_else_the_same(book):
     receipt = book.ask(asked(1)).receipt
-    said, veiled = receipt.describe(), receipt.redacted().describe()
-    assert set(said) == {"format", "book", "entry", "hash", "submission", "salt"}
-    assert (said["format"], said["book"], said["entry"]) == (1, "b", 2)
-    assert veiled == {**said, "entry": None}
-    assert bytes.fromhex(said["salt"]) == receipt.salt
+    fields, redacted = receipt.describe(), receipt.redacted().describe()
+    assert set(fields) == {"format", "book", "entry", "hash", "submission", "salt"}
+    assert (fields["format"], fields["book"], fields["entry"]) == (1, "b", 2)
+    assert redacted == {**fields, "entry": None}
+    assert bytes.fromhex(fields["salt"]) == receipt.salt
 
 
-def test_an_entry_that_is_no_question_has_none(book):
+def test_an_entry_that_is_not_a_question_has_no_receipt(book):
     with (
         book.storage.read_transaction(book.name) as view,
         pytest.raises(BrokenLedger, match="no secret"),

@@ -36,11 +36,11 @@ def test_only_the_owner_may_read_whatever_the_umask(tmp_path, umask, grow):
 
 def test_the_settings_that_durability_needs(file):
     storage = SqliteStorage(file)
-    link = storage._pool.acquire()
-    assert link.query("PRAGMA journal_mode") == [("wal",)]
-    assert link.query("PRAGMA synchronous") == [(2,)]
-    assert link.query("PRAGMA busy_timeout") == [(60_000,)]
-    storage._pool.release(link)
+    connection = storage._pool.acquire()
+    assert connection.query("PRAGMA journal_mode") == [("wal",)]
+    assert connection.query("PRAGMA synchronous") == [(2,)]
+    assert connection.query("PRAGMA busy_timeout") == [(60_000,)]
+    storage._pool.release(connection)
     storage.close()
 
 
@@ -92,7 +92,7 @@ def pretending(path):
         (pretending, "tables are not those of a ledger"),
     ],
 )
-def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path, make, sentence):
+def test_a_file_that_is_not_a_ledger_is_refused_and_not_changed(tmp_path, make, sentence):
     path = tmp_path / "thing"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -157,7 +157,7 @@ def test_values_of_a_kind_never_written_are_refused(file):
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "moved"])
-def test_a_file_that_is_no_longer_there_is_not_written_to(file, how, tmp_path, monkeypatch, grow):
+def test_a_moved_file_is_not_written_to(file, how, tmp_path, monkeypatch, grow):
     monkeypatch.setattr(_sqlite, "_REPLACED_CHECK_INTERVAL", -1.0)
     storage = SqliteStorage(file)
     storage.backup(tmp_path / "old.db")
@@ -198,21 +198,21 @@ def write_to(path):
 
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such users here")
 @pytest.mark.parametrize(
-    ("end", "said"), [("-shm", "remove it while no process"), ("-wal", "belongs")]
+    ("end", "message"), [("-shm", "remove it while no process"), ("-wal", "belongs")]
 )
-def test_a_file_beside_it_that_may_only_be_read_is_named(as_somebody, end, said):
+def test_a_file_beside_it_that_may_only_be_read_is_named(as_somebody, end, message):
     path = as_somebody / "guard.db"
     SqliteStorage(path, create=True).close()
     beside = Path(f"{path}{end}")
     beside.write_bytes(bytes(32768))  # SQLite mends the mode of an empty one by itself
     beside.chmod(0o444)
-    with pytest.raises(StorageFailed, match=f"guard.db{end}.*{said}"):
+    with pytest.raises(StorageFailed, match=f"guard.db{end}.*{message}"):
         write_to(path)
     beside.unlink()
     write_to(path)
 
 
-def test_a_file_that_may_only_be_read_itself_is_said_so(as_somebody):
+def test_a_read_only_file_is_reported_as_read_only(as_somebody):
     path = as_somebody / "guard.db"
     SqliteStorage(path, create=True).close()
     path.chmod(0o444)

@@ -32,12 +32,12 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
     thread.start()
     inside.wait()
     storage.close()
-    (link,) = storage._pool._connections  # still in use, so still known
+    (connection,) = storage._pool._connections  # still in use, so still known
     threading.Timer(0.1, go.set).start()
     assert in_a_child(lambda: (go.is_set(), write(storage, grow))) == "(True, 2)"
     thread.join()
     assert not storage._pool._connections
-    assert link.closing
+    assert connection.closing
     assert write(storage, grow) == 3
     storage.close()
 
@@ -45,15 +45,15 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
 def test_a_fork_waits_for_a_link_that_is_being_closed(file, in_a_child, grow, monkeypatch):
     storage, closing, go = SqliteStorage(file), threading.Event(), threading.Event()
     write(storage, grow)
-    (link,) = storage._pool._connections
-    really = link.close
+    (connection,) = storage._pool._connections
+    really = connection.close
 
     def close():
         closing.set()
         go.wait()
         really()
 
-    monkeypatch.setattr(link, "close", close)
+    monkeypatch.setattr(connection, "close", close)
     thread = threading.Thread(target=storage.close)
     thread.start()
     closing.wait()
@@ -106,11 +106,11 @@ def _end(children):
 
 def _stress(file, grow, seconds):
     """Two threads write, one closes, children write; return what was told and who hangs."""
-    storage, stop, told = SqliteStorage(file), threading.Event(), []
+    storage, stop, entry_numbers = SqliteStorage(file), threading.Event(), []
 
     def writer():
         while not stop.is_set():
-            told.append(write(storage, grow))
+            entry_numbers.append(write(storage, grow))
 
     def closer():
         while not stop.wait(0.002):
@@ -136,17 +136,19 @@ def _stress(file, grow, seconds):
     os.close(writing)
     hanging = _end(children)
     with os.fdopen(reading) as pipe:
-        told += [int(place) for place in pipe.read().split()]
+        entry_numbers += [int(number) for number in pipe.read().split()]
     storage.close()
-    return told, hanging
+    return entry_numbers, hanging
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_threads_that_write_and_close_while_the_process_forks_lose_nothing(file, grow, seconds):
-    told, hanging = _stress(file, grow, seconds)
+    entry_numbers, hanging = _stress(file, grow, seconds)
     assert not hanging
     with SqliteStorage(file) as storage, storage.read_transaction("b") as book:
-        assert sorted(told) == list(
+        assert sorted(entry_numbers) == list(
             range(1, book.chain_state().entries)
         )  # each told once, and none lost
-        assert list(book.entries()) == [b"entry %d" % at for at in range(len(told) + 1)]
+        assert list(book.entries()) == [
+            b"entry %d" % index for index in range(len(entry_numbers) + 1)
+        ]

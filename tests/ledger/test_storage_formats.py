@@ -60,12 +60,12 @@ def test_every_format_opens_and_reads_back(format_, tmp_path, grow):
     }
 
 
-def test_what_the_script_writes_is_what_is_kept(tmp_path):
+def test_the_script_reproduces_the_stored_file(tmp_path):
     MAKE["write"](tmp_path / "guard.db")
     with SqliteStorage(tmp_path / "guard.db") as storage:
         check_content(storage)
-    kept = FORMATS / f"{_schema.latest_format()}.db"
-    assert _dump(tmp_path / "guard.db") == _dump(kept)
+    expected = FORMATS / f"{_schema.latest_format()}.db"
+    assert _dump(tmp_path / "guard.db") == _dump(expected)
 
 
 def _dump(path):

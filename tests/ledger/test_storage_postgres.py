@@ -20,11 +20,11 @@ def storage(postgres, schema):
     opened.close()
 
 
-def writing(storage, grow, *more):
+def writing(storage, grow, *actions):
     """Change the book and do something more, all in one block."""
     with storage.write_transaction("b") as book:
         change(book, grow)
-        for act in more:
+        for act in actions:
             act(book)
 
 
@@ -47,14 +47,14 @@ def kill(postgres, storage):
     """End the only connection that is open, on the server's side."""
 
     def end():
-        (link,) = storage._pool._connections
-        process = link.connection.info.backend_pid
+        (connection,) = storage._pool._connections
+        process = connection.connection.info.backend_pid
         assert postgres.run("SELECT pg_terminate_backend(%s, 10000)", process) == [(True,)]
 
     return end
 
 
-def test_what_is_no_address_is_refused():
+def test_an_invalid_address_is_refused():
     for url in ("mysql://x/y", "guard.db", "sqlite:///x", "", "postgresql:/x"):
         with pytest.raises(InvalidSetting, match="must look like"):
             PostgresStorage(url)
@@ -127,7 +127,7 @@ def test_commits_that_do_not_wait_are_refused(postgres, schema, setting, grow):
         assert seen(storage) == AFTER
 
 
-def test_a_server_that_is_told_otherwise_later_is_refused(grow):
+def test_a_server_whose_settings_become_unsafe_is_refused(grow):
     server = PostgresServer()
     try:
         storage = PostgresStorage(server.url(), create=True)
@@ -260,23 +260,23 @@ def test_books_are_written_to_side_by_side(storage, grow):
 
 def test_waiting_for_others_has_an_end(storage, monkeypatch, grow):
     monkeypatch.setattr(_postgres, "_WRITE", _postgres._WRITE.replace("'30s'", "'50ms'"))
-    said = []
+    errors = []
 
     def other():
         try:
             with storage.write_transaction("b"):
                 pass
         except StorageFailed as error:
-            said.append((str(error), error.uncertain))
+            errors.append((str(error), error.uncertain))
 
     with storage.write_transaction("b") as book:
         grow(book)
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-    assert len(said) == 1
-    assert "lock timeout" in said[0][0]
-    assert not said[0][1]
+    assert len(errors) == 1
+    assert "lock timeout" in errors[0][0]
+    assert not errors[0][1]
 
 
 def test_numbers_of_books_are_not_used_again(postgres, schema, storage):

@@ -41,10 +41,10 @@ def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
     inherited = set(storage._pool._connections)
 
     def child():
-        link = storage._pool.acquire()
-        told = link in inherited
-        storage._pool.release(link)
-        return told, write(storage, grow), write(storage, grow)
+        connection = storage._pool.acquire()
+        reused = connection in inherited
+        storage._pool.release(connection)
+        return reused, write(storage, grow), write(storage, grow)
 
     assert in_a_child(child) == "(False, 3, 4)"
     assert write(storage, grow) == 5
@@ -63,12 +63,12 @@ def test_a_fork_inside_a_block_cannot_end_it(opener, in_a_child, grow):
 
         assert "StorageFailed: This transaction cannot go on" in in_a_child(go_on)
 
-        said = in_a_child(lambda: entries(opener()))
+        output = in_a_child(lambda: entries(opener()))
         if isinstance(storage, SqliteStorage):  # whose locks would be the parent's in the child
-            assert "StorageFailed" in said
-            assert "forked inside a block" in said
+            assert "StorageFailed" in output
+            assert "forked inside a block" in output
         else:
-            assert said == "1"
+            assert output == "1"
     assert in_a_child(lambda: entries(opener())) == "2"
     assert entries(storage) == 2
     storage.close()
@@ -169,7 +169,7 @@ def _write_and_tell(make, grow, pipe):
         os.write(pipe, b".")
 
 
-def test_a_killed_writer_leaves_whole_blocks_only(opener, grow):
+def test_a_killed_writer_leaves_complete_transactions_only(opener, grow):
     """Twelve kills, each after a first acknowledged block and a little longer than the last."""
     storage = opener()
     with storage.write_transaction("b") as book:
@@ -184,17 +184,20 @@ def test_a_killed_writer_leaves_whole_blocks_only(opener, grow):
             finally:
                 os._exit(1)
         os.close(writing)
-        told = os.read(reading, 1)
+        reported = os.read(reading, 1)
         time.sleep(0.0037 * round_)
         os.kill(child, signal.SIGKILL)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         with os.fdopen(reading, "rb") as pipe:
-            told += pipe.read()
+            reported += pipe.read()
         with storage.write_transaction("b") as book:  # waits for what the killed one may still hold
             stands, state = book.chain_state().entries, int(book.ladder_state(0))
             assert len(list(book.entries())) == stands == state + 1
-        assert stands - before in {len(told), len(told) + 1}  # one may be committed and not told
-        assert told
+        assert stands - before in {
+            len(reported),
+            len(reported) + 1,
+        }  # one may be committed and not told
+        assert reported
     storage.close()
 
 

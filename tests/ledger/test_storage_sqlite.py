@@ -41,36 +41,36 @@ def test_what_may_not_be_written_is_a_failure(in_a_child, touch, grow):
             grow(b)
         folder.chmod(0o555)
         (folder / "guard.db").chmod(0o444)
-        said = as_nobody(lambda: touch(folder / "guard.db"))
-        made = as_nobody(lambda: SqliteStorage(folder / "new.db", create=True))
+        written = as_nobody(lambda: touch(folder / "guard.db"))
+        created = as_nobody(lambda: SqliteStorage(folder / "new.db", create=True))
         (folder / "guard.db").chmod(0o000)
         unread = as_nobody(lambda: SqliteStorage(folder / "guard.db"))
         folder.chmod(0o755)
-    assert said.startswith("ReadOnly: "), said
+    assert written.startswith("ReadOnly: "), written
     assert unread.startswith("StorageFailed: "), unread
-    assert made.startswith("StorageFailed: "), made
-    assert "cannot be created: Permission denied" in made
+    assert created.startswith("StorageFailed: "), created
+    assert "cannot be created: Permission denied" in created
 
 
 def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
     def fill():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-        storage, kept = SqliteStorage(file), 0
+        storage, commits = SqliteStorage(file), 0
         while True:
             try:
                 with storage.write_transaction("b") as book:
                     grow(book, b"s" * 5000)
             except StorageFailed as error:
-                return kept, error
-            kept += 1
+                return commits, error
+            commits += 1
 
-    said = in_a_child(fill)
-    assert "cannot be used: the disk" in said, said
-    kept = int(said.partition(",")[0].strip("("))
-    assert kept > 5
+    output = in_a_child(fill)
+    assert "cannot be used: the disk" in output, output
+    commits = int(output.partition(",")[0].strip("("))
+    assert commits > 5
     storage = SqliteStorage(file)
-    assert entries(storage) in {kept + 1, kept + 2}  # the last one was not acknowledged
+    assert entries(storage) in {commits + 1, commits + 2}  # the last one was not acknowledged
     with storage.write_transaction("b") as book:
         assert len(list(book.entries())) == book.chain_state().entries
         grow(book)
@@ -104,9 +104,9 @@ def test_a_short_disk_is_not_taken_up_by_the_log(disk):
 
 
 def no_room(storage):
-    link = storage._pool.acquire()
-    link.query("PRAGMA max_page_count = 1")
-    storage._pool.release(link)
+    connection = storage._pool.acquire()
+    connection.query("PRAGMA max_page_count = 1")
+    storage._pool.release(connection)
 
 
 def test_no_room_inside_a_block_ends_it(file, grow):
@@ -154,9 +154,9 @@ class Interrupted:
 @pytest.mark.parametrize("done", [True, False])
 def test_a_commit_without_an_answer_is_uncertain(file, done, grow):
     storage = SqliteStorage(file)
-    link = storage._pool.acquire()
-    link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_IOERR_FSYNC, done=done)
-    storage._pool.release(link)
+    connection = storage._pool.acquire()
+    connection._cursor = Interrupted(connection._cursor, sqlite3.SQLITE_IOERR_FSYNC, done=done)
+    storage._pool.release(connection)
     with (
         pytest.raises(StorageFailed, match="may or may not") as caught,
         storage.write_transaction("b") as book,
@@ -164,15 +164,15 @@ def test_a_commit_without_an_answer_is_uncertain(file, done, grow):
         grow(book)
     assert caught.value.uncertain
     assert entries(storage) == 1 + done  # looked up, through a new connection
-    assert storage._pool.acquire() is not link
+    assert storage._pool.acquire() is not connection
     storage.close()
 
 
 def test_a_commit_that_is_refused_is_certain(file, grow):
     storage = SqliteStorage(file)
-    link = storage._pool.acquire()
-    link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_BUSY, done=False)
-    storage._pool.release(link)
+    connection = storage._pool.acquire()
+    connection._cursor = Interrupted(connection._cursor, sqlite3.SQLITE_BUSY, done=False)
+    storage._pool.release(connection)
     with pytest.raises(StorageFailed) as caught, storage.write_transaction("b") as book:
         grow(book)
     assert not caught.value.uncertain

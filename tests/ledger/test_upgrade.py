@@ -108,7 +108,7 @@ def test_an_older_program_names_the_copy(place, monkeypatch):
     assert place.hats(name=copy) == [(1, 0.5)]
 
 
-def test_who_went_back_can_upgrade_again(postgres, monkeypatch):
+def test_an_upgrade_works_again_after_going_back(postgres, monkeypatch):
     schema = f"u_{secrets.token_hex(4)}"
     PostgresStorage(postgres.url(), create=True, schema=schema).close()
     for round_ in (1, 2):

@@ -50,7 +50,7 @@ def opened(form, key=KEY):
 
 
 def pieces(form):
-    return [form[:HEAD], *(form[at : at + PIECE] for at in range(HEAD, len(form), PIECE))]
+    return [form[:HEAD], *(form[index : index + PIECE] for index in range(HEAD, len(form), PIECE))]
 
 
 LONG = os.urandom(2 * ROOM + 1000)
@@ -70,7 +70,7 @@ def test_what_was_written_is_read(size):
 def test_it_may_be_written_and_read_in_any_parts(written, read):
     file = io.BytesIO()
     writer = VaultWriter(file, KEY.public)
-    content = [bytes([at]) * size for at, size in enumerate(written)]
+    content = [bytes([index]) * size for index, size in enumerate(written)]
     for part in content:
         writer.write(part)
     writer.finish()
@@ -92,10 +92,10 @@ def test_letters_with_accents_are_the_same_however_a_keyboard_sends_them():
     assert opened(form, Passphrase("n\u00e9cessaire")) == b"content"
 
 
-@pytest.mark.parametrize("words", ["", "1234567", "       x", "        "])
-def test_a_weak_passphrase_is_refused(words):
+@pytest.mark.parametrize("message", ["", "1234567", "       x", "        "])
+def test_a_weak_passphrase_is_refused(message):
     with pytest.raises(InvalidSetting, match="at least 8 characters"):
-        closed(b"", Passphrase(words, CHEAP))
+        closed(b"", Passphrase(message, CHEAP))
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_weak_passphrase_is_refused(words):
         (Passphrase("correct horse", CHEAP), KEY, "encrypted with a passphrase, not for a key"),
     ],
 )
-def test_another_key_is_refused(key, other, said):
-    with pytest.raises(WrongKey, match=said):
+def test_another_key_is_refused(key, other, message):
+    with pytest.raises(WrongKey, match=message):
         opened(closed(b"content", key), other)
 
 
@@ -179,7 +179,7 @@ def test_bytes_from_elsewhere_are_refused(content, ours):
             opened(form, KEY if ours else Passphrase("correct horse"))
 
 
-def test_a_newer_one_is_told():
+def test_a_newer_vault_format_is_named():
     with pytest.raises(InvalidState, match="newer Ladderboard"):
         opened(VAULT.replace(b"vault 1", b"vault 2", 1))
 
@@ -198,7 +198,7 @@ def test_nothing_of_the_content_and_no_key_is_to_be_seen(tmp_path):
     assert repr(KEY.key) not in repr(KEY)
 
 
-def test_the_file_is_its_owners_and_appears_when_it_is_whole(tmp_path):
+def test_the_file_is_private_and_appears_when_complete(tmp_path):
     path = tmp_path / "board.dump"
     old = os.umask(0)
     try:

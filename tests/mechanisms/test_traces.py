@@ -9,8 +9,8 @@ from ladderboard.errors import BudgetSpent
 UNIT = 10**12
 
 
-def play(session, risks, **more):
-    return [session.ask(risk=risk, **more) for risk in risks]
+def play(session, risks, **options):
+    return [session.ask(risk=risk, **options) for risk in risks]
 
 
 def test_shaky_ladder_as_printed(scripted):

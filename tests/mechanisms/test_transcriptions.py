@@ -145,7 +145,7 @@ def test_fixed_point_rounds_to_nearest():
     ]
 
 
-def test_the_grid_told_is_the_grid_used():
+def test_the_described_grid_is_the_grid_used():
     mechanism = lb.Ladder(step=0.1, grid=1e-6 / 3)
     assert mechanism.grid == 3.33333e-7
     assert mechanism.describe()["grid"] == 3.33333e-7

@@ -85,7 +85,7 @@ def test_bad_values_are_refused_and_cost_nothing(values: Any, sentence: str) -> 
     assert estimator.state == before
 
 
-def test_training_is_for_those_who_look_at_it() -> None:
+def test_training_values_are_for_mechanisms_that_use_them_only() -> None:
     estimator = lb.GeneralEstimator(lb.Ladder(step=0.01), n=3, alpha=0.1)
     with pytest.raises(InvalidSetting, match="training="):
         estimator.ask([0, 0, 1], training=[0, 1])
@@ -135,8 +135,8 @@ def test_a_saved_state_has_the_same_future_bit_for_bit() -> None:
     def answers(stop: int | None) -> list[lb.reduction.Answer]:
         estimator = lb.GeneralEstimator(SHAKY, n=50, alpha=0.05, tape=lb.Tape(seed=2))
         said = []
-        for at, values in enumerate(samples):
-            if at == stop:
+        for index, values in enumerate(samples):
+            if index == stop:
                 kept = json.loads(json.dumps(estimator.state))
                 estimator = lb.GeneralEstimator.resume(SHAKY, kept, lb.Tape(seed=2))
                 assert estimator.state == kept
@@ -189,7 +189,7 @@ class Secretive(ScoreMechanism):
         return None
 
 
-def test_the_threshold_is_what_was_said_last_also_after_a_night() -> None:
+def test_the_threshold_is_the_last_answer_also_after_a_resume() -> None:
     estimator = lb.GeneralEstimator(Secretive(), n=1, alpha=0.1)
     estimator.ask([0.02])
     again = lb.GeneralEstimator.resume(Secretive(), json.loads(json.dumps(estimator.state)))

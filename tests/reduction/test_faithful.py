@@ -22,10 +22,12 @@ from ladderboard.mechanisms import Mechanism, Observation, ScoreMechanism, Setup
 @pytest.mark.parametrize("cells", [0.01, 0.5, 1.0])
 def test_a_ladder_with_a_grid_of_at_most_one_over_root_n_is_faithful(n: int, cells: float) -> None:
     unit = 1 / math.sqrt(n)
-    found = lb.is_faithful(lb.Ladder(step=unit, grid=cells * unit), n, games=30)
-    assert found.verdict == "faithful"
-    assert all(each.kept == each.games and each.within == each.updates for each in found.probed)
-    assert sum(each.updates for each in found.probed) > 100
+    result = lb.is_faithful(lb.Ladder(step=unit, grid=cells * unit), n, games=30)
+    assert result.verdict == "faithful"
+    assert all(
+        probe.kept == probe.games and probe.within == probe.updates for probe in result.probed
+    )
+    assert sum(probe.updates for probe in result.probed) > 100
 
 
 @given(
@@ -49,19 +51,19 @@ def test_a_ladder_with_a_grid_of_at_most_one_over_root_n_is_faithful_to_everyone
 
 @pytest.mark.parametrize("n", [100, 1_000, 10_000])
 def test_the_parameter_free_ladder_is_faithful(n: int) -> None:
-    found = lb.is_faithful(lb.ParameterFreeLadder(), n, games=20)
-    assert found.verdict == "faithful"
-    assert found.within == 1
-    assert sum(each.updates for each in found.probed) > 100
+    result = lb.is_faithful(lb.ParameterFreeLadder(), n, games=20)
+    assert result.verdict == "faithful"
+    assert result.within == 1
+    assert sum(probe.updates for probe in result.probed) > 100
 
 
 @pytest.mark.parametrize("n", [1_000, 10_000])
 def test_the_calibrated_shaky_ladder_is_not(n: int) -> None:
-    found = lb.is_faithful(lb.ShakyLadder.calibrated(n=n, questions=100), n)
-    assert found.verdict == "not faithful"
-    assert not found
-    assert found.within is not None
-    assert 0.4 < found.within < 0.95  # most updates are near, and not all of a game's
+    result = lb.is_faithful(lb.ShakyLadder.calibrated(n=n, questions=100), n)
+    assert result.verdict == "not faithful"
+    assert not result
+    assert result.within is not None
+    assert 0.4 < result.within < 0.95  # most updates are near, and not all of a game's
 
 
 def test_a_shaky_ladder_without_release_noise_may_be() -> None:
@@ -76,15 +78,15 @@ def test_thresholdout_is_not() -> None:
 
 
 def test_a_grid_a_little_coarser_than_one_over_root_n_is_found_out() -> None:
-    found = lb.is_faithful(lb.Ladder(step=1.1 / math.sqrt(1_000)), 1_000)
-    assert (found.verdict, found.worst.probe) == ("not faithful", "leap")
+    result = lb.is_faithful(lb.Ladder(step=1.1 / math.sqrt(1_000)), 1_000)
+    assert (result.verdict, result.worst.probe) == ("not faithful", "leap")
 
 
 def test_a_coarse_ladder_is_not() -> None:
-    found = lb.is_faithful(lb.Ladder(step=0.05), 10_000)
-    assert found.verdict == "not faithful"
-    assert found.within is not None
-    assert 0 < found.within < 1  # now and then a risk is near a multiple of the step
+    result = lb.is_faithful(lb.Ladder(step=0.05), 10_000)
+    assert result.verdict == "not faithful"
+    assert result.within is not None
+    assert 0 < result.within < 1  # now and then a risk is near a multiple of the step
 
 
 class Liar(ScoreMechanism):
@@ -99,10 +101,10 @@ class Liar(ScoreMechanism):
     def describe(self) -> dict[str, Any]:
         return {"mechanism": self.name}
 
-    def start(self, n: int, tape: Any = None, **more: Any) -> lb.Session:
+    def start(self, n: int, tape: Any = None, **options: Any) -> lb.Session:
         honest = int(tape.fingerprint, 16) % 1000 >= 1000 * self.chance
         object.__setattr__(self, "shift", 0.0 if honest else self.off / math.sqrt(n))
-        return super().start(n, tape, **more)
+        return super().start(n, tape, **options)
 
     def score(self, risk: float, draws: Any) -> float:
         return risk + self.shift
@@ -123,9 +125,9 @@ class Liar(ScoreMechanism):
 )
 def test_verdicts_are_those_of_the_definition(chance: float, off: float, verdict: str) -> None:
     # The definition: within 0.5/sqrt(n), in two games of three.
-    found = lb.is_faithful(Liar(chance, off), 400, questions=20, games=200)
-    assert found.verdict == verdict
-    descend = found.probed[0]
+    result = lb.is_faithful(Liar(chance, off), 400, questions=20, games=200)
+    assert result.verdict == verdict
+    descend = result.probed[0]
     assert descend.low <= 1 - chance * (off > 0.5) <= descend.high
 
 
@@ -136,8 +138,8 @@ def test_limits_hold_as_often_as_they_say() -> None:
     held = 0
     for seed in range(200):
         liar = Liar(0.4, 0.6)
-        found = lb.is_faithful(liar, 100, questions=6, games=25, confidence=0.8, seed=seed)
-        held += found.probed[0].low <= 0.6 <= found.probed[0].high
+        result = lb.is_faithful(liar, 100, questions=6, games=25, confidence=0.8, seed=seed)
+        held += result.probed[0].low <= 0.6 <= result.probed[0].high
     assert held >= 175
 
 
@@ -150,11 +152,11 @@ def test_two_games_in_three_are_the_limit() -> None:
 
 def test_limits_are_chernoffs_shared_by_both_sides_of_all_probes() -> None:
     for confidence in (0.99, 0.8):
-        found = lb.is_faithful(lb.Exact(), 50, questions=3, games=100, confidence=confidence)
-        shared = (1 - confidence) / (2 * len(found.probed))
-        for each in found.probed:
-            assert each.low == pytest.approx(shared ** (1 / 100))
-            assert each.high == 1
+        result = lb.is_faithful(lb.Exact(), 50, questions=3, games=100, confidence=confidence)
+        shared = (1 - confidence) / (2 * len(result.probed))
+        for probe in result.probed:
+            assert probe.low == pytest.approx(shared ** (1 / 100))
+            assert probe.high == 1
     never = lb.is_faithful(Liar(1.0, 0.6), 50, questions=9, games=100).probed[0]
     assert (never.kept, never.low) == (0, 0)
     assert never.high == pytest.approx(1 - (0.01 / 10) ** (1 / 100))
@@ -184,11 +186,11 @@ class Says(Mechanism):
 
 
 def _kept(rule: Any, n: int = 10_000) -> dict[str, float]:
-    found = lb.is_faithful(Says(rule), n, questions=30, games=20)
-    return {each.probe: each.kept / each.games for each in found.probed}
+    result = lb.is_faithful(Says(rule), n, questions=30, games=20)
+    return {probe.probe: probe.kept / probe.games for probe in result.probed}
 
 
-def test_what_is_said_first_does_not_count() -> None:
+def test_the_first_release_does_not_count() -> None:
     kept = _kept(lambda question, risk, *_: risk + (0.1 if question == 1 else 0.0))
     assert set(kept.values()) == {1.0}
 
@@ -219,14 +221,14 @@ def test_each_probe_finds_a_flaw_of_its_own(probe: str, rule: Any) -> None:
     assert _kept(rule)[probe] < 0.2
 
 
-def test_a_probe_that_is_undecided_leaves_the_verdict_so() -> None:
+def test_an_undecided_probe_makes_the_verdict_undecided() -> None:
     # Strays for certain when asked again about one model, in a third of the games.
     def rule(_question: int, risk: float, last: float, value: float) -> float:
         return value - 0.02 if risk == last and round(risk * 10_000) % 3 == 0 else min(value, risk)
 
-    found = lb.is_faithful(Says(rule), 10_000, questions=5, games=100)
-    assert found.verdict == "undecided"
-    assert found.worst.probe == "insist"
+    result = lb.is_faithful(Says(rule), 10_000, questions=5, games=100)
+    assert result.verdict == "undecided"
+    assert result.worst.probe == "insist"
 
 
 def test_losses_are_those_of_the_risk() -> None:
@@ -240,24 +242,24 @@ def test_a_mechanism_that_tells_no_number_is_named(value: Any) -> None:
         lb.is_faithful(Says(lambda *_: value), 100)
 
 
-def test_the_worst_probe_is_the_one_that_kept_least_and_strayed_most() -> None:
+def test_the_worst_probe_kept_least_and_strayed_most() -> None:
     def probed(name: str, kept: int, within: int) -> lb.reduction.ProbeResult:
         return lb.reduction.ProbeResult(name, 10, kept, 100, within, 0.0, 1.0)
 
     parts = (probed("a", 5, 10), probed("b", 4, 90), probed("c", 4, 80), probed("d", 9, 1))
-    found = lb.reduction.Faithfulness({}, 100, 10, 0.99, parts)
-    assert (found.worst.probe, found.within) == ("c", 0.8)
+    result = lb.reduction.Faithfulness({}, 100, 10, 0.99, parts)
+    assert (result.worst.probe, result.within) == ("c", 0.8)
 
 
-def test_what_is_said() -> None:
-    found = lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20)
-    assert found.describe() == (
+def test_the_description_of_a_result() -> None:
+    result = lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20)
+    assert result.describe() == (
         "not faithful at confidence 0.99. Under the probe 'leap' every update was within "
-        f"1/(2 sqrt n) of the risk in 0 of 20 games ({found.within:.0%} of its updates); a "
+        f"1/(2 sqrt n) of the risk in 0 of 20 games ({result.within:.0%} of its updates); a "
         "faithful mechanism keeps two games in three."
     )
-    assert found == lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20)
-    assert found != lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20, seed=1)
+    assert result == lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20)
+    assert result != lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20, seed=1)
 
 
 def test_refusals() -> None:

@@ -28,8 +28,8 @@ def plain_records(tmp_path_factory):
     """Give the records of a board of three teams and a baseline, each team with three questions."""
     folder = tmp_path_factory.mktemp("plain")
     with small_board(folder) as (board, teams):
-        for at in range(9):
-            submit_predictions(board, teams[at % 3], 10 + at)
+        for index in range(9):
+            submit_predictions(board, teams[index % 3], 10 + index)
         return read_records(close_and_bundle(board, folder / "bundle"))
 
 
@@ -42,8 +42,8 @@ def corrected_records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corrected")
     with small_board(folder) as (board, teams):
         for epoch, again in enumerate(("best", "none", None)):
-            for at in range(3 if again is None else 6):
-                submit_predictions(board, teams[at % 3], 10 + 6 * epoch + at)
+            for index in range(3 if again is None else 6):
+                submit_predictions(board, teams[index % 3], 10 + 6 * epoch + index)
             if again is not None:
                 table = holdout_table(flip=5 + epoch)
                 board.amendments.correct_labels(ORGANISER, table, again=again)
@@ -73,8 +73,8 @@ def write_forged(tmp_path):
 def check_refused(write_forged):
     """Give a function that sees that something is refused, in these words, and for this entry."""
 
-    def see(forged, words, entry=None):
-        with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
+    def see(forged, message, entry=None):
+        with pytest.raises(BrokenLedger, match=re.escape(message)) as caught:
             verify_bundle(write_forged(forged))
         assert caught.value.entry == entry
 

@@ -22,13 +22,13 @@ def full_history(request, postgres, tmp_path_factory):
 
 def test_one_history_on_two_databases(full_history):
     path, head = full_history
-    found = verify_bundle(path, heads=[head.hash.hex()])
-    assert str(found) == f"verified: {found.questions} releases"
-    assert found.risks == found.releases == found.questions > 20
-    assert (found.of, found.entries, found.head) == ("board", head.entries, head.hash.hex())
-    assert found.unchanged == head.entries - 1
-    assert [each.split()[0] for each in found.unchecked] == ["which", "when"]
-    assert "the final ranking: of the submissions, on the private labels" in found.checked
+    result = verify_bundle(path, heads=[head.hash.hex()])
+    assert str(result) == f"verified: {result.questions} releases"
+    assert result.risks == result.releases == result.questions > 20
+    assert (result.of, result.entries, result.head) == ("board", head.entries, head.hash.hex())
+    assert result.unchanged == head.entries - 1
+    assert [line.split()[0] for line in result.unchecked] == ["which", "when"]
+    assert "the final ranking: of the submissions, on the private labels" in result.checked
 
 
 def test_nothing_but_the_bundle_is_needed(full_history, tmp_path):
@@ -49,16 +49,16 @@ def test_nothing_but_the_bundle_is_needed(full_history, tmp_path):
     )  # fmt: skip
     assert ran.stderr == ""
     assert ran.stdout.startswith("verified: ")
-    assert sorted(each.name for each in alone.iterdir()) == ["copy"]
+    assert sorted(file.name for file in alone.iterdir()) == ["copy"]
 
 
 def test_bits_of_a_board_with_files_that_flip_are_found(full_history, tmp_path):
     """In every part of it; tests/verify/test_changed.py flips all bits of a smaller one."""
     content = full_history[0].read_bytes()
     path = tmp_path / "changed"
-    for at in range(0, len(content), len(content) // 60):
+    for index in range(0, len(content), len(content) // 60):
         changed = bytearray(content)
-        changed[at] ^= 1 << at % 8
+        changed[index] ^= 1 << index % 8
         path.write_bytes(changed)
         with pytest.raises((BrokenLedger, InvalidState)):
             verify_bundle(path)
@@ -77,7 +77,7 @@ def another_key(records):
 
 
 def first(records, kind):
-    return next(content for each, content in records if each == kind)
+    return next(content for record_kind, content in records if record_kind == kind)
 
 
 def standing(name, value):
@@ -91,25 +91,27 @@ def standing(name, value):
 
 def final(change):
     def rewritten(records):
-        at = next(at for at, (kind, _) in enumerate(records) if kind == "finals")
-        told = json.loads(records[at][1])
-        change(told)
-        records[at][1] = json.dumps(told, separators=(",", ":"), sort_keys=True)
+        index = next(index for index, (kind, _) in enumerate(records) if kind == "finals")
+        finals = json.loads(records[index][1])
+        change(finals)
+        records[index][1] = json.dumps(finals, separators=(",", ":"), sort_keys=True)
 
     return rewritten
 
 
 def another_file(records):
     files = [content for kind, content in records if kind == "part"]
-    at = next(at for at, (kind, _) in enumerate(records) if kind == "file")
-    records[at + 1][1] = files[-1]
-    told = records[at][1]
-    told["sha256"], told["size"] = hashlib.sha256(files[-1]).digest(), len(files[-1])
+    index = next(index for index, (kind, _) in enumerate(records) if kind == "file")
+    records[index + 1][1] = files[-1]
+    file_record = records[index][1]
+    file_record["sha256"], file_record["size"] = hashlib.sha256(files[-1]).digest(), len(files[-1])
 
 
 def unselected(records):
-    told = next(each for kind, each in records if kind == "file" and each["selected"])
-    told["selected"] = False
+    file_record = next(
+        content for kind, content in records if kind == "file" and content["selected"]
+    )
+    file_record["selected"] = False
 
 
 CHANGES = {
@@ -125,9 +127,9 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_was_changed_is_named(full_history, tmp_path, name):
-    change, entry, words = CHANGES[name]
+    change, entry, message = CHANGES[name]
     records = read_records(full_history[0])
     change(records)
-    with pytest.raises(BrokenLedger, match=words) as caught:
+    with pytest.raises(BrokenLedger, match=message) as caught:
         verify_bundle(write_records(tmp_path / "changed", records))
     assert caught.value.entry == entry or (entry is not None and caught.value.entry >= entry)

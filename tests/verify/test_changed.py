@@ -40,10 +40,14 @@ def flips(content, bits):
         yield bit, bytes(changed)
 
 
-def some_bits(content, each):
+def some_bits(content, bits_per_byte):
     """Return some bits of every third byte, as good as chance and always the same."""
-    chance, places = np.random.default_rng(7), range(0, len(content), 3)
-    return [8 * at + int(bit) for at in places for bit in chance.permutation(8)[:each]]
+    chance, positions = np.random.default_rng(7), range(0, len(content), 3)
+    return [
+        8 * position + int(bit)
+        for position in positions
+        for bit in chance.permutation(8)[:bits_per_byte]
+    ]
 
 
 def test_it_is_sound(bundle):
@@ -56,7 +60,7 @@ def test_any_bit_that_flips_is_found(bundle, tmp_path):
         assert finds(tmp_path / "changed", changed), bit
 
 
-def test_a_forger_who_makes_the_hash_anew_is_found(bundle, tmp_path):
+def test_flipped_bits_are_found_even_with_a_new_file_hash(bundle, tmp_path):
     content = bundle.read_bytes()
     for bit, changed in flips(content, some_bits(content[:-32], 1)):
         assert finds(tmp_path / "changed", sealed(changed)), bit
@@ -74,9 +78,9 @@ def test_every_bit(bundle, tmp_path):
 def leaves(value, path=()):
     """Return where every number, text and run of bytes is in a record."""
     if isinstance(value, dict):
-        return [found for key in value for found in leaves(value[key], (*path, key))]
+        return [leaf for key in value for leaf in leaves(value[key], (*path, key))]
     if isinstance(value, list):
-        return [found for at, each in enumerate(value) for found in leaves(each, (*path, at))]
+        return [leaf for index, item in enumerate(value) for leaf in leaves(item, (*path, index))]
     return [path]
 
 
@@ -105,17 +109,17 @@ def changed_at(record, path):
 
 def json_copy(value):
     if isinstance(value, dict):
-        return {key: json_copy(each) for key, each in value.items()}
-    return [json_copy(each) for each in value] if isinstance(value, list) else value
+        return {key: json_copy(item) for key, item in value.items()}
+    return [json_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def test_every_field_counts(bundle, tmp_path):
     records = read_records(bundle)
     tried = 0
-    for at, record in enumerate(records):
+    for index, record in enumerate(records):
         for path in leaves(record[1]):
-            changed = [*records[:at], changed_at(record, path), *records[at + 1 :]]
-            out = write_records(tmp_path / f"{at} {tried}", changed)
+            changed = [*records[:index], changed_at(record, path), *records[index + 1 :]]
+            out = write_records(tmp_path / f"{index} {tried}", changed)
             with pytest.raises(LadderboardError):
                 verify_bundle(out)
             out.unlink()
@@ -126,20 +130,20 @@ def test_every_field_counts(bundle, tmp_path):
 def numbered(bundle):
     """Return the records before the entries, the entries, and those after them."""
     records = read_records(bundle)
-    first = next(at for at, (kind, _) in enumerate(records) if kind == "entry")
-    last = max(at for at, (kind, _) in enumerate(records) if kind == "entry") + 1
+    first = next(index for index, (kind, _) in enumerate(records) if kind == "entry")
+    last = max(index for index, (kind, _) in enumerate(records) if kind == "entry") + 1
     return records[:first], records[first:last], records[last:]
 
 
 def chained(entries):
     """Return entries with numbers and hashes made anew, as somebody would who owns the file."""
-    previous, found = bytes(32), []
+    previous, chain = bytes(32), []
     for number, (kind, (form, secret)) in enumerate(entries):
         fields = {**json.loads(form), "number": number, "previous": previous.hex()}
         entry = Entry(json.dumps(fields, separators=(",", ":")).encode())
         previous = entry.hash
-        found.append([kind, [entry.form, secret]])
-    return found, previous
+        chain.append([kind, [entry.form, secret]])
+    return chain, previous
 
 
 def dropped(entries):
@@ -168,7 +172,7 @@ def test_entries_that_are_not_where_they_were(bundle, tmp_path, change):
 
 
 @pytest.mark.parametrize("change", [dropped, reordered, duplicated])
-def test_a_chain_made_anew_from_the_same_entries(bundle, tmp_path, change):
+def test_a_rebuilt_chain_of_the_same_entries_is_refused(bundle, tmp_path, change):
     before, entries, after = numbered(bundle)
     change(entries)
     entries, head = chained(entries)
@@ -200,51 +204,51 @@ def rewritten(tmp_path):
     return make_bundle(tmp_path / "anew", questions=5, ladders=2, seed=1)
 
 
-def test_without_anything_kept_a_history_written_anew_cannot_be_told(rewritten):
-    found = verify_bundle(rewritten)
-    assert found.unchanged is None
-    assert found.unchecked[0].startswith("whether everything was rewritten")
+def test_without_saved_evidence_a_rewritten_history_verifies(rewritten):
+    result = verify_bundle(rewritten)
+    assert result.unchanged is None
+    assert result.unchecked[0].startswith("whether everything was rewritten")
 
 
-def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
+def test_a_saved_head_detects_a_rewritten_history(bundle, rewritten):
     head = verify_bundle(bundle).head
     with pytest.raises(BrokenLedger, match=f"hash {head[:16]}"):
         verify_bundle(rewritten, heads=[head])
 
 
-def test_a_receipt_excludes_a_history_written_anew(bundle, rewritten, tmp_path):
-    kept = tmp_path / "kept.json"
-    kept.write_text(json.dumps(receipt_of(bundle, 4)))
-    assert verify_bundle(bundle, receipts=read_receipts(kept)).unchanged == 4
+def test_a_saved_receipt_detects_a_rewritten_history(bundle, rewritten, tmp_path):
+    saved_receipt = tmp_path / "kept.json"
+    saved_receipt.write_text(json.dumps(receipt_of(bundle, 4)))
+    assert verify_bundle(bundle, receipts=read_receipts(saved_receipt)).unchanged == 4
     with pytest.raises(BrokenLedger, match="Entry 4 has another hash than the receipt") as caught:
-        verify_bundle(rewritten, receipts=read_receipts(kept))
+        verify_bundle(rewritten, receipts=read_receipts(saved_receipt))
     assert caught.value.entry == 4
 
 
 @pytest.mark.parametrize("kept", ["head", "receipt"])
-def test_what_was_dropped_is_missed_by_what_was_kept(bundle, tmp_path, kept):
+def test_saved_evidence_detects_a_dropped_question(bundle, tmp_path, kept):
     """A shorter history that holds in itself: the last question was never asked."""
     (tmp_path / "shorter").mkdir()
     shorter = make_bundle(tmp_path / "shorter", questions=4, ladders=2, restored=True)
     assert verify_bundle(shorter).releases == 4
     last = receipt_of(bundle, 8)
     (tmp_path / "kept.json").write_text(json.dumps(last))
-    given = {"head": {"heads": [last["hash"]]},
+    evidence = {"head": {"heads": [last["hash"]]},
              "receipt": {"receipts": read_receipts(tmp_path / "kept.json")}}  # fmt: skip
-    assert verify_bundle(bundle, **given[kept]).unchanged == 8
+    assert verify_bundle(bundle, **evidence[kept]).unchanged == 8
     with pytest.raises(BrokenLedger):
-        verify_bundle(shorter, **given[kept])
+        verify_bundle(shorter, **evidence[kept])
 
 
 def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(bundle):
     head = receipt_of(bundle, 4)["hash"]
-    found = verify_bundle(bundle, heads=[head.upper() + "\n"])
-    assert found.unchanged == 4
-    assert f"whether entries 5 to {found.entries - 1}" in found.unchecked[0]
+    result = verify_bundle(bundle, heads=[head.upper() + "\n"])
+    assert result.unchanged == 4
+    assert f"whether entries 5 to {result.entries - 1}" in result.unchecked[0]
 
 
 @pytest.mark.parametrize("head", ["", "abc", "g" * 64, "a" * 63])
-def test_what_is_no_head_is_refused(bundle, head):
+def test_an_invalid_head_is_refused(bundle, head):
     with pytest.raises(InvalidSetting, match="64 hex digits"):
         verify_bundle(bundle, heads=[head])
 
@@ -270,12 +274,16 @@ def test_another_key_is_named_even_with_a_commitment_of_its_own(bundle, tmp_path
     # Who commits to another key has drawn other noise.
     fields = json.loads(entries[0][1][0])
     fields["key"] = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
-    decided = {each: fields[each] for each in ("n", "loss", "mechanism", "rules", "holdout", "key")}
-    fields["commitment"] = hashlib.sha256(b"ladderboard:1:opening\n" + encode(decided)).hexdigest()
+    committed = {
+        field: fields[field] for field in ("n", "loss", "mechanism", "rules", "holdout", "key")
+    }
+    fields["commitment"] = hashlib.sha256(
+        b"ladderboard:1:opening\n" + encode(committed)
+    ).hexdigest()
     entries[0][1][0] = json.dumps(fields, separators=(",", ":")).encode()
     entries, head = chained(entries)
     before[0][1]["head"] = head
     changed.unlink()
-    with pytest.raises(BrokenLedger, match="its ladder was in another state") as told:
+    with pytest.raises(BrokenLedger, match="its ladder was in another state") as caught:
         verify_bundle(write_records(changed, [*before, *entries, *after]))
-    assert told.value.entry == 2
+    assert caught.value.entry == 2

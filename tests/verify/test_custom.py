@@ -31,14 +31,14 @@ def guarded(tmp_path):
     return write_records(tmp_path / "own", forge.records())
 
 
-def test_a_mechanism_of_ones_own(guarded):
+def test_a_custom_mechanism_is_verified_if_given(guarded):
     assert verify_bundle(guarded, mechanism=OwnMechanism()).releases == 6
-    found = verify_bundle(guarded)
-    assert str(found) == "verified: 0 of 6 releases"
-    assert "noise and releases: the mechanism is a custom one" in found.unchecked
+    result = verify_bundle(guarded)
+    assert str(result) == "verified: 0 of 6 releases"
+    assert "noise and releases: the mechanism is a custom one" in result.unchecked
 
 
-def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, check_refused):
+def test_unreproducible_draws_must_be_in_canonical_form(guarded, check_refused):
     forge = BundleForge(read_records(guarded))
     first = forge.of("question")[0]
     first.secret["content"]["draws"] = ["text"]
@@ -53,13 +53,13 @@ def own_loss(forge, write_forged):
     return write_forged(forge)
 
 
-def test_a_loss_of_ones_own(own_loss):
-    found = verify_bundle(own_loss, loss=OwnLoss())
-    assert found.risks == found.releases == 10
-    found = verify_bundle(own_loss)
-    assert (found.risks, found.releases) == (0, 10)
-    said = "risks: the loss is a custom one; give it with --loss to check them"
-    assert said in found.unchecked
+def test_a_custom_loss_is_verified_if_given(own_loss):
+    result = verify_bundle(own_loss, loss=OwnLoss())
+    assert result.risks == result.releases == 10
+    result = verify_bundle(own_loss)
+    assert (result.risks, result.releases) == (0, 10)
+    unchecked = "risks: the loss is a custom one; give it with --loss to check them"
+    assert unchecked in result.unchecked
 
 
 def test_another_one_than_the_owners(guarded, own_loss):
@@ -69,7 +69,7 @@ def test_another_one_than_the_owners(guarded, own_loss):
         verify_bundle(guarded, mechanism=Exact())
 
 
-def test_who_watches_hears_how_far_it_is(guarded):
+def test_progress_is_reported(guarded):
     heard = []
-    found = verify_bundle(guarded, on_progress=lambda *told: heard.append(told))
-    assert heard == [(0, found.entries)]
+    result = verify_bundle(guarded, on_progress=lambda *progress: heard.append(progress))
+    assert heard == [(0, result.entries)]

@@ -31,9 +31,9 @@ def whole(records, *more, **counts):
     return packed(*map(encode, [*records, ["end", end], *more]))
 
 
-def refused(tmp_path, content, words, kind=BrokenLedger):
+def refused(tmp_path, content, message, kind=BrokenLedger):
     (tmp_path / "bundle").write_bytes(content)
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=message):
         verify_bundle(tmp_path / "bundle")
 
 
@@ -66,8 +66,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_bundle_that_is_damaged(records, tmp_path, name):
-    damage, words = DAMAGED[name]
-    refused(tmp_path, damage(records), words)
+    damage, message = DAMAGED[name]
+    refused(tmp_path, damage(records), message)
 
 
 def test_a_bundle_without_an_entry(records, tmp_path):
@@ -76,7 +76,7 @@ def test_a_bundle_without_an_entry(records, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("start", "words"),
+    ("start", "message"),
     [
         (b"ladderboard bundle 2\n", "this file was written by a newer Ladderboard"),
         (b"ladderboard", "this file does not"),
@@ -84,8 +84,8 @@ def test_a_bundle_without_an_entry(records, tmp_path):
         (b"PK", "is neither a bundle"),
     ],
 )
-def test_what_is_no_bundle(tmp_path, start, words):
-    refused(tmp_path, start, words, InvalidState)
+def test_a_file_that_is_not_a_bundle_is_refused(tmp_path, start, message):
+    refused(tmp_path, start, message, InvalidState)
 
 
 def test_a_bundle_that_becomes_shorter(records, tmp_path, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_line_without_an_end_is_not_waited_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("risk", ["7ff8000000000000", "7ff0000000000000", "8000000000000000"])
-def test_a_risk_that_is_no_number(records, risk):
+def test_a_risk_that_is_not_a_number_is_refused(records, risk):
     """NaN, an infinity and the other zero are in no canonical form."""
     secret = next(content[1] for kind, content in records if kind == "entry" and content[1])
     form, own = encode(secret), encode(secret["content"]["risk"])

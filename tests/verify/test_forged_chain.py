@@ -15,27 +15,27 @@ from support.verify.bundles import read_records
 FEW = AlignedPredictions.of(np.ones(3)).pack()
 
 
-def insert(at, kind, of=0):
+def insert(number, kind, of=0):
     """Put a copy of an entry before another, or at the end."""
 
     def change(forge):
-        place, other = at or len(forge.entries), copy.deepcopy(forge.of(kind)[of])
-        other.fields["time"] = forge.entries[place - 1].fields["time"]
-        forge.entries.insert(place, other)
+        position, entry = number or len(forge.entries), copy.deepcopy(forge.of(kind)[of])
+        entry.fields["time"] = forge.entries[position - 1].fields["time"]
+        forge.entries.insert(position, entry)
 
     return change
 
 
-def question(at, **changes):
-    return lambda forge: forge.of("question")[at].fields.update(changes)
+def question(index, **changes):
+    return lambda forge: forge.of("question")[index].fields.update(changes)
 
 
-def on_ladder_of(at, other):
+def on_ladder_of(index, other):
     """Let a question be asked on the ladder of another."""
 
     def change(forge):
         ladder = forge.of("question")[other].fields["ladder"]
-        question(at, ladder=ladder, question=2)(forge)
+        question(index, ladder=ladder, question=2)(forge)
 
     return change
 
@@ -44,8 +44,8 @@ def charge(charged):
     return lambda forge: forge.add(4, "resumed", charged=charged)
 
 
-def written(at, old, new):
-    return lambda forge: forge.rewrites.update({at: lambda form: form.replace(old, new)})
+def written(number, old, new):
+    return lambda forge: forge.rewrites.update({number: lambda form: form.replace(old, new)})
 
 
 def ended(change):
@@ -84,9 +84,9 @@ WALK = {
 
 @pytest.mark.parametrize("name", WALK)
 def test_an_entry_that_could_not_come_there(forge, check_refused, name):
-    change, entry, words = WALK[name]
+    change, entry, message = WALK[name]
     change(forge)
-    check_refused(forge, words, entry)
+    check_refused(forge, message, entry)
 
 
 def secret(**changes):
@@ -117,11 +117,11 @@ SECRETS = {
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_side_that_does_not_make_its_release(forge, check_refused, name):
-    change, words = SECRETS[name]
+    change, message = SECRETS[name]
     change(forge)
     for entry in forge.entries:
         entry.files = []
-    check_refused(forge, words, 5)
+    check_refused(forge, message, 5)
 
 
 @pytest.mark.parametrize("name", ["submission", "secret"])
@@ -129,13 +129,13 @@ def test_a_secret_side_that_opens_another_commitment(forge, check_refused, name)
     forge.rewrites[5] = lambda form: form.replace(
         b'"%s":"' % name.encode(), b'"%s":"0' % name.encode()
     )
-    said = "its submission" if name == "submission" else "its secret side"
-    check_refused(forge, f"{said} is not what was committed to", 5)
+    subject = "its submission" if name == "submission" else "its secret side"
+    check_refused(forge, f"{subject} is not what was committed to", 5)
 
 
 def test_noise_is_drawn_again_where_releases_cannot_be(tmp_path, check_refused):
-    told = {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20}
-    with small_board(tmp_path, mechanism=told) as (board, (red, *_)):
+    mechanism = {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20}
+    with small_board(tmp_path, mechanism=mechanism) as (board, (red, *_)):
         submit_predictions(board, red, 10)
         path = close_and_bundle(board, tmp_path / "bundle", submissions=False)
     forge = BundleForge(read_records(path))
@@ -147,9 +147,9 @@ def other_body(body, format_="csv"):
     """Put another file where one was, with its size and hash."""
 
     def change(forge):
-        (_, told), *_ = forge.of("question")[1].files
-        told.update(size=len(body), sha256=hashlib.sha256(body).digest(), format=format_)
-        forge.of("question")[1].files = [["file", told], ["part", body]]
+        (_, file_record), *_ = forge.of("question")[1].files
+        file_record.update(size=len(body), sha256=hashlib.sha256(body).digest(), format=format_)
+        forge.of("question")[1].files = [["file", file_record], ["part", body]]
 
     return change
 
@@ -182,10 +182,10 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_was_not_submitted_so(forge, check_refused, name):
-    change, entry, words = FILES[name]
+def test_a_changed_submission_file_is_refused(forge, check_refused, name):
+    change, entry, message = FILES[name]
     change(forge)
-    check_refused(forge, words, entry)
+    check_refused(forge, message, entry)
 
 
 def of_a_guard(forge):
@@ -240,15 +240,15 @@ WHOLE = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_bundle_that_holds_something_else_than_it_says(forge, check_refused, name):
-    change, entry, words = WHOLE[name]
+    change, entry, message = WHOLE[name]
     change(forge)
-    check_refused(forge, words, entry)
+    check_refused(forge, message, entry)
 
 
 def test_labels_of_an_epoch_that_are_missing(forge_corrected, check_refused):
     del forge_corrected.samples[2]
-    at = forge_corrected.number("amended", 1)
-    check_refused(forge_corrected, "the labels that it commits to are not in the bundle", at)
+    number = forge_corrected.number("amended", 1)
+    check_refused(forge_corrected, "the labels that it commits to are not in the bundle", number)
 
 
 def test_a_kind_that_is_not_known_yet_is_met_with_respect(forge, write_forged):

@@ -17,10 +17,10 @@ UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": N
 STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is not"
 
 
-def test_what_nobody_changed_is_sound(forge, write_forged):
-    found = verify_bundle(write_forged(forge))
-    assert found.risks == found.releases == found.questions == 10
-    assert "the final ranking: of the submissions, on the private labels" in found.checked
+def test_an_unchanged_bundle_verifies(forge, write_forged):
+    result = verify_bundle(write_forged(forge))
+    assert result.risks == result.releases == result.questions == 10
+    assert "the final ranking: of the submissions, on the private labels" in result.checked
 
 
 def ranked(forge, rank=1):
@@ -38,7 +38,7 @@ def named_alike(forge):
 
 def more_teams(forge):
     """Add teams that never asked to the three that did; five may take part."""
-    forge.standings += [{**UNASKED, "team": f"x{at}", "name": f"X{at}"} for at in range(3)]
+    forge.standings += [{**UNASKED, "team": f"x{index}", "name": f"X{index}"} for index in range(3)]
 
 
 def team_missing(forge):
@@ -101,9 +101,9 @@ STOOD = {
 
 @pytest.mark.parametrize("name", STOOD)
 def test_standings_that_do_not_follow_from_the_releases(forge, check_refused, name):
-    change, words = STOOD[name]
+    change, message = STOOD[name]
     change(forge)
-    check_refused(forge, f"{STANDINGS} {words}")
+    check_refused(forge, f"{STANDINGS} {message}")
 
 
 def made_up_winner(forge):
@@ -115,8 +115,8 @@ def made_up_winner(forge):
 
 def winner_left_out(forge):
     winner = forge.finals["rows"].pop(0)
-    for told in forge.files(winner["team"]["id"]):
-        told["selected"] = False
+    for file_record in forge.files(winner["team"]["id"]):
+        file_record["selected"] = False
     forge.rank()
 
 
@@ -134,11 +134,13 @@ def all_selected(forge):
     """Let a team have three files in the ranking where two are allowed, with the right score."""
     team = forge.of("question")[-1].fields["asker"]
     wrong = {}
-    for each in forge.of("question"):
-        if each.fields["asker"] == team:
-            each.files[0][1]["selected"] = True
-            guessed = AlignedPredictions.unpack(each.files[1][1]).values[200:]
-            wrong[each.files[0][1]["id"]] = sum(at % 2 != int(b) for at, b in enumerate(guessed))
+    for entry in forge.of("question"):
+        if entry.fields["asker"] == team:
+            entry.files[0][1]["selected"] = True
+            guessed = AlignedPredictions.unpack(entry.files[1][1]).values[200:]
+            wrong[entry.files[0][1]["id"]] = sum(
+                index % 2 != int(b) for index, b in enumerate(guessed)
+            )
     assert len(wrong) == 3
     row = next(row for row in forge.finals["rows"] if row["team"]["id"] == team)
     best = min(wrong, key=wrong.get)
@@ -147,8 +149,8 @@ def all_selected(forge):
 
 
 def none_selected(forge):
-    for told in forge.files(forge.finals["rows"][0]["team"]["id"]):
-        told["selected"] = False
+    for file_record in forge.files(forge.finals["rows"][0]["team"]["id"]):
+        file_record["selected"] = False
     forge.rank()
 
 
@@ -205,9 +207,9 @@ RANKED = {
 
 @pytest.mark.parametrize("name", RANKED)
 def test_finals_that_do_not_follow_from_the_files(forge, check_refused, name):
-    change, words = RANKED[name]
+    change, message = RANKED[name]
     change(forge)
-    check_refused(forge, words)
+    check_refused(forge, message)
 
 
 def test_a_name_that_comes_twice_in_the_finals(forge, check_refused):
@@ -222,7 +224,7 @@ def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, chec
     check_refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
 
 
-def test_standings_that_nobody_commits_to_are_said(forge, write_forged):
+def test_uncommitted_standings_are_reported_as_unchecked(forge, write_forged):
     forge.standings = None
     assert (
         "the standings: the last entry does not commit to them"
@@ -231,16 +233,16 @@ def test_standings_that_nobody_commits_to_are_said(forge, write_forged):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "message"),
     [
         ("standings", f"{STANDINGS} there, or nothing commits to them"),
         ("finals", f"{FINALS} the one that was committed to at the close"),
     ],
 )
-def test_what_is_committed_to_and_was_taken_out(forge, check_refused, kind, words):
-    kept = [record for record in forge.records() if record[0] != kind]
-    forge.records = lambda: kept
-    check_refused(forge, words)
+def test_what_is_committed_to_and_was_taken_out(forge, check_refused, kind, message):
+    remaining = [record for record in forge.records() if record[0] != kind]
+    forge.records = lambda: remaining
+    check_refused(forge, message)
 
 
 def test_private_rows_without_a_final_ranking(forge, check_refused):
@@ -250,11 +252,11 @@ def test_private_rows_without_a_final_ranking(forge, check_refused):
     )
 
 
-def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write_forged):
+def test_without_labels_a_missing_final_ranking_is_reported_as_unchecked(forge, write_forged):
     forge.finals, forge.samples = None, []
     forge.head["labels"] = False
-    said = "whether there should be a final ranking: the labels are not in the bundle"
-    assert said in verify_bundle(write_forged(forge)).unchecked
+    unchecked = "whether there should be a final ranking: the labels are not in the bundle"
+    assert unchecked in verify_bundle(write_forged(forge)).unchecked
 
 
 def test_a_final_ranking_without_private_rows(tmp_path, check_refused):

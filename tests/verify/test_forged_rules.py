@@ -15,9 +15,9 @@ NONE_TAKEN = "it is a question while the board accepted none"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "complement"}
 
 
-def test_what_nobody_changed_is_sound(forge_corrected, write_forged):
-    found = verify_bundle(write_forged(forge_corrected))
-    assert found.risks == found.releases == found.questions > 18
+def test_an_unchanged_bundle_verifies(forge_corrected, write_forged):
+    result = verify_bundle(write_forged(forge_corrected))
+    assert result.risks == result.releases == result.questions > 18
 
 
 def rules(**changes):
@@ -70,9 +70,9 @@ OPENED = {
 
 @pytest.mark.parametrize("name", OPENED)
 def test_an_opening_that_contradicts_itself_or_the_labels(forge, check_refused, name):
-    change, words = OPENED[name]
+    change, message = OPENED[name]
     change(forge)
-    check_refused(forge, words, 0)
+    check_refused(forge, message, 0)
 
 
 AMENDED = {
@@ -99,9 +99,9 @@ AMENDED = {
 
 @pytest.mark.parametrize("name", AMENDED)
 def test_an_amendment_of_what_cannot_change(forge, check_refused, name):
-    changes, words = AMENDED[name]
+    changes, message = AMENDED[name]
     forge.amend(6, **changes)
-    check_refused(forge, words, 6)
+    check_refused(forge, message, 6)
 
 
 def test_what_may_change_does(forge, write_forged):
@@ -170,13 +170,13 @@ def test_a_question_in_a_pause(forge, check_refused):
 
 def test_more_is_asked_in_a_pause_than_what_is_asked_again(forge_corrected, check_refused):
     forge = forge_corrected
-    at = forge.number("resumed")
-    del forge.entries[at]
-    first = next(entry for entry in forge.entries[at:] if entry.secret is not None)
+    number = forge.number("resumed")
+    del forge.entries[number]
+    first = next(entry for entry in forge.entries[number:] if entry.secret is not None)
     check_refused(forge, NONE_TAKEN, forge.entries.index(first))
 
 
-def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, check_refused):
+def test_a_team_without_questions_has_nothing_to_repeat(forge_corrected, check_refused):
     pause = forge_corrected.number("paused")
     again = next(entry for entry in forge_corrected.entries[pause:] if entry.secret is not None)
     again.fields["asker"] = "stranger"
@@ -186,10 +186,10 @@ def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, check_refused
 def test_what_is_asked_again_was_asked_before(forge_corrected, check_refused):
     """After the second correction nothing was: what comes then is new, and comes in the pause."""
     forge = forge_corrected
-    at = forge.number("resumed", 1)
-    del forge.entries[at]
-    assert forge.entries[at + 1].fields["kind"] == "question"  # after its ladder
-    check_refused(forge, NONE_TAKEN, at + 1)
+    number = forge.number("resumed", 1)
+    del forge.entries[number]
+    assert forge.entries[number + 1].fields["kind"] == "question"  # after its ladder
+    check_refused(forge, NONE_TAKEN, number + 1)
 
 
 def test_one_model_has_one_answer(tmp_path, monkeypatch, check_refused):
@@ -206,8 +206,8 @@ def test_one_model_has_one_answer(tmp_path, monkeypatch, check_refused):
             read_records(close_and_bundle(board, tmp_path / "bundle", submissions=False))
         )
     assert len(forge.of("question")) == 4
-    said = "the same predictions were answered before it on its ladder"
-    check_refused(forge, said, forge.number("question", 2))
+    message = "the same predictions were answered before it on its ladder"
+    check_refused(forge, message, forge.number("question", 2))
 
 
 def broken(forge):
@@ -224,6 +224,6 @@ LIMITS = {
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_question_past_a_limit(forge, check_refused, name):
-    change, at, words = LIMITS[name]
+    change, index, message = LIMITS[name]
     change(forge)
-    check_refused(forge, words, forge.number("question", at))
+    check_refused(forge, message, forge.number("question", index))

@@ -38,16 +38,18 @@ def check_sound(second_verifier):
     """Give a function that sees that both verifiers find all of a bundle right."""
 
     def see(path):
-        found = verify_bundle(path)
-        assert found.risks == found.releases == found.questions
+        result = verify_bundle(path)
+        assert result.risks == result.releases == result.questions
         assert second_verifier(path).endswith(HOLDS)
-        return found
+        return result
 
     return see
 
 
 def ask(board, teams, first, many=3):
-    return [submit_predictions(board, teams[at % len(teams)], first + at) for at in range(many)]
+    return [
+        submit_predictions(board, teams[index % len(teams)], first + index) for index in range(many)
+    ]
 
 
 @pytest.mark.parametrize("ladder", ["team", "board"])
@@ -60,14 +62,14 @@ def test_every_mechanism_with_two_corrections(tmp_path, check_sound, second_veri
         ask(board, teams, 20)
         board.amendments.correct_labels(ORGANISER, holdout_table(flip=9))
         ask(board, teams, 30)
-        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
-        assert "the final ranking: of the submissions, on the private labels" in found.checked
+        result = check_sound(close_and_bundle(board, tmp_path / "bundle"))
+        assert "the final ranking: of the submissions, on the private labels" in result.checked
         write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
     # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
-    found = verify_bundle(tmp_path / "closed")
-    assert found.risks == 0
-    assert found.releases == (0 if name in LOSSES else found.questions)
-    assert f"the noise of {found.questions} questions: from the key" in found.checked
+    result = verify_bundle(tmp_path / "closed")
+    assert result.risks == 0
+    assert result.releases == (0 if name in LOSSES else result.questions)
+    assert f"the noise of {result.questions} questions: from the key" in result.checked
     assert second_verifier(tmp_path / "closed").endswith(HOLDS)
 
 
@@ -170,30 +172,30 @@ BASELINES = {
 def test_baselines(tmp_path, check_sound, name):
     with small_board(tmp_path, baselines=BASELINES[name]) as (board, teams):
         ask(board, teams, 10)
-        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
-    files = [each for each in BASELINES[name] or () if "file" in each]
-    assert found.questions == 3 + len(files)
+        result = check_sound(close_and_bundle(board, tmp_path / "bundle"))
+    files = [baseline for baseline in BASELINES[name] or () if "file" in baseline]
+    assert result.questions == 3 + len(files)
 
 
 def test_a_board_without_a_private_split(tmp_path, check_sound):
     table = rows(split=False)
     with small_board(tmp_path, table, finals=None, ladder="team") as (board, teams):
         ask(board, teams, 10)
-        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
-    assert not any("final ranking" in each for each in (*found.checked, *found.unchecked))
+        result = check_sound(close_and_bundle(board, tmp_path / "bundle"))
+    assert not any("final ranking" in line for line in (*result.checked, *result.unchecked))
 
 
 @pytest.mark.parametrize("names", [("Red",), ()])
-def test_a_board_that_nobody_asked(tmp_path, check_sound, names):
+def test_a_board_without_questions_verifies(tmp_path, check_sound, names):
     with small_board(tmp_path, baselines=None, names=names) as (board, _):
-        found = check_sound(close_and_bundle(board, tmp_path / "bundle"))
-    assert str(found) == "verified: 0 releases"
+        result = check_sound(close_and_bundle(board, tmp_path / "bundle"))
+    assert str(result) == "verified: 0 releases"
 
 
 def test_disqualified_and_reinstated(tmp_path, check_sound):
     with small_board(tmp_path) as (board, teams):
         ask(board, teams, 10)
-        red, blue = (board.teams.create(ORGANISER, each).id for each in ("Late", "Later"))
+        red, blue = (board.teams.create(ORGANISER, team_name).id for team_name in ("Late", "Later"))
         ask(board, range(teams[-1] + 1, teams[-1] + 3), 20)
         for team in (red, blue):
             board.teams.disqualify(ORGANISER, team)
@@ -237,14 +239,14 @@ def test_a_file_that_was_lost(tmp_path, second_verifier, name):
             view.execute(lost, (view.book_id, teams[0]))
         path = tmp_path / "bundle"
         write_board_bundle(board, path, labels=True, submissions=True)
-    found = verify_bundle(path)
+    result = verify_bundle(path)
     # A mechanism that looks at losses cannot go on with the ladder of the team that lost it.
     lacks = "2 releases: the mechanism needs the losses of examples"
-    assert str(found) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
-    assert found.risks == 5
-    assert "1 risk: the submissions are not in the bundle" in found.unchecked
-    assert any(each.startswith(lacks) for each in found.unchecked) == (name == "bootstrap")
-    assert "the final ranking, except that it is the one of the closing entry" in found.unchecked
+    assert str(result) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
+    assert result.risks == 5
+    assert "1 risk: the submissions are not in the bundle" in result.unchecked
+    assert any(line.startswith(lacks) for line in result.unchecked) == (name == "bootstrap")
+    assert "the final ranking, except that it is the one of the closing entry" in result.unchecked
     assert second_verifier(path).endswith(HOLDS)
 
 
@@ -256,10 +258,10 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
             submit_predictions(board, teams[at % 3], 10 + at)
         asked, left = _amendments._replay_one, iter([True])
 
-        def cut(*given):
+        def cut(*args):
             if not next(left, False):
                 raise KeyboardInterrupt
-            asked(*given)
+            asked(*args)
 
         with monkeypatch.context() as patch:
             patch.setattr(_amendments, "_replay_one", cut)
@@ -268,5 +270,5 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
         if resumed:
             board.amendments.resume(ORGANISER)
         assert board.amendments.correct_labels(ORGANISER, holdout_table(flip=5)) > 0
-        found = verify_bundle(close_and_bundle(board, tmp_path / "bundle"))
-    assert found.risks == found.questions > 7
+        result = verify_bundle(close_and_bundle(board, tmp_path / "bundle"))
+    assert result.risks == result.questions > 7

@@ -28,14 +28,14 @@ LIMITED = (
 def verify(monkeypatch, capsys):
     """Give a function that runs ``ladderboard verify``; it returns the code and the one line."""
 
-    def run(*words):
+    def run(*arguments):
         monkeypatch.setattr("gc.freeze", lambda: None)
         monkeypatch.setattr("gc.set_threshold", lambda *_: None)
-        monkeypatch.setattr(sys, "argv", ["ladderboard", "verify", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["ladderboard", "verify", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
-        (line,) = (said.out + said.err).splitlines()
+        captured = capsys.readouterr()
+        (line,) = (captured.out + captured.err).splitlines()
         return ended.value.code, line
 
     return run
@@ -46,8 +46,8 @@ def limited():
     """Give a function that does so in a process with little memory."""
 
     def run(path, memory=3 * GIBIBYTE):
-        words = [sys.executable, "-c", LIMITED, str(memory), "verify", "-q", path]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        command = [sys.executable, "-c", LIMITED, str(memory), "verify", "-q", path]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         (line,) = (done.stdout + done.stderr).splitlines()
         return done.returncode, line
 
@@ -58,10 +58,10 @@ def receipt_of(forge, path, **changes):
     """Write the receipt of the first question, somehow changed."""
     number = forge.number("question")
     form, secret = [content for kind, content in forge.records() if kind == "entry"][number]
-    told = {"format": 1, "book": forge.head["book"], "entry": number}
-    told["hash"] = Entry(form).hash.hex()
-    told |= {"submission": secret["submission"].hex(), "salt": secret["submission_salt"].hex()}
-    path.write_text(json.dumps(told | changes))
+    receipt = {"format": 1, "book": forge.head["book"], "entry": number}
+    receipt["hash"] = Entry(form).hash.hex()
+    receipt |= {"submission": secret["submission"].hex(), "salt": secret["submission_salt"].hex()}
+    path.write_text(json.dumps(receipt | changes))
     return path
 
 
@@ -71,58 +71,60 @@ def receipt_of(forge, path, **changes):
     ids=str,
 )
 def test_a_receipt_that_is_none(forge, write_forged, verify, tmp_path, changes):
-    kept = receipt_of(forge, tmp_path / "kept", **changes)
-    code, said = verify(write_forged(forge), "--receipt", kept)
+    receipt = receipt_of(forge, tmp_path / "kept", **changes)
+    code, output = verify(write_forged(forge), "--receipt", receipt)
     assert code == 4
-    assert "holds no complete receipt" in said
+    assert "holds no complete receipt" in output
 
 
 @pytest.mark.parametrize("held", ["[" * 100_000, "9" * 100_000, "\0"], ids=["deep", "long", "nul"])
 def test_a_file_that_holds_no_receipt(forge, write_forged, verify, tmp_path, held):
     (tmp_path / "kept").write_text(held)
-    code, said = verify(write_forged(forge), "--receipt", tmp_path / "kept")
+    code, output = verify(write_forged(forge), "--receipt", tmp_path / "kept")
     assert code == 4
-    assert "holds no complete receipt" in said
+    assert "holds no complete receipt" in output
 
 
 @pytest.mark.parametrize("time", [10**12, 10**18, 10**400], ids=["12", "18", "400"])
 def test_a_time_that_no_calendar_knows(forge, write_forged, verify, tmp_path, time):
     for entry in forge.entries:
         entry.fields["time"] = time
-    code, said = verify(write_forged(forge), "--receipt", receipt_of(forge, tmp_path / "kept"))
+    code, output = verify(write_forged(forge), "--receipt", receipt_of(forge, tmp_path / "kept"))
     assert code == 4
-    assert "Entry 0 of the ledger is not as it was written: its time" in said
+    assert "Entry 0 of the ledger is not as it was written: its time" in output
 
 
-@pytest.mark.parametrize("words", [(), ("--json",)])
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
 @pytest.mark.parametrize("value", [b'"abc"', b"[1]", b"1e999"])
-def test_a_release_that_is_no_number(forge, verify, tmp_path, value, words):
+def test_a_release_that_is_not_a_number_is_refused(forge, verify, tmp_path, value, arguments):
     number = forge.number("question")
     forge.first("question")["value"] = "@"
     forge.rewrites[number] = lambda form: form.replace(b'"@"', value)
-    kept = receipt_of(forge, tmp_path / "kept")
+    receipt = receipt_of(forge, tmp_path / "kept")
     forms = [content[0] + b"\n" for kind, content in forge.records() if kind == "entry"]
     (tmp_path / "ledger").write_bytes(b"".join(forms))
-    code, said = verify(*words, "--ledger", tmp_path / "ledger", "--receipt", kept)
+    code, output = verify(*arguments, "--ledger", tmp_path / "ledger", "--receipt", receipt)
     assert code == 4
-    assert f"Entry {number} of the ledger is not as it was written: its release is no" in said
+    assert f"Entry {number} of the ledger is not as it was written: its release is no" in output
 
 
 def many_replicates(forge):
     """Ask for a game of a trillion resamples, in some kilobytes."""
-    told = lb.BootstrapLadder(test="bayes", replicates=20).describe() | {"replicates": 10**12}
-    forge.entries[0].fields["mechanism"] = dict(told)
-    forge.rules["board"]["mechanism"] = {"name": told.pop("mechanism"), **told}
+    description = lb.BootstrapLadder(test="bayes", replicates=20).describe() | {
+        "replicates": 10**12
+    }
+    forge.entries[0].fields["mechanism"] = dict(description)
+    forge.rules["board"]["mechanism"] = {"name": description.pop("mechanism"), **description}
 
 
 def bomb(forge, rooms=16):
     """Submit what is a hundred times as long when it is unpacked."""
     body = gzip.compress(b"id,prediction\n" + b"1,1\n" * 2**22, 1) * rooms
     entry = forge.of("question")[0]
-    told = entry.files[0][1]
-    told.update(size=len(body), sha256=hashlib.sha256(body).digest(), format="csv")
-    parts = [body[at : at + 2**20] for at in range(0, len(body), 2**20)]
-    entry.files = [["file", told], *(["part", part] for part in parts)]
+    file_record = entry.files[0][1]
+    file_record.update(size=len(body), sha256=hashlib.sha256(body).digest(), format="csv")
+    parts = [body[index : index + 2**20] for index in range(0, len(body), 2**20)]
+    entry.files = [["file", file_record], *(["part", part] for part in parts)]
 
 
 def bomb_that_rules_allow(forge):
@@ -159,38 +161,38 @@ HEAVY = {
 @pytest.mark.parametrize("change", HEAVY)
 def test_a_small_file_that_would_take_all_there_is(forge, write_forged, limited, change):
     change(forge)
-    code, said = limited(write_forged(forge), 1 * GIBIBYTE)
+    code, output = limited(write_forged(forge), 1 * GIBIBYTE)
     assert code == 4
-    assert re.search(HEAVY[change], said)
+    assert re.search(HEAVY[change], output)
 
 
 def test_a_header_that_a_terminal_cannot_show(forge, write_forged):
     forge.head["entries"] = "abc"
-    mine, theirs = pty.openpty()
-    words = [sys.executable, "-m", "ladderboard", "verify", write_forged(forge)]
-    done = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    controller, terminal = pty.openpty()
+    command = [sys.executable, "-m", "ladderboard", "verify", write_forged(forge)]
+    done = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
     assert done.wait(60) == 4
-    os.close(theirs)
-    said = os.read(mine, 2**16).decode()
-    os.close(mine)
-    assert "The bundle holds a record 'bundle' that is malformed" in " ".join(said.split())
+    os.close(terminal)
+    output = os.read(controller, 2**16).decode()
+    os.close(controller)
+    assert "The bundle holds a record 'bundle' that is malformed" in " ".join(output.split())
 
 
 def test_a_file_that_cannot_be_read(verify):
-    code, said = verify("/proc/self/mem")
+    code, output = verify("/proc/self/mem")
     assert code == 4
-    assert "The file cannot be read to its end: " in said
+    assert "The file cannot be read to its end: " in output
 
 
 def test_a_pipe_is_not_waited_for(verify, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    code, said = verify("-q", tmp_path / "pipe")
+    code, output = verify("-q", tmp_path / "pipe")
     assert code == 4
-    assert "cannot be read: it is not a regular file" in said
+    assert "cannot be read: it is not a regular file" in output
 
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
-def test_the_second_verifier_where_there_is_no_file(second_verifier, tmp_path, name):
+def test_the_second_verifier_names_a_missing_file(second_verifier, tmp_path, name):
     assert second_verifier(tmp_path / name) == "there is no such file"
 
 
@@ -236,8 +238,8 @@ ODD = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_what_is_odd_in_a_bundle_is_a_fault_of_the_bundle(forge, write_forged, verify, name):
-    change, words = ODD[name]
+    change, message = ODD[name]
     change(forge)
-    code, said = verify(write_forged(forge))
+    code, output = verify(write_forged(forge))
     assert code == 4
-    assert re.search(words, said)
+    assert re.search(message, output)

@@ -18,7 +18,9 @@ def answered(tmp_path_factory):
     """Give a board's bundle, and the answers that its teams heard."""
     folder = tmp_path_factory.mktemp("answered")
     with small_board(folder) as (board, teams):
-        answers = [submit_predictions(board, teams[at % 3], 10 + at).describe() for at in range(4)]
+        answers = [
+            submit_predictions(board, teams[index % 3], 10 + index).describe() for index in range(4)
+        ]
         return close_and_bundle(board, folder / "bundle"), json.loads(json.dumps(answers))
 
 
@@ -26,8 +28,8 @@ def answered(tmp_path_factory):
 def write_receipts(tmp_path):
     """Give a function that writes what was kept, and reads it."""
 
-    def read(*kept):
-        (tmp_path / "kept").write_text("\n".join(map(json.dumps, kept)))
+    def read(*receipts):
+        (tmp_path / "kept").write_text("\n".join(map(json.dumps, receipts)))
         return read_receipts(tmp_path / "kept")
 
     return read
@@ -37,11 +39,11 @@ def test_every_way_to_keep_a_receipt(answered, write_receipts):
     path, answers = answered
     receipts = [answer["receipt"] for answer in answers]
     for kept in (receipts, answers, [{"sent": "a.csv", "answer": answer} for answer in answers]):
-        found = verify_bundle(path, receipts=write_receipts(*kept))
-        assert [receipt["entry"] for receipt in found.receipts] == [
+        result = verify_bundle(path, receipts=write_receipts(*kept))
+        assert [receipt["entry"] for receipt in result.receipts] == [
             receipt["entry"] for receipt in receipts
         ]
-        assert found.unchanged == receipts[-1]["entry"]
+        assert result.unchanged == receipts[-1]["entry"]
 
 
 def test_what_was_never_answered_is_passed_over(answered, write_receipts, tmp_path):
@@ -73,17 +75,17 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, write_receipts, name):
+def test_a_forged_receipt_is_not_reported_as_a_forged_ledger(answered, write_receipts, name):
     path, answers = answered
-    changes, words = FORGED[name]
+    changes, message = FORGED[name]
     receipt = answers[1]["receipt"] | changes
-    with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
+    with pytest.raises(BrokenLedger, match=re.escape(message)) as caught:
         verify_bundle(path, receipts=write_receipts(receipt))
     assert "is not as it was written" not in str(caught.value)
     assert caught.value.entry == (None if "book" in changes else receipt["entry"])
 
 
-def test_a_receipt_with_the_hash_of_what_is_no_question(answered, write_receipts):
+def test_a_receipt_with_the_hash_of_another_kind_of_entry(answered, write_receipts):
     path, answers = answered
     entries = [json.loads(content[0]) for kind, content in read_records(path) if kind == "entry"]
     at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")

@@ -164,9 +164,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_refuse(forge, check_refused, write_forged, second_verifier, name):
-    change, entry, words, others = CASES[name]
+    change, entry, message, others = CASES[name]
     change(forge)
-    check_refused(forge, words, entry)
+    check_refused(forge, message, entry)
     said = second_verifier(write_forged(forge))
     assert said.endswith(HOLDS) if others is None else others in said
 
@@ -210,7 +210,9 @@ def test_a_record_where_none_belongs(forge, tmp_path, second_verifier, record, a
     assert not second_verifier(path).endswith(HOLDS)
 
 
-def test_a_file_after_what_is_no_question(forge, check_refused, write_forged, second_verifier):
+def test_a_file_after_an_entry_that_is_not_a_question(
+    forge, check_refused, write_forged, second_verifier
+):
     forge.entries[1].files = forge.of("question")[0].files
     check_refused(forge, "it has a secret side or a file, which only questions have", 1)
     assert second_verifier(write_forged(forge)) == "it holds a file that belongs to no question"

@@ -210,7 +210,9 @@ def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:
     ['a', 'bc']
     """
     shape = tuple(fields["shape"])
-    if any(type(each) is not int or each < 0 for each in shape) or (0 in shape and len(shape) > 1):
+    if any(type(length) is not int or length < 0 for length in shape) or (
+        0 in shape and len(shape) > 1
+    ):
         raise ValueError("An array cannot be read: Ladderboard never writes its shape.")
     if fields["type"] == "mixed":
         objects = np.empty(len(fields["values"]), dtype=object)
@@ -226,8 +228,8 @@ def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:
     if lengths.ndim != 1 or (lengths < 0).any() or int(lengths.sum(dtype=np.int64)) != len(text):
         raise ValueError("An array of text cannot be read: its lengths are not those of its text.")
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    each = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    return np.array(each, dtype=np.dtypes.StringDType()).reshape(shape)
+    texts = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return np.array(texts, dtype=np.dtypes.StringDType()).reshape(shape)
 
 
 def _as_integers(array: NDArray[Any]) -> NDArray[Any] | None:
