@@ -32,8 +32,8 @@ def test_weights_sum_to_at_most_one(questions):
     for t in range(1, 400):
         price = weights._uniform(values, t)
         for b in range(min(t - 1, values.max_changes) + 1):
-            seen = math.comb(t - 1, b) * round(math.exp(values.log_count(b)))
-            total += seen * math.exp(-price(b))
+            transcripts = math.comb(t - 1, b) * round(math.exp(values.log_count(b)))
+            total += transcripts * math.exp(-price(b))
     assert 0.5 < total <= 1  # all but what is past 400, and more changes than there can be
 
 
@@ -41,10 +41,10 @@ def test_weights_sum_to_at_most_one(questions):
 @pytest.mark.parametrize("changes", [0, [], 1, [1]])
 @pytest.mark.parametrize("mechanism", [TENTHS, NOISY, lb.Rounded(2)], ids=lambda each: each.name)
 def test_it_costs_at_most_ln_2_more_than_either(mechanism, changes, asked):
-    given = (changes, mechanism)
-    mixed = certificate(1000, 30, *given, asked=asked, amendable=True)
-    known = certificate(1000, 30, *given, asked=asked)
-    anytime = certificate(1000, None, *given, asked=asked)
+    arguments = (changes, mechanism)
+    mixed = certificate(1000, 30, *arguments, asked=asked, amendable=True)
+    known = certificate(1000, 30, *arguments, asked=asked)
+    anytime = certificate(1000, None, *arguments, asked=asked)
     cheapest = min(known.nats, anytime.nats)
     assert cheapest - 1e-9 <= mixed.nats <= cheapest + math.log(2) + 1e-9
     assert mixed.sample[1] >= min(known.sample[1], anytime.sample[1]) - 1e-12
@@ -81,6 +81,6 @@ def test_noise_shares_sum_to_at_most_one():
             _mixed_shares(known if t <= 20 else None, _anytime_shares(t, ladders))
             for t in range(1, 5000)
         ]
-        assert 0.9 < sum(each.draw for each in mixed) <= 1
+        assert 0.9 < sum(share.draw for share in mixed) <= 1
     alone = ReleaseDeviation(0.01, 0.005, 0.004, 0.0, 0.002)
     assert alone.interval(20, 0.05, asked=20)[1] <= alone.interval(20, 0.025)[1]

@@ -139,7 +139,7 @@ def test_other_ranges_of_risk():
         lb.ShakyLadder(0.01, 0.01, 0.01, law="laplace"),
         Custom(step=0.1),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda bound: type(bound).__name__,
 )
 def test_a_vacuous_certificate_says_so(mechanism):
     result = certificate(10_000, 1_000, 5, mechanism)
@@ -161,10 +161,10 @@ def test_a_vacuous_certificate_says_so(mechanism):
         None,
     )
     assert with_release.vacuous
-    for each in (result, with_release):
-        assert "nothing is promised" in str(each)
-        assert "vacuous" in str(each)
-        assert "probability" not in str(each)
+    for bound in (result, with_release):
+        assert "nothing is promised" in str(bound)
+        assert "vacuous" in str(bound)
+        assert "probability" not in str(bound)
 
 
 def test_the_papers_own_ladder_gets_the_papers_bound():

@@ -29,18 +29,18 @@ def spots(low, high):
     """Return risks that make everything happen: a fine lattice, and a unit beside it."""
     count = round((high - low) * 200)
     lattice = [low + (high - low) * index / count for index in range(count + 1)]
-    beside = [each + shift for each in lattice for shift in (-2e-12, 2e-12)]
-    return [each for each in (*lattice, *beside) if low <= each <= high]
+    beside = [spot + shift for spot in lattice for shift in (-2e-12, 2e-12)]
+    return [spot for spot in (*lattice, *beside) if low <= spot <= high]
 
 
 def next_values(mechanism, setup, state):
     """Return every state, other than this one, that one question can lead to."""
-    found = set()
+    states = set()
     for risk in spots(setup.low, setup.high):
         step = mechanism.advance(setup, state, Observation(risk, None, None), (0, 0, 0))
         if step.state != state:
-            found.add(step.state)
-    return found
+            states.add(step.state)
+    return states
 
 
 def sequences(mechanism, setup):
@@ -68,7 +68,7 @@ def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
     counts = sequences(mechanism, setup)
     counted = [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)]
     assert len(counts) <= len(counted)
-    assert all(said <= paid for said, paid in zip(counts, counted, strict=False))
+    assert all(possible <= paid for possible, paid in zip(counts, counted, strict=False))
     step, grid = mechanism.step_and_grid_units
     if step < values.drop * grid:
         assert counts == counted
@@ -79,11 +79,11 @@ def test_a_shaky_ladder_says_no_more_than_is_counted(release):
     mechanism = lb.ShakyLadder(step=0.1, compare_noise=0.1, release_noise=release, grid=0.2)
     setup = Setup(10, 0.0, 1.0)
     values = transcript_of(mechanism, setup).values
-    said = [0] * 7
+    sequences = [0] * 7
     stack = [(mechanism.begin(setup, (0, 0, 0)), 0)]
     while stack:
         state, depth = stack.pop()
-        said[depth] += 1
+        sequences[depth] += 1
         seen = set()
         for risk in (0.0, 0.1, 0.25, 0.3, 0.45, 0.5, 0.65, 0.7, 0.85, 0.9, 1.0):
             for noise in (-0.5, 0.0, 0.5):
@@ -93,8 +93,10 @@ def test_a_shaky_ladder_says_no_more_than_is_counted(release):
                 if step.improved and step.state.best not in seen:
                     seen.add(step.state.best)
                     stack.append((step.state, depth + 1))
-    assert [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)] == said[:6]
-    assert said[6] == 0
+    assert [
+        round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)
+    ] == sequences[:6]
+    assert sequences[6] == 0
 
 
 def prefixes(points, drop, k, start=None):
@@ -117,11 +119,11 @@ def prefixes(points, drop, k, start=None):
 def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
     """Kraft's inequality, on what certificates say: the whole proof stands on it."""
     k = 7
-    told = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
-    points, drop = (told.points, told.drop) if isinstance(told, GridValues) else (1, 0)
+    values = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
+    points, drop = (values.points, values.drop) if isinstance(values, GridValues) else (1, 0)
     total = 0.0
     for t, rounds in prefixes(points, drop, k):
-        if len(rounds) > told.max_changes:
+        if len(rounds) > values.max_changes:
             continue
         result = certificate(
             100,

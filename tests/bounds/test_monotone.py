@@ -69,49 +69,49 @@ def inside(small, large):
 @settings(max_examples=300)
 @given(boards(), st.integers(0, 100), st.integers(1, 1000), st.floats(1e-6, 0.99))
 def test_more_questions_never_shrink_a_certificate(board, spare, more, beta):
-    given, n, asked = board
-    few = certificate(n, asked + spare, beta=beta, **given)
-    many = certificate(n, asked + spare + more, beta=beta, **given)
+    arguments, n, asked = board
+    few = certificate(n, asked + spare, beta=beta, **arguments)
+    many = certificate(n, asked + spare + more, beta=beta, **arguments)
     inside(few, many)
 
 
 @settings(max_examples=300)
 @given(boards(), st.integers(1, 100), st.floats(1e-6, 0.99))
 def test_going_on_in_silence_never_shrinks_an_anytime_certificate(board, more, beta):
-    given, n, asked = board
-    before = certificate(n, None, beta=beta, **given)
-    given["asked"] = asked + more
-    inside(before, certificate(n, None, beta=beta, **given))
+    arguments, n, asked = board
+    before = certificate(n, None, beta=beta, **arguments)
+    arguments["asked"] = asked + more
+    inside(before, certificate(n, None, beta=beta, **arguments))
 
 
 @settings(max_examples=300)
 @given(boards(), st.integers(0, 100), st.integers(1, 1000), st.floats(1e-6, 0.99), st.booleans())
 def test_more_examples_never_widen_a_certificate(board, spare, more, beta, anytime):
-    given, n, asked = board
+    arguments, n, asked = board
     questions = None if anytime else asked + spare
-    few = certificate(n, questions, beta=beta, **given)
-    many = certificate(n + more, questions, beta=beta, **given)
+    few = certificate(n, questions, beta=beta, **arguments)
+    many = certificate(n + more, questions, beta=beta, **arguments)
     inside(many, few)
 
 
 @settings(max_examples=100)
 @given(boards(), st.floats(1e-6, 0.4), st.floats(1.01, 2))
 def test_more_confidence_costs_more(board, beta, factor):
-    given, n, asked = board
-    sure = certificate(n, asked, beta=beta, **given)
-    inside(certificate(n, asked, beta=beta * factor, **given), sure)
+    arguments, n, asked = board
+    sure = certificate(n, asked, beta=beta, **arguments)
+    inside(certificate(n, asked, beta=beta * factor, **arguments), sure)
 
 
 @settings(max_examples=100)
 @given(boards(), st.integers(2, 20))
 def test_private_teams_share_the_failure_probability(board, teams):
-    given, n, asked = board
-    if isinstance(given["changes"], dict):
-        given["changes"] = len(given["changes"])
-    if given.get("released"):
-        del given["released"]
-    alone = certificate(n, asked, **{**given, "ladders": 1})
-    one = certificate(n, asked, **{**given, "ladders": teams, "private": True})
-    shared = certificate(n, asked, beta=0.05 / teams, **{**given, "ladders": 1})
+    arguments, n, asked = board
+    if isinstance(arguments["changes"], dict):
+        arguments["changes"] = len(arguments["changes"])
+    if arguments.get("released"):
+        del arguments["released"]
+    alone = certificate(n, asked, **{**arguments, "ladders": 1})
+    one = certificate(n, asked, **{**arguments, "ladders": teams, "private": True})
+    shared = certificate(n, asked, beta=0.05 / teams, **{**arguments, "ladders": 1})
     inside(alone, one)
     assert (one.low, one.high, one.nats) == (shared.low, shared.high, shared.nats)

@@ -73,7 +73,7 @@ def test_noise_that_does_not_stand_is_paid_for_once():
     standing = ReleaseDeviation(0.01, 0.005, standing=0.004).interval(1000, 0.05)[1]
     assert standing == pytest.approx(fresh, abs=1e-11)
     both = ReleaseDeviation(0.01, 0.005, compare=0.004, standing=0.001).interval(1000, 0.05)[1]
-    apart = sum(noise_quantile("gaussian", each, 0.05 / 2 / 1000) for each in (0.004, 0.001))
+    apart = sum(noise_quantile("gaussian", scale, 0.05 / 2 / 1000) for scale in (0.004, 0.001))
     assert both == pytest.approx(0.01 + apart, abs=1e-11)
 
 
@@ -89,7 +89,7 @@ def test_the_ends_hold_for_all_questions_at_once(standing):
     )
     for seed in range(400):
         risks = np.random.default_rng(seed).random(k) * np.linspace(0.9, 0.1, k)
-        said = mechanism.start(n=100, tape=lb.NumpyTape(seed=seed)).ask_many(risks).value
-        gap = said - np.minimum.accumulate(risks)
+        values = mechanism.start(n=100, tape=lb.NumpyTape(seed=seed)).ask_many(risks).value
+        gap = values - np.minimum.accumulate(risks)
         failed += bool(((gap < low) | (gap > high)).any())
     assert failed <= beta * 400 + 4 * math.sqrt(400 * beta * (1 - beta))

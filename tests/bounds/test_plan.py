@@ -20,8 +20,8 @@ betas = st.sampled_from([0.01, 0.05, 0.3])
 
 
 def row(proposal, name):
-    (one,) = [table_row for table_row in proposal.rows if table_row.name == name]
-    return one
+    (match,) = [table_row for table_row in proposal.rows if table_row.name == name]
+    return match
 
 
 @settings(max_examples=10)

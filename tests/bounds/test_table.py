@@ -52,13 +52,13 @@ def test_what_was_promised():
 
 
 def test_the_best_ladder_is_not_worse_than_its_neighbours():
-    ladder, found = bounds.best_ladder(1_000, 100)
+    ladder, result = bounds.best_ladder(1_000, 100)
     for factor in (0.8, 0.9, 1.1, 1.25):
         other = lb.Ladder(step=ladder.step * factor, grid=ladder.grid * factor)
-        assert bounds.certificate(1_000, 100, None, other).half_width >= found.half_width
+        assert bounds.certificate(1_000, 100, None, other).half_width >= result.half_width
     for finer in (2, 3, 5):
         other = lb.Ladder(step=(finer - 0.5) * ladder.grid / finer, grid=ladder.grid / finer)
-        assert bounds.certificate(1_000, 100, None, other).half_width >= found.half_width
+        assert bounds.certificate(1_000, 100, None, other).half_width >= result.half_width
 
 
 def test_a_sharper_ladder_says_more_and_a_duller_one_misses_more():
@@ -71,29 +71,29 @@ def test_a_sharper_ladder_says_more_and_a_duller_one_misses_more():
 
 
 def test_the_papers_bound_and_its_privacy():
-    found = bounds.paper(n=10_000, questions=1_000, beta=0.05)
-    assert found.holds
-    assert found.vacuous
-    assert found.claimed.epsilon == pytest.approx(0.1062, abs=5e-5)
-    assert found.per_epoch == pytest.approx(4 / (10_000 * found.settings.noise_scale))
-    assert found.epochs == 7
-    assert found.accounted.epsilon == pytest.approx(7 * found.per_epoch)
-    assert "basic composition, stopped after 7 updates" in found.accounted.source
-    assert found.bound == pytest.approx(18 * 0.10623 + 1.5 * 0.5171, abs=1e-3)
-    assert found.accounted_bound > found.bound
-    assert json.loads(json.dumps(found.describe(), allow_nan=False))["vacuous"] is True
-    assert "(vacuous)" in str(found)
+    result = bounds.paper(n=10_000, questions=1_000, beta=0.05)
+    assert result.holds
+    assert result.vacuous
+    assert result.claimed.epsilon == pytest.approx(0.1062, abs=5e-5)
+    assert result.per_epoch == pytest.approx(4 / (10_000 * result.settings.noise_scale))
+    assert result.epochs == 7
+    assert result.accounted.epsilon == pytest.approx(7 * result.per_epoch)
+    assert "basic composition, stopped after 7 updates" in result.accounted.source
+    assert result.bound == pytest.approx(18 * 0.10623 + 1.5 * 0.5171, abs=1e-3)
+    assert result.accounted_bound > result.bound
+    assert json.loads(json.dumps(result.describe(), allow_nan=False))["vacuous"] is True
+    assert "(vacuous)" in str(result)
 
 
 def test_many_small_epochs_compose_the_advanced_way():
-    found = bounds.paper(n=10**12, questions=10, beta=0.05)
-    assert "advanced" in found.accounted.source
-    assert found.accounted.delta == found.settings.delta
-    assert found.accounted.epsilon < found.epochs * found.per_epoch
+    result = bounds.paper(n=10**12, questions=10, beta=0.05)
+    assert "advanced" in result.accounted.source
+    assert result.accounted.delta == result.settings.delta
+    assert result.accounted.epsilon < result.epochs * result.per_epoch
 
 
 def test_where_the_conditions_fail_the_paper_promises_nothing():
-    found = bounds.paper(n=100, questions=1_000)
-    assert not found.holds
-    assert found.vacuous
-    assert "must be below 1/3" in str(found)
+    result = bounds.paper(n=100, questions=1_000)
+    assert not result.holds
+    assert result.vacuous
+    assert "must be below 1/3" in str(result)

@@ -17,7 +17,7 @@ from ladderboard.mechanisms._calibration import calibrated_settings
 ROOM = files("ladderboard.mechanisms")
 TABLES = [json.loads((ROOM / f"calibrated{which}.json").read_text()) for which in ("", "-teams")]
 ONE, TEAMS = (table["cells"] for table in TABLES)
-SIZES = [(each["n"], each["questions"]) for each in ONE]
+SIZES = [(cell["n"], cell["questions"]) for cell in ONE]
 
 
 def named(cell):
@@ -26,12 +26,12 @@ def named(cell):
 
 def test_the_table_spans_what_it_should():
     assert [(10**n, 10**k) for n in range(2, 8) for k in range(1, 7)] == SIZES
-    assert {each["teams"] for each in ONE} == {1}
+    assert {cell["teams"] for cell in ONE} == {1}
     assert {team["teams"] for team in TEAMS} == {10, 100, 1_000}
-    for each in ONE + TEAMS:
-        assert each["repetitions"] >= 20
-        assert each["error_se"] > 0
-        assert each["bias_se"] > 0
+    for cell in ONE + TEAMS:
+        assert cell["repetitions"] >= 20
+        assert cell["error_se"] > 0
+        assert cell["bias_se"] > 0
     for table in TABLES:
         assert table["made_by"] == "script/calibrate"
         assert table["seed"] == 0
@@ -55,7 +55,7 @@ def test_a_measured_cell_is_returned_as_it_is(cell):
 
 @pytest.mark.parametrize(
     "cell",
-    [each for each in ONE + TEAMS if each["questions"] <= 100],
+    [cell for cell in ONE + TEAMS if cell["questions"] <= 100],
     ids=named,
 )
 def test_the_table_is_what_this_code_measures(cell):
@@ -73,31 +73,31 @@ sizes = st.floats(math.log(2), math.log(1e9)).map(lambda x: round(math.exp(x)))
 
 @given(n=sizes, questions=sizes, teams=st.integers(1, 5_000))
 def test_between_cells_settings_lie_between_theirs(n, questions, teams):
-    found = calibrated_settings(n, questions, teams)
+    chosen = calibrated_settings(n, questions, teams)
     several = min(teams, questions) > 1
     cells = ONE + TEAMS if several else ONE
     unit = 1 / math.sqrt(n)
     for name, value in (
-        ("step", found.step),
-        ("compare", found.compare_noise),
-        ("release", found.release_noise),
-        ("error", found.error),
+        ("step", chosen.step),
+        ("compare", chosen.compare_noise),
+        ("release", chosen.release_noise),
+        ("error", chosen.error),
     ):
         values = [cell[name] for cell in cells]
         assert min(values) * unit * 0.999 <= value <= max(values) * unit * 1.001
-    assert 0 < found.grid <= 0.5
+    assert 0 < chosen.grid <= 0.5
     exact = (n, questions) in SIZES and (teams == 1)
-    assert found.note.startswith("measured") == bool(found.repetitions)
-    assert not exact or found.repetitions
+    assert chosen.note.startswith("measured") == bool(chosen.repetitions)
+    assert not exact or chosen.repetitions
     outside = not (100 <= n <= 10**7 and 10 <= questions <= 10**6)
-    assert not outside or found.note.startswith("outside the table")
+    assert not outside or chosen.note.startswith("outside the table")
 
 
 def test_halfway_is_halfway_in_the_logarithm():
     low, high, middle = (calibrated_settings(n, 1_000) for n in (10_000, 1_000_000, 100_000))
     assert middle.note.startswith("measured")
     between = calibrated_settings(31_623, 1_000)
-    ends = [each.step * math.sqrt(each.n) for each in (low, middle)]
+    ends = [cell.step * math.sqrt(cell.n) for cell in (low, middle)]
     assert between.step * math.sqrt(31_623) == pytest.approx(sum(ends) / 2, rel=1e-3)
     assert "n=10000..100000" in between.note
     assert high.error > 0

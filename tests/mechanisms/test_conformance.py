@@ -81,4 +81,4 @@ def test_conformance(mechanism):
 
 
 def test_none_is_forgotten():
-    assert {each.name for each in OURS} == set(MECHANISMS)
+    assert {mechanism.name for mechanism in OURS} == set(MECHANISMS)

@@ -60,10 +60,12 @@ def test_releases_carry_release_noise(law, cell):
     """
     mechanism = lb.ShakyLadder(step=0.1, compare_noise=0, release_noise=0.02, grid=cell, law=law)
     tape = lb.NumpyTape(seed=31)
-    told = [mechanism.start(n=100, tape=tape, ladder=j).ask(risk=0.5).value for j in range(4_000)]
-    wanted = 0.02 if law == "gaussian" else 0.02 * math.sqrt(2)
-    assert np.mean(told) == pytest.approx(0.5, abs=5 * wanted / math.sqrt(4_000))
-    assert np.std(told) == pytest.approx(wanted, rel=0.09)
+    released = [
+        mechanism.start(n=100, tape=tape, ladder=j).ask(risk=0.5).value for j in range(4_000)
+    ]
+    expected = 0.02 if law == "gaussian" else 0.02 * math.sqrt(2)
+    assert np.mean(released) == pytest.approx(0.5, abs=5 * expected / math.sqrt(4_000))
+    assert np.std(released) == pytest.approx(expected, rel=0.09)
 
 
 def test_compare_noise_blurs_the_threshold():
@@ -102,8 +104,8 @@ def test_bulk_is_clipped_like_single_steps():
     mechanism = lb.ShakyLadder(step=0.01, compare_noise=0.1, release_noise=0.5, grid=0.1)
     for seed in range(20):
         risks = np.random.default_rng(seed).random(50) * 0.2
-        one = mechanism.start(n=100, tape=lb.Tape(seed=seed))
-        many = mechanism.start(n=100, tape=lb.Tape(seed=seed))
-        values = [one.ask(risk=float(risk)).value for risk in risks]
+        stepwise = mechanism.start(n=100, tape=lb.Tape(seed=seed))
+        in_bulk = mechanism.start(n=100, tape=lb.Tape(seed=seed))
+        values = [stepwise.ask(risk=float(risk)).value for risk in risks]
         assert min(values) >= 0
-        assert many.ask_many(risks).value.tolist() == values
+        assert in_bulk.ask_many(risks).value.tolist() == values

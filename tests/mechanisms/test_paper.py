@@ -46,9 +46,9 @@ def test_a_small_holdout_is_refused_with_the_condition_and_the_least_n():
 
 def test_conditions_are_tested_at_epsilon_sqrt_b():
     """On epsilon itself the third condition would fail past 5e3, and this would be refused."""
-    found = paper_settings(10_000, 1_000, 0.05)
-    assert found.n < math.log(4 * found.epsilon / found.delta) / found.epsilon**2
-    assert not found.failed_conditions()
+    chosen = paper_settings(10_000, 1_000, 0.05)
+    assert chosen.n < math.log(4 * chosen.epsilon / chosen.delta) / chosen.epsilon**2
+    assert not chosen.failed_conditions()
 
 
 def test_each_condition_can_fail_and_is_named():

@@ -47,10 +47,10 @@ def ask(session, risks):
 @given(ladders, tapes, ranges, fractions)
 def test_releases_of_a_ladder_never_rise_and_stay_on_the_grid(mechanism, tape, span, parts):
     session = mechanism.start(n=100, tape=tape, risk_range=span)
-    said = ask(session, scaled(span, parts))
-    values = [span[1], *(each.value for each in said)]
+    releases = ask(session, scaled(span, parts))
+    values = [span[1], *(release.value for release in releases)]
     cell = mechanism.grid or mechanism.step
-    for before, after, release in zip(values, values[1:], said, strict=False):
+    for before, after, release in zip(values, values[1:], releases, strict=False):
         assert after <= before
         assert release.improved == (after < before) == (release.score is not None)
         if after != span[1]:
@@ -63,14 +63,14 @@ def test_replay_from_any_prefix_is_the_original(mechanism, tape, span, parts, da
     risks = scaled(span, parts)
     cut = data.draw(st.integers(0, len(risks)))
     original = mechanism.start(n=100, tape=tape, risk_range=span, ladder=3)
-    said = ask(original, risks)
+    releases = ask(original, risks)
     session = mechanism.start(n=100, tape=tape, risk_range=span, ladder=3)
     ask(session, risks[:cut])
     written = json.dumps(session.state, allow_nan=False)
     again = mechanism.resume(json.loads(written), tape)
     assert json.dumps(again.state) == written
     assert again.value == session.value
-    assert ask(again, risks[cut:]) == said[cut:]
+    assert ask(again, risks[cut:]) == releases[cut:]
     assert again.state == original.state
 
 
@@ -78,12 +78,12 @@ def test_replay_from_any_prefix_is_the_original(mechanism, tape, span, parts, da
 def test_step_by_step_is_bulk(mechanism, tape, span, parts, data):
     risks = scaled(span, parts)
     cut = data.draw(st.integers(0, len(risks)))
-    one = mechanism.start(n=100, tape=tape, risk_range=span)
-    many = mechanism.start(n=100, tape=tape, risk_range=span)
-    said = ask(one, risks)
-    bulk = [*many.ask_many(risks[:cut]), *many.ask_many(risks[cut:])]
-    assert bulk == said
-    assert many.state == one.state
+    stepwise = mechanism.start(n=100, tape=tape, risk_range=span)
+    in_bulk = mechanism.start(n=100, tape=tape, risk_range=span)
+    releases = ask(stepwise, risks)
+    bulk = [*in_bulk.ask_many(risks[:cut]), *in_bulk.ask_many(risks[cut:])]
+    assert bulk == releases
+    assert in_bulk.state == stepwise.state
 
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
@@ -93,10 +93,10 @@ def test_step_by_step_is_bulk_over_many_blocks_of_noise(law, cell):
     rng = np.random.default_rng(5)
     risks = 0.3 + 0.2 * rng.random(5_000) * np.linspace(1, 0, 5_000)
     mechanism = lb.ShakyLadder(0.01, 0.02, 0.01, grid=cell, law=law)
-    one = mechanism.start(n=1000, tape=lb.NumpyTape(seed=1))
-    many = mechanism.start(n=1000, tape=lb.NumpyTape(seed=1))
-    assert list(many.ask_many(risks)) == ask(one, risks.tolist())
-    assert many.state == one.state
+    stepwise = mechanism.start(n=1000, tape=lb.NumpyTape(seed=1))
+    in_bulk = mechanism.start(n=1000, tape=lb.NumpyTape(seed=1))
+    assert list(in_bulk.ask_many(risks)) == ask(stepwise, risks.tolist())
+    assert in_bulk.state == stepwise.state
 
 
 @given(by_risk, tapes, st.lists(st.floats(0, 1), max_size=5), st.data())

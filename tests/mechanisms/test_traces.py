@@ -28,11 +28,11 @@ def test_shaky_ladder_as_printed(scripted):
     )
     session = mechanism.start(n=64, tape=tape)
     assert session.value == 1
-    said = play(session, [0.5, 0.4375, 0.4375, 0.375, 0.25])
-    assert [each.value for each in said] == [0.46875, 0.46875, 0.5, 0.5, -0.25]
-    assert [each.score for each in said] == [0.46875, None, 0.5, None, -0.25]
+    releases = play(session, [0.5, 0.4375, 0.4375, 0.375, 0.25])
+    assert [release.value for release in releases] == [0.46875, 0.46875, 0.5, 0.5, -0.25]
+    assert [release.score for release in releases] == [0.46875, None, 0.5, None, -0.25]
     # The paper's B counts rounds with R_t < R_{t-1}; question 3 moved up.
-    assert [each.improved for each in said] == [True, False, False, False, True]
+    assert [release.improved for release in releases] == [True, False, False, False, True]
 
 
 def test_shaky_ladder_on_a_grid(scripted):
@@ -53,19 +53,30 @@ def test_shaky_ladder_on_a_grid(scripted):
         ]
     )
     session = mechanism.start(n=64, tape=tape)
-    said = play(session, [0.50, 0.42, 0.44, 0.44, 0.42, 0.42, 0.2, 0.1])
-    assert [each.value for each in said] == [0.52, 0.52, 0.52, 0.52, 0.52, 0.44, 0.0, 0.0]
-    assert [each.score for each in said] == [0.52, None, None, None, None, 0.44, 0.0, None]
-    assert [each.improved for each in said] == [each.score is not None for each in said]
+    releases = play(session, [0.50, 0.42, 0.44, 0.44, 0.42, 0.42, 0.2, 0.1])
+    assert [release.value for release in releases] == [0.52, 0.52, 0.52, 0.52, 0.52, 0.44, 0.0, 0.0]
+    assert [release.score for release in releases] == [
+        0.52,
+        None,
+        None,
+        None,
+        None,
+        0.44,
+        0.0,
+        None,
+    ]
+    assert [release.improved for release in releases] == [
+        release.score is not None for release in releases
+    ]
 
 
 def test_ladder():
     """Update iff R_S < R - eta; release the nearest multiple of eta (here, of the grid)."""
-    said = play(lb.Ladder(step=0.1).start(n=100), [0.95, 0.58, 0.5, 0.47, 0.4, 0.39, 0.29])
-    assert [each.value for each in said] == [1.0, 0.6, 0.6, 0.5, 0.5, 0.4, 0.3]
-    said = play(lb.Ladder(step=0.1, grid=0.01).start(n=100), [0.584, 0.48, 0.478, 0.477])
-    assert [each.value for each in said] == [0.58, 0.58, 0.48, 0.48]
-    assert [each.improved for each in said] == [True, False, True, False]
+    releases = play(lb.Ladder(step=0.1).start(n=100), [0.95, 0.58, 0.5, 0.47, 0.4, 0.39, 0.29])
+    assert [release.value for release in releases] == [1.0, 0.6, 0.6, 0.5, 0.5, 0.4, 0.3]
+    releases = play(lb.Ladder(step=0.1, grid=0.01).start(n=100), [0.584, 0.48, 0.478, 0.477])
+    assert [release.value for release in releases] == [0.58, 0.58, 0.48, 0.48]
+    assert [release.improved for release in releases] == [True, False, True, False]
 
 
 def test_a_decimal_tie_is_a_tie():
@@ -87,33 +98,33 @@ def test_parameter_free_ladder():
         ([0.75, 0.25, 0, 0], 0.25),  # s = .354, .25 < .5 - .177: yes
         ([0.5, 0.1, 0.01, 0], 0.1525),  # s = .119, .1525 < .25 - .06: yes, told to 1/4: .25
     ]
-    said = [session.ask(losses=losses) for losses, _ in rows]
-    assert [each.value for each in said] == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
-    assert [each.improved for each in said] == [False, False, True, False, True, False]
+    releases = [session.ask(losses=losses) for losses, _ in rows]
+    assert [release.value for release in releases] == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+    assert [release.improved for release in releases] == [False, False, True, False, True, False]
 
 
 def test_tellers(scripted):
     risks = [0.3333, 0.35, 0.3149]
     exact = play(lb.Exact().start(n=10_000), risks)
-    assert [each.score for each in exact] == risks
-    assert [each.value for each in exact] == [0.3333, 0.3333, 0.3149]
-    assert [each.improved for each in exact] == [True, False, True]
+    assert [release.score for release in exact] == risks
+    assert [release.value for release in exact] == [0.3333, 0.3333, 0.3149]
+    assert [release.improved for release in exact] == [True, False, True]
     assert not lb.Exact().resume(lb.Exact().start(n=5).state).ask_many([0.5, 0.5])[1].improved
     again = lb.Exact().start(n=5)
     assert [again.ask(risk=0.5).improved, again.ask(risk=0.5).improved] == [True, False]
     rounded = play(lb.Rounded(digits=2).start(n=10_000), risks)
-    assert [each.score for each in rounded] == [0.33, 0.35, 0.31]
+    assert [release.score for release in rounded] == [0.33, 0.35, 0.31]
     tape = scripted([(0,), (UNIT // 10,), (-UNIT // 10,), (1,)])
     noisy = play(lb.Noisy(sd=0.1).start(n=10_000, tape=tape), risks)
-    assert [each.score for each in noisy] == [0.4333, 0.25, 0.314900000001]
-    assert [each.value for each in noisy] == [0.4333, 0.25, 0.25]
+    assert [release.score for release in noisy] == [0.4333, 0.25, 0.314900000001]
+    assert [release.value for release in noisy] == [0.4333, 0.25, 0.25]
 
 
 def test_one_bit_says_one_bit():
     session = lb.OneBit(step=0.1).start(n=100)
-    said = play(session, [0.58, 0.55, 0.41])
-    assert [(each.value, each.score) for each in said] == [(None, None)] * 3
-    assert [each.improved for each in said] == [True, False, True]
+    releases = play(session, [0.58, 0.55, 0.41])
+    assert [(release.value, release.score) for release in releases] == [(None, None)] * 3
+    assert [release.improved for release in releases] == [True, False, True]
     assert session.value is None
     assert session.close() == 0.4
     assert session.value == 0.4
@@ -134,9 +145,9 @@ def test_thresholdout(scripted):
     )
     session = mechanism.start(n=64, tape=tape)
     asked = [(0.5, 0.25), (0.5, 0.25), (0.5, 0.25), (0.75, 0.25)]
-    said = [session.ask(risk=risk, training=training) for risk, training in asked]
-    assert [each.score for each in said] == [0.25, 0.5625, 0.25, 0.25]
-    assert [each.value for each in said] == [0.25] * 4
+    releases = [session.ask(risk=risk, training=training) for risk, training in asked]
+    assert [release.score for release in releases] == [0.25, 0.5625, 0.25, 0.25]
+    assert [release.value for release in releases] == [0.25] * 4
     before = session.state
     with pytest.raises(BudgetSpent, match="budget of 2"):
         session.ask(risk=0.5, training=0.5)

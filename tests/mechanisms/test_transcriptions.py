@@ -117,7 +117,7 @@ def test_bootstrap_ladder(test, seed, monkeypatch):
             rows = [words[i * n : i * n + n] for i in range(replicates)]
             sums = [-sum(np.log1p(-u) * gap for u, gap in zip(row, gaps, strict=True))
                     for row in rows]  # fmt: skip
-            better = sum(each < 0 for each in sums) / replicates > 1 - alpha
+            better = sum(release < 0 for release in sums) / replicates > 1 - alpha
         if better:
             picks = [int(u * n) for u in uniform(for_resample, n)]
             value, leader = statistics.fmean(losses[i] for i in picks), losses.tolist()

@@ -89,9 +89,9 @@ class Adversary(Mechanism):
     def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
         least = min(state[0], observation.risk)
         low, high = least - self.error, least + self.error
-        said = self.manner(low, high, state[1], self.known, self.rng)
-        assert low <= said <= high
-        return Step((least, said), said, said, improved=said < state[1])
+        reply = self.manner(low, high, state[1], self.known, self.rng)
+        assert low <= reply <= high
+        return Step((least, reply), reply, reply, improved=reply < state[1])
 
     def value(self, state: Any) -> float:
         return float(state[1])
@@ -103,9 +103,9 @@ def printed_figure_2(
     """Fig. 2 as it is printed, for the counter-example; None where it defines no answer."""
     c = 0.5 if last is None else last
     for i in range(round(1 / alpha)):
-        said = board(c + (mean - i * alpha) / 2)
-        if said < c - alpha / 2:
-            return 2 * (said - c + i * alpha / 2)
+        reply = board(c + (mean - i * alpha) / 2)
+        if reply < c - alpha / 2:
+            return 2 * (reply - c + i * alpha / 2)
     return None
 
 
@@ -228,9 +228,9 @@ def test_the_printed_figure_fails_on_the_counter_example() -> None:
     session = _scripted(0.025 + 1e-12, COUNTER_EXAMPLE).start(n=1, risk_range=(-0.5, 1))
 
     def board(risk: float) -> float:
-        said = session.ask(risk=risk).value
-        assert said is not None
-        return said
+        reply = session.ask(risk=risk).value
+        assert reply is not None
+        return reply
 
     first = printed_figure_2(board, 0.0, None, 0.05)
     assert first == pytest.approx(0.05)

@@ -134,17 +134,17 @@ def test_a_saved_state_has_the_same_future_bit_for_bit() -> None:
 
     def answers(stop: int | None) -> list[lb.reduction.Answer]:
         estimator = lb.GeneralEstimator(SHAKY, n=50, alpha=0.05, tape=lb.Tape(seed=2))
-        said = []
+        replies = []
         for index, values in enumerate(samples):
             if index == stop:
-                kept = json.loads(json.dumps(estimator.state))
-                estimator = lb.GeneralEstimator.resume(SHAKY, kept, lb.Tape(seed=2))
-                assert estimator.state == kept
-            said.append(estimator.ask(values))
-        return said
+                saved = json.loads(json.dumps(estimator.state))
+                estimator = lb.GeneralEstimator.resume(SHAKY, saved, lb.Tape(seed=2))
+                assert estimator.state == saved
+            replies.append(estimator.ask(values))
+        return replies
 
-    whole = answers(None)
-    assert all(answers(stop) == whole for stop in range(6))
+    uninterrupted = answers(None)
+    assert all(answers(stop) == uninterrupted for stop in range(6))
 
 
 def test_another_query_from_the_same_saved_state_meets_other_noise() -> None:

@@ -178,8 +178,8 @@ class Says(Mechanism):
 
     def advance(self, setup: Setup, state: Any, observation: Observation, draws: Any) -> Step:
         question, risk, value = state
-        said = self.rule(question + 1, observation.risk, risk, value)
-        return Step((question + 1, observation.risk, said), said, said, improved=False)
+        reply = self.rule(question + 1, observation.risk, risk, value)
+        return Step((question + 1, observation.risk, reply), reply, reply, improved=False)
 
     def value(self, state: Any) -> float:
         return float(state[-1])
@@ -191,20 +191,20 @@ def _kept(rule: Any, n: int = 10_000) -> dict[str, float]:
 
 
 def test_the_first_release_does_not_count() -> None:
-    kept = _kept(lambda question, risk, *_: risk + (0.1 if question == 1 else 0.0))
-    assert set(kept.values()) == {1.0}
+    shares = _kept(lambda question, risk, *_: risk + (0.1 if question == 1 else 0.0))
+    assert set(shares.values()) == {1.0}
 
 
 def test_only_falls_count_as_updates() -> None:
     # Up to 2 with every other question, which is far from any risk, and down to the risk again.
-    kept = _kept(lambda question, risk, *_: risk if question % 2 else 2.0)
-    assert set(kept.values()) == {1.0}
+    shares = _kept(lambda question, risk, *_: risk if question % 2 else 2.0)
+    assert set(shares.values()) == {1.0}
 
 
 def test_a_fall_from_the_last_value_counts_though_not_the_lowest() -> None:
     says = {1: 0.0, 2: 2.0, 3: 1.9}
-    kept = _kept(lambda question, *_: says.get(question, 1.9))
-    assert set(kept.values()) == {0.0}
+    shares = _kept(lambda question, *_: says.get(question, 1.9))
+    assert set(shares.values()) == {0.0}
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_too_few_examples_are_refused() -> None:
 def test_no_smaller_alpha_and_no_better_ladder_was_passed_over(n: int) -> None:
     guarantee = lb.reduction.accuracy_guarantee(n)
     unit = 10 ** (math.floor(math.log10(guarantee.alpha)) - 2)
-    smaller = [guarantee.alpha - at * unit for at in (1, 2, 3)]
+    smaller = [guarantee.alpha - steps * unit for steps in (1, 2, 3)]
     assert not any(_guarantee._guarantee_for(n, 0.05, round(number, 12)) for number in smaller)
     step, grid = guarantee.mechanism.step, guarantee.mechanism.grid
     assert grid is not None
