@@ -17,7 +17,7 @@ def test_an_unreachable_database_is_one_sentence(run_cli, arguments):
     result = run_cli(*arguments, "--database", GONE)
     assert (result.code, result.out) == (4, "")
     (line,) = result.err.splitlines()
-    assert line.startswith("ladderboard: There is no way to the PostgreSQL database 'boards' at")
+    assert line.startswith("ladderboard: Cannot connect to the PostgreSQL database 'boards' at")
     assert "hunter2" not in line
     as_json = run_cli(*arguments, "--database", GONE, "--json")
     assert (as_json.code, as_json.json["error"]["code"]) == (4, "storage_failed")
