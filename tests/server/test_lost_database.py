@@ -96,7 +96,9 @@ def test_a_stopped_database_gives_503_until_it_is_back(server, postgres_server):
     finally:
         postgres_server.start()
     assert_recovered(server, 20, 2)
-    assert all("Cannot connect to the PostgreSQL database" in message for message in errors_in(server))
+    assert all(
+        "Cannot connect to the PostgreSQL database" in message for message in errors_in(server)
+    )
     postgres_server.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
