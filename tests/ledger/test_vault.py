@@ -99,7 +99,7 @@ def test_a_weak_passphrase_is_refused(message):
 
 
 @pytest.mark.parametrize(
-    ("key", "other", "said"),
+    ("key", "other", "message"),
     [
         (KEY.public, SecretKey(bytes(32)), "encrypted for another key"),
         (KEY.public, Passphrase("correct horse"), "encrypted for a key, not with a passphrase"),

@@ -212,7 +212,7 @@ def test_a_spool_distinguishes_full_and_read_only_disks(disk):
         asyncio.run(write_body(spool))
     disk.free()
     disk.read_only()
-    with pytest.raises(ReadOnly, match="cannot be made"):
+    with pytest.raises(ReadOnly, match="cannot be created"):
         asyncio.run(write_body(spool))
     disk.writable()
     assert asyncio.run(write_body(spool)).parent == spool.path
