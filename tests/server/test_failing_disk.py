@@ -231,33 +231,41 @@ def test_attack_jobs_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatc
         other_jobs.start("first", {}, "now")
 
 
+def write_past_a_full_disk(server, file, disk):
+    """Fill the disk of a server's log, use the server, and free the disk again."""
+    url = server.stdout.readline().split()[0]
+    with httpx.Client(base_url=url, timeout=60) as client:
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                client.get("/healthz")
+                break
+            time.sleep(0.05)
+        disk.fill()
+        for _ in range(100):  # more lines than a buffer holds
+            assert client.get("/healthz").status_code == 200
+        body = client.post("/api/v1/boards/first/teams", json={"name": "A"}).json()
+        headers = {"Authorization": f"Bearer {body['token']}", "Content-Type": "text/csv"}
+        path = "/api/v1/boards/first/submissions"
+        assert client.post(path, content=make_predictions(30), headers=headers).status_code == 201
+        size_before = os.fstat(file.fileno()).st_size
+        disk.free()
+        assert client.get("/healthz").status_code == 200
+        deadline = time.monotonic() + 20
+        while os.fstat(file.fileno()).st_size <= size_before:  # written after the response
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 @pytest.mark.slow
 def test_a_log_on_a_full_disk_does_not_stop_the_server(disk, tmp_path):
     file = (disk.path / "log").open("wb")
     command = [sys.executable, SERVE_FIRST_BOARD, tmp_path / "boards.db", "1"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
     with file, server:
-        url = server.stdout.readline().split()[0]
-        with httpx.Client(base_url=url, timeout=60) as client:
-            while True:
-                with contextlib.suppress(httpx.TransportError):
-                    client.get("/healthz")
-                    break
-                time.sleep(0.05)
-            disk.fill()
-            for _ in range(100):  # more lines than a buffer holds
-                assert client.get("/healthz").status_code == 200
-            body = client.post("/api/v1/boards/first/teams", json={"name": "A"}).json()
-            headers = {"Authorization": f"Bearer {body['token']}", "Content-Type": "text/csv"}
-            path = "/api/v1/boards/first/submissions"
-            assert (
-                client.post(path, content=make_predictions(30), headers=headers).status_code == 201
-            )
-            size_before = os.fstat(file.fileno()).st_size
-            disk.free()
-            assert client.get("/healthz").status_code == 200
-            assert os.fstat(file.fileno()).st_size > size_before
-        server.terminate()
+        try:
+            write_past_a_full_disk(server, file, disk)
+        finally:
+            server.terminate()
         server.wait(timeout=60)
     assert server.returncode == 0
 
