@@ -59,14 +59,14 @@ def test_ids_of_any_type_are_found(given_ids, random):
                 MixedColumn([str(id_) for id_ in shuffled]),
             ]
         for column in columns:
-            assert roster.find_rows(column).tolist() == order
-            assert pickle.loads(pickle.dumps(roster)).find_rows(column).tolist() == order
+            assert roster.match_ids(column).tolist() == order
+            assert pickle.loads(pickle.dumps(roster)).match_ids(column).tolist() == order
 
 
 def test_ids_with_equal_hashes_are_distinguished(monkeypatch):
     roster = Roster.of(pl.Series(["a", "b", "c"]))
     monkeypatch.setattr(pl.Series, "hash", lambda self: pl.Series([7] * len(self), dtype=pl.UInt64))
-    assert roster.find_rows(TextColumn(pl.Series(["c", "x", "a"]))).tolist() == [2, -1, 0]
+    assert roster.match_ids(TextColumn(pl.Series(["c", "x", "a"]))).tolist() == [2, -1, 0]
 
 
 def test_an_unknown_id_with_a_known_hash_is_unknown(monkeypatch):
@@ -75,7 +75,7 @@ def test_an_unknown_id_with_a_known_hash_is_unknown(monkeypatch):
     monkeypatch.setattr(
         pl.Series, "hash", lambda self: pl.Series([fake[id_] for id_ in self], dtype=pl.UInt64)
     )
-    assert roster.find_rows(TextColumn(pl.Series(["b", "evil"]))).tolist() == [1, -1]
+    assert roster.match_ids(TextColumn(pl.Series(["b", "evil"]))).tolist() == [1, -1]
 
 
 def test_integer_and_text_ids():

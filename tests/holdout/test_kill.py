@@ -58,7 +58,7 @@ def verify(known_guard, chain, writers, killed=1):
         for number in range(60):
             predictions = model_predictions(known_guard.run, writer, number, known_guard.n)
             submission = guard._scorer.read(predictions).digest
-            earlier = guard._book.find_previous_answer(submission)
+            earlier = guard._book.find_duplicate(submission)
             if earlier is not None:
                 submitted[earlier.entry_number] = (predictions, submission)
     assert sorted(submitted) == [question["number"] for question in questions]

@@ -117,8 +117,8 @@ def test_the_same_submission_gets_the_same_answer_and_costs_nothing(book):
     assert again.repeated
     assert again.release == first.release
     assert book.chain_state().asked == 2
-    assert book.find_previous_answer(submission_digest(1)).release == first.release
-    assert book.find_previous_answer(submission_digest(3)) is None
+    assert book.find_duplicate(submission_digest(1)).release == first.release
+    assert book.find_duplicate(submission_digest(3)) is None
 
 
 def test_another_ladder_and_another_asker_are_other_questions(book):

@@ -54,7 +54,7 @@ def test_it_is_the_same_when_it_is_read_again(book):
     assert again.repeated
     assert again.receipt is None  # who does not want it does not pay for it
     assert receipt_of(book, again) == receipt_of(book, first) == first.receipt
-    assert receipt_of(book, book.find_previous_answer(asked(1).submission)) == first.receipt
+    assert receipt_of(book, book.find_duplicate(asked(1).submission)) == first.receipt
 
 
 def test_veiled_it_tells_no_number_and_else_the_same(book):

@@ -361,7 +361,7 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
             ladder=board.ladder_of(now, team_row),
             asker=team_row.id,
         )
-        if board.book.read_previous_answer(view, question) is not None:
+        if board.book.read_duplicate(view, question) is not None:
             return
         outcome = turn.ask(question, budget=board.rules_of(now).questions)
         release, time = outcome.release, turn.chain_state.time

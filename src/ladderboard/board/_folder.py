@@ -166,7 +166,7 @@ class BoardFolder:
         return self.table.where(self.public if which == "public" else self.private)
 
     @property
-    def worth(self) -> int:
+    def effective_n(self) -> int:
         """The effective number of independent public examples: groups, fewer with weights."""
         return int(self.part("public").grouping.effective_n)
 
@@ -295,7 +295,7 @@ def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
 
 def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
     """Note a mechanism that does not work with this holdout."""
-    mechanism = folder.rules.mechanism_for(folder.worth)
+    mechanism = folder.rules.mechanism_for(folder.effective_n)
     grouping = folder.part("public").grouping
     if mechanism.needs == "losses" and grouping.weight is not None:
         message = f"{mechanism.name} compares losses one by one; it takes no weights."

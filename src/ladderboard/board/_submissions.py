@@ -224,7 +224,7 @@ class SubmissionService:
             _check_sender(caller, team)
             team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
-                mark = board.book.retry_key(
+                mark = board.book.idempotency_dedupe_key(
                     ScoredQuestion(b"", 1.0, asker=team_row.id, retry=retry)
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
@@ -259,9 +259,9 @@ class SubmissionService:
             check_permission(caller, "submit", board.rules_of(row))
             team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
             question = self._question_for(row, team_row, sent)
-            earlier = board.book.read_previous_answer(view, question)
-            if earlier is not None and self._is_retry_key_known(view, question):
-                recorded = self._earlier_answer(view, row, team_row, earlier)
+            earlier = board.book.read_duplicate(view, question)
+            if earlier is not None and self._is_idempotency_key_known(view, question):
+                recorded = self._answer_duplicate(view, row, team_row, earlier)
             elif earlier is not None:
                 recorded = None
             else:
@@ -270,26 +270,26 @@ class SubmissionService:
                 recorded = None
         if recorded is None and earlier is not None:
             recorded = board.queue.run(
-                lambda turn: self._repeat_answer(turn, team_row.number, question)
+                lambda turn: self._answer_retry(turn, team_row.number, question)
             )
         elif recorded is None:
             recorded = self._score_and_record(row, team_row, question, sent)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
 
-    def _is_retry_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
+    def _is_idempotency_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
-        mark = self._board.book.retry_key(question)
+        mark = self._board.book.idempotency_dedupe_key(question)
         return mark is None or view.find_by_dedupe_key(mark) is not None
 
-    def _repeat_answer(
+    def _answer_retry(
         self, turn: BookTransaction, number: int, question: ScoredQuestion
     ) -> _RecordedAnswer:
         """Repeat the earlier answer, and record the new idempotency key for it."""
         view = cast("SqlWriteView", turn.view)
-        earlier = turn.find_previous_answer(question)
+        earlier = turn.find_duplicate(question)
         if earlier is None:  # labels were corrected since the lookup
             raise _LabelsChanged
-        return self._earlier_answer(view, read_board(view), read_team(view, number), earlier)
+        return self._answer_duplicate(view, read_board(view), read_team(view, number), earlier)
 
     def _question_for(
         self, row: BoardRow, team_row: TeamRow, sent: IncomingSubmission
@@ -357,9 +357,9 @@ class SubmissionService:
         board, view = self._board, cast("SqlWriteView", turn.view)
         submission_id, epoch, number, question, sent, prepared = job
         row, team_row = read_board(view), read_team(view, number)
-        earlier = turn.find_previous_answer(question)
+        earlier = turn.find_duplicate(question)
         if earlier is not None:
-            return self._earlier_answer(view, row, team_row, earlier)
+            return self._answer_duplicate(view, row, team_row, earlier)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
@@ -406,7 +406,7 @@ class SubmissionService:
         receipt = board.book.receipt(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
-    def _earlier_answer(
+    def _answer_duplicate(
         self, view: SqlReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
     ) -> _RecordedAnswer:
         rows = view.query(_FIND_BY_ENTRY, (view.book_id, outcome.entry_number))

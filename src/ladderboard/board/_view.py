@@ -102,7 +102,7 @@ class View:
         self._board, self._caller = board, caller
         self._sees_everything = caller.role >= Role.EVALUATOR
 
-    def _horizon(self, view: SqlReadView, row: BoardRow) -> ChainState:
+    def _visible_chain_state(self, view: SqlReadView, row: BoardRow) -> ChainState:
         """Return the latest state of the book that the caller may see."""
         if self._sees_everything or row.visibility in {"public", "anonymous"}:
             return view.chain_state()
@@ -119,7 +119,10 @@ class View:
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            state, now = self._horizon(view, row), current_time(view, self._board.book.environment)
+            state, now = (
+                self._visible_chain_state(view, row),
+                current_time(view, self._board.book.environment),
+            )
             best, least = self._best(view, row, state)
         rules, opening = board.rules_of(row), board.book.opening
         meter = board.meter(row, state)
@@ -166,7 +169,7 @@ class View:
         """Return the certificate for the best of all models."""
         with self._board.reading() as view:
             row = read_board(view)
-            state = self._horizon(view, row)
+            state = self._visible_chain_state(view, row)
             return cached_certificate(
                 self._board.meter(row, state), self._best(view, row, state)[1]
             )
@@ -216,7 +219,7 @@ class View:
         if self._is_hidden(row):
             raise NotAllowed(_HIDDEN_MESSAGE)
         frozen = self._is_frozen(row)
-        state = self._horizon(view, row)
+        state = self._visible_chain_state(view, row)
         page = read_standings(
             view,
             seen=frozen,
@@ -282,7 +285,7 @@ class View:
             row = read_board(view)
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
-            state = self._horizon(view, row)
+            state = self._visible_chain_state(view, row)
             rows = view.query(_SELECT_RECORDS, (view.book_id, self._epoch(row), state.entries))
             own_id = self._own_team_id(view)
         display = self._board.rules_of(row).display
@@ -304,7 +307,7 @@ class View:
             row = read_board(view)
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
-            state = self._horizon(view, row)
+            state = self._visible_chain_state(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
             now = state.time if stands else current_time(view, self._board.book.environment)
             # Not cached if others' activity is secret: response times would reveal it.
@@ -328,13 +331,13 @@ class View:
                 f"first must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
             )
         with self._board.reading() as view:
-            state = self._horizon(view, read_board(view))
+            state = self._visible_chain_state(view, read_board(view))
             return list(view.entries(first, min(first + limit, state.entries)))
 
     def head(self) -> tuple[int, str]:
         """Return the number of visible entries, and the hash of the last one."""
         with self._board.reading() as view:
-            state = self._horizon(view, read_board(view))
+            state = self._visible_chain_state(view, read_board(view))
         return state.entries, state.head.hex()
 
     def team(self, team: str | None = None) -> dict[str, Any]:

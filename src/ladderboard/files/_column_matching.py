@@ -418,7 +418,7 @@ class IdColumnFinder:
         column = self.columns[position]
         if column is None or self.roster.share_of_ids(column) < _FULL_SHARE:
             return False
-        if np.array_equal(self.roster.find_rows(column), np.arange(self.roster.n)):
+        if np.array_equal(self.roster.match_ids(column), np.arange(self.roster.n)):
             return False  # joined by position, the result is the same
         in_order = self.roster.has_integer_ids and bool(
             (np.diff(column.integer_ids()[0]) == 1).all()

@@ -143,7 +143,7 @@ def _join_columns(
     """Join columns, of which the ids are first, to the roster; refuse invalid ones."""
     ids = None if selection.id is None else columns.pop(0)
     rows = FileRows(ids)
-    matched_rows = None if ids is None else roster.find_rows(ids)
+    matched_rows = None if ids is None else roster.match_ids(ids)
     parsed_columns = [
         column.parse_numbers() if expected.number else column.parse_text() for column in columns
     ]
@@ -206,7 +206,7 @@ def _join_small_integers(
 def _starts_with_id(vector: Any, roster: Roster) -> bool:
     """Return whether a vector begins with an id, and so may be a column of ids."""
     first = as_column(vector[:1])
-    return not roster.is_consecutive and first is not None and bool(roster.find_rows(first)[0] >= 0)
+    return not roster.is_consecutive and first is not None and bool(roster.match_ids(first)[0] >= 0)
 
 
 def _has_header(

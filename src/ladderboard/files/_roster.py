@@ -168,7 +168,7 @@ class Roster:
 
     def contains(self, text: str) -> bool:
         """Return whether some text is one of the ids."""
-        return bool(self.find_rows(MixedColumn([text.strip()]))[0] >= 0)
+        return bool(self.match_ids(MixedColumn([text.strip()]))[0] >= 0)
 
     def share_of_ids(self, column: Column) -> float:
         """Return the share of distinct ids in a column: 1 if it holds exactly the holdout's ids.
@@ -180,14 +180,14 @@ class Roster:
         if not size:
             return 0.0
         sampled = np.linspace(0, size - 1, min(size, _SAMPLE)).astype(np.int64)
-        if (self.find_rows(column.take(sampled)) < 0).all():  # most columns hold no ids at all
+        if (self.match_ids(column.take(sampled)) < 0).all():  # most columns hold no ids at all
             return 0.0
-        rows = self.find_rows(column)
+        rows = self.match_ids(column)
         seen = np.zeros(self.n, np.bool_)
         seen[rows[rows >= 0]] = True
         return int(seen.sum()) / max(size, self.n)
 
-    def find_rows(self, column: Column) -> NDArray[np.int64]:
+    def match_ids(self, column: Column) -> NDArray[np.int64]:
         """Return the holdout row of each id in a column, -1 for unknown ids."""
         if self.has_integer_ids:
             numbers, valid = column.integer_ids()
@@ -217,7 +217,7 @@ class Roster:
         if self._key_index is None:
             self._key_index = KeyIndex(self.ids.hash().to_numpy())
         if self._key_index.has_duplicates:  # a hash collision is so rare that a slow path will do
-            return self.find_rows(MixedColumn(keys.to_list()))
+            return self.match_ids(MixedColumn(keys.to_list()))
         rows = self._key_index.lookup(keys.hash().to_numpy())
         found_ids = self.ids.gather(np.maximum(rows, 0))
         same = (found_ids == keys).fill_null(value=False).to_numpy()

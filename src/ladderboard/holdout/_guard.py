@@ -253,7 +253,7 @@ class Holdout:
         submission = self._scorer.read(predictions, training=training, format=format)
         # Before anything is scored, so that the time of a refusal or a repeated answer does not
         # depend on labels.
-        outcome = book.find_previous_answer(submission.digest, name)
+        outcome = book.find_duplicate(submission.digest, name)
         if outcome is None:
             _check_training(book.mechanism, training)
             scored = self._scorer.score(submission)

@@ -290,7 +290,7 @@ class Book:
             self._advance_mark(outcome.chain_state)
         return outcome
 
-    def find_previous_answer(
+    def find_duplicate(
         self, submission: bytes, ladder: str = "", asker: str | None = None
     ) -> RecordedAnswer | None:
         """Return the answer that a submission got before; refuse if no question may be asked.
@@ -302,7 +302,7 @@ class Book:
             position = self._read_mark()
             with self.storage.read_transaction(self.name) as view:
                 chain_state = self._checked_chain_state(view, position)
-                answer = self.read_previous_answer(
+                answer = self.read_duplicate(
                     view, ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
                 )
                 if answer is None:
@@ -339,7 +339,7 @@ class Book:
             "submission", question.ladder, question.asker, question.submission.hex()
         )
 
-    def retry_key(self, question: ScoredQuestion) -> bytes | None:
+    def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
         """Return the keyed hash of the question's idempotency key, if it has one."""
         return (
             None
@@ -354,11 +354,11 @@ class Book:
     def _keyed_hash(self, *parts: Any) -> bytes:
         return hashlib.blake2b(encode(parts), key=self._hash_key, digest_size=32).digest()
 
-    def read_previous_answer(
-        self, view: ReadView, question: ScoredQuestion
-    ) -> RecordedAnswer | None:
+    def read_duplicate(self, view: ReadView, question: ScoredQuestion) -> RecordedAnswer | None:
         """Return the answer recorded for a question; refuse an idempotency key used for another."""
-        return find_recorded_answer(view, self.dedupe_key(question), self.retry_key(question))
+        return find_recorded_answer(
+            view, self.dedupe_key(question), self.idempotency_dedupe_key(question)
+        )
 
     def receipt(self, view: ReadView, answer: RecordedAnswer) -> Receipt:
         """Return the receipt of an answer, read in the caller's transaction if need be."""

@@ -85,28 +85,31 @@ class BookTransaction:
 
     def ask(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
         """Answer a question, or return its earlier answer; ``budget`` is the amended one."""
-        answer = self.find_previous_answer(question)
+        answer = self.find_duplicate(question)
         if answer is not None:
             return answer
         book = self._book
         refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
         new_answer = self._answer(question)
-        for key in (book.dedupe_key(question), book.retry_key(question)):
+        for key in (book.dedupe_key(question), book.idempotency_dedupe_key(question)):
             if key is not None:
                 self.view.add_dedupe_key(key, new_answer.entry_number)
         return new_answer
 
-    def find_previous_answer(self, question: ScoredQuestion) -> RecordedAnswer | None:
+    def find_duplicate(self, question: ScoredQuestion) -> RecordedAnswer | None:
         """Return the earlier answer to a question, if any; record its idempotency key for it."""
-        dedupe_key, retry_key = self._book.dedupe_key(question), self._book.retry_key(question)
-        answer = find_recorded_answer(self.view, dedupe_key, retry_key)
+        dedupe_key, idempotency_dedupe_key = (
+            self._book.dedupe_key(question),
+            self._book.idempotency_dedupe_key(question),
+        )
+        answer = find_recorded_answer(self.view, dedupe_key, idempotency_dedupe_key)
         if (
             answer is not None
-            and retry_key is not None
-            and self.view.find_by_dedupe_key(retry_key) is None
+            and idempotency_dedupe_key is not None
+            and self.view.find_by_dedupe_key(idempotency_dedupe_key) is None
         ):
-            self.view.add_dedupe_key(retry_key, answer.entry_number)
+            self.view.add_dedupe_key(idempotency_dedupe_key, answer.entry_number)
         return answer
 
     def _answer(self, question: ScoredQuestion) -> RecordedAnswer:
@@ -188,12 +191,12 @@ class BookTransaction:
 
 
 def find_recorded_answer(
-    view: ReadView, dedupe_key: bytes, retry_key: bytes | None
+    view: ReadView, dedupe_key: bytes, idempotency_dedupe_key: bytes | None
 ) -> RecordedAnswer | None:
     """Return the answer to the question with this key; refuse a retry key of another question."""
     entry_number = view.find_by_dedupe_key(dedupe_key)
-    if retry_key is not None:
-        retried_entry = view.find_by_dedupe_key(retry_key)
+    if idempotency_dedupe_key is not None:
+        retried_entry = view.find_by_dedupe_key(idempotency_dedupe_key)
         if retried_entry is not None and retried_entry != entry_number:
             raise IdempotencyKeyReused("This key was used for another submission; use a new one.")
     if entry_number is None:

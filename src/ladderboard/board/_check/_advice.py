@@ -135,7 +135,7 @@ class BoardPromise:
 
 def compute_promise(folder: BoardFolder, baseline: float | None = None) -> BoardPromise:
     """Return what a board can promise before its first question."""
-    rules, worth = folder.rules, folder.worth
+    rules, worth = folder.rules, folder.effective_n
     mechanism = rules.mechanism_for(worth)
     budget = rules.questions, rules.ladders, rules.beta
     worst, likely, changes = _certificates_at_end(
@@ -222,7 +222,7 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
 
     The numbers are round, and each was tried.
     """
-    rules, worth = folder.rules, folder.worth
+    rules, worth = folder.rules, folder.effective_n
 
     def enough(n: int, questions: int, teams: int) -> bool:
         try:
