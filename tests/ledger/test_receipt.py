@@ -32,7 +32,7 @@ def asked(number, risk=0.3):
 
 def receipt_of(book, outcome):
     with book.storage.read_transaction(book.name) as view:
-        return book.receipt(view, outcome)
+        return book.receipt_for(view, outcome)
 
 
 def test_a_receipt_opens_the_entry_that_it_names(book):

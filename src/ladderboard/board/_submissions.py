@@ -403,7 +403,7 @@ class SubmissionService:
         view.execute(_UPDATE_BOARD, (pooled, sent.size, best, view.book_id))
         row = row._replace(pooled=pooled, best=best)
         quota = remaining_quota(view, rules, row, team_row, state=turn.chain_state, now=turn.now)
-        receipt = board.book.receipt(view, outcome)
+        receipt = board.book.receipt_for(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
     def _answer_duplicate(
@@ -422,7 +422,7 @@ class SubmissionService:
             state=view.chain_state(),
             now=current_time(view, self._board.book.environment),
         )
-        receipt = self._board.book.receipt(view, outcome)
+        receipt = self._board.book.receipt_for(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, number, time, receipt)
 
     def _build_answer(

@@ -360,7 +360,7 @@ class Book:
             view, self.dedupe_key(question), self.idempotency_dedupe_key(question)
         )
 
-    def receipt(self, view: ReadView, answer: RecordedAnswer) -> Receipt:
+    def receipt_for(self, view: ReadView, answer: RecordedAnswer) -> Receipt:
         """Return the receipt of an answer, read in the caller's transaction if need be."""
         if answer.receipt is not None:
             return answer.receipt

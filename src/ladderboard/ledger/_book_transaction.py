@@ -55,7 +55,7 @@ class RecordedAnswer(NamedTuple):
     """The answer to a question: its release, its entry's number, and the chain state after it.
 
     ``repeated`` says that the question had been answered before. Then ``receipt`` is None, and
-    ``Book.receipt`` reads it.
+    ``Book.receipt_for`` reads it.
     """
 
     release: Release
@@ -91,7 +91,7 @@ class BookTransaction:
         book = self._book
         refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
-        new_answer = self._answer(question)
+        new_answer = self._ask_and_record(question)
         for key in (book.dedupe_key(question), book.idempotency_dedupe_key(question)):
             if key is not None:
                 self.view.add_dedupe_key(key, new_answer.entry_number)
@@ -112,7 +112,7 @@ class BookTransaction:
             self.view.add_dedupe_key(idempotency_dedupe_key, answer.entry_number)
         return answer
 
-    def _answer(self, question: ScoredQuestion) -> RecordedAnswer:
+    def _ask_and_record(self, question: ScoredQuestion) -> RecordedAnswer:
         book, view = self._book, self.view
         ladder = book.ladder_number(view, question.ladder)
         if ladder is None:

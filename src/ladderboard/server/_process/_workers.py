@@ -106,13 +106,13 @@ class Workers:
         ):
             previous_fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
             try:
-                self._advance()
+                self._start_or_replace_workers()
                 while self._deadline is None or self._workers:
                     self._wait(ours)
                     self._handle_signals()
                     self._poll_workers()
                     self._on_tick()
-                    self._advance()
+                    self._start_or_replace_workers()
             finally:
                 signal.set_wakeup_fd(previous_fd)
                 for worker in self._workers:
@@ -191,7 +191,7 @@ class Workers:
     def _log_worker(self, state: str, **fields: Any) -> None:
         self._log.write("worker", state=state, **fields, wait=self._pause)
 
-    def _advance(self) -> None:
+    def _start_or_replace_workers(self) -> None:
         """Start missing workers, continue a rolling restart, or kill late workers at shutdown."""
         if self._deadline is not None:
             if monotonic() > self._deadline:
