@@ -7,6 +7,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import Game, MajorityAttack, OneBitAttack
+from ladderboard.analysts._one_bit import _LadderSettings
 
 N = 1_000
 UNIT = 1 / math.sqrt(N)
@@ -74,3 +75,11 @@ def test_more_questions_and_more_easy_labels_help():
     attack = OneBitAttack()
     assert mean_bias(attack, ladder, questions=1_000) > mean_bias(attack, ladder, questions=50) + 1
     assert mean_bias(attack, ladder) > mean_bias(OneBitAttack(easy=0.05), ladder) + 0.5
+
+
+def test_the_attack_knows_every_noise_of_the_mechanism():
+    ladder = lb.ShakyLadder(0.02, 0.01, 0.005, grid=0.01, standing_noise=0.003)
+    settings = _LadderSettings.of(ladder, 1_000)
+    assert settings.noise == pytest.approx(10**2)
+    assert settings.release == pytest.approx(5**2)
+    assert settings.slack == pytest.approx(3**2)

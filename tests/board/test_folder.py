@@ -31,7 +31,7 @@ def test_rules_table_and_splits(folder):
     assert content.part("public").labels.tolist() == [1, 0]
     assert content.part("private").labels.tolist() == [0]
     assert (content.sample, content.baselines) == (path / "sample_submission.csv", {})
-    assert content.worth == 2
+    assert content.effective_n == 2
     assert "BoardFolder" in repr(content)
     assert "label" not in repr(content)
 
@@ -53,7 +53,7 @@ def test_groups_count_once_and_weights_less(folder):
     rows = "id,label,group,weight\n1,1,p,1\n2,0,p,1\n3,1,q,3\n4,0,r,1\n"
     content = read_folder(folder(**{"holdout.csv": rows}))
     assert content.part("public").grouping.n == 3
-    assert content.worth == 2  # 25 / 11
+    assert content.effective_n == 2  # 25 / 11
 
 
 def test_other_formats(folder):
@@ -190,4 +190,4 @@ def test_the_digest_changes_with_every_file_that_matters(folder):
 def test_the_mechanism_is_calibrated_for_the_public_split(folder):
     content = read_folder(folder())
     expected = lb.ShakyLadder.calibrated(n=200, questions=100, teams=5)
-    assert content.rules.mechanism_for(content.worth) == expected
+    assert content.rules.mechanism_for(content.effective_n) == expected

@@ -53,7 +53,7 @@ class SecretSpy:
 
     def __init__(self, monkeypatch):
         self.kept, self.side, self.rows = {}, None, None
-        keep_secret, commit, score = Book._kept, SecretSide.commit_and_pack, Scorer.score
+        keep_secret, commit, score = Book._decrypt_value, SecretSide.commit_and_pack, Scorer.score
 
         def spy_on_book(book, view, name):
             self.kept[name] = keep_secret(book, view, name)
@@ -67,7 +67,7 @@ class SecretSpy:
             self.rows = scorer._scored_rows(submission.values)
             return score(scorer, submission)
 
-        monkeypatch.setattr(Book, "_kept", spy_on_book)
+        monkeypatch.setattr(Book, "_decrypt_value", spy_on_book)
         monkeypatch.setattr(SecretSide, "commit_and_pack", spy_on_side)
         monkeypatch.setattr(Scorer, "score", spy_on_scorer)
 
