@@ -118,7 +118,9 @@ class _LadderSettings(NamedTuple):
         step, noise_kept = size("step"), hasattr(mechanism, "sd")
         grid = size("grid") or (0.0 if noise_kept else step)
         noise = size("sd") ** 2 + size("compare_noise") ** 2
-        return cls(step, grid, size("release_noise") ** 2, size("threshold_noise") ** 2, noise, noise_kept)
+        return cls(
+            step, grid, size("release_noise") ** 2, size("threshold_noise") ** 2, noise, noise_kept
+        )
 
 
 class _OneBitSearch:
