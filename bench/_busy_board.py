@@ -52,7 +52,7 @@ def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
         lines = "\n".join(f"{index},{value}" for index, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
         aligned = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
-        sent = IncomingSubmission(submission=aligned, received=boards.world.clock())
+        sent = IncomingSubmission(submission=aligned, received=boards.environment.clock())
         board.submit(boards.caller_by_token(registered[question % teams].token, board.slug), sent)
     boards.close()
     return registered[0].token

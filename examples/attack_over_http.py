@@ -149,7 +149,7 @@ class RemoteGame:
 def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
     """Serve a board in a thread and yield its address; a fixed clock makes games repeatable."""
     salts = np.random.default_rng([seed, 1])
-    world = LedgerEnvironment(clock=lambda: START, salt=lambda: salts.bytes(32))
+    environment = LedgerEnvironment(clock=lambda: START, salt=lambda: salts.bytes(32))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "coins"
         folder.mkdir()
@@ -157,7 +157,7 @@ def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
         rows = [f"{index},{label},public" for index, label in enumerate(labels)]
         rows += [f"{N + index},0,private" for index in range(PRIVATE)]
         (folder / "holdout.csv").write_text("\n".join(["id,label,split", *rows, ""]))
-        boards = open_boards(Path(temporary) / "boards.db", create=True, world=world)
+        boards = open_boards(Path(temporary) / "boards.db", create=True, environment=environment)
         boards.create(read_folder(folder))
         urls: list[str] = []
         servers: list[Any] = []

@@ -41,7 +41,9 @@ def boards(storage, clock, tmp_path):
     """Return the boards of an empty database, with a manual clock."""
     from ladderboard.board import FolderStore
 
-    return Boards(storage, FolderStore(tmp_path / "files"), world=LedgerEnvironment(clock=clock))
+    return Boards(
+        storage, FolderStore(tmp_path / "files"), environment=LedgerEnvironment(clock=clock)
+    )
 
 
 LABELS = np.arange(400) % 2

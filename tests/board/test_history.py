@@ -125,7 +125,9 @@ def test_a_disqualified_team_leaves_the_history(board_in_use, organiser):
 def test_a_record_set_by_another_process_is_in_the_history(boards, board_in_use, submit, predict):
     board, ada, _ = board_in_use
     history_before = board.as_seen_by(PUBLIC).history()
-    elsewhere = Boards(boards.storage, boards.store, world=boards.world).open(board.slug)
+    elsewhere = Boards(boards.storage, boards.store, environment=boards.environment).open(
+        board.slug
+    )
     submit(elsewhere, ada, predict(15))
     history_after = board.as_seen_by(PUBLIC).history()
     assert [point["released"] for point in history_after["points"][3:]] == [0.05, 0.05]

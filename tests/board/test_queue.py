@@ -23,27 +23,27 @@ class CountingTransactions:
     """Counts the transactions of a book and makes some commits fail."""
 
     def __init__(self, book, fail=()):
-        self.count, self._turn, self._fail = 0, book.transaction, set(fail)
+        self.count, self._transaction, self._fail = 0, book.transaction, set(fail)
         book.transaction = self
 
     def __call__(self):
         self.count += 1
         if self.count in self._fail:
-            return _Uncertain(self._turn())
-        return self._turn()
+            return _Uncertain(self._transaction())
+        return self._transaction()
 
 
 class _Uncertain:
     """A transaction that commits and then reports an uncertain outcome."""
 
-    def __init__(self, turn):
-        self._turn = turn
+    def __init__(self, transaction):
+        self._transaction = transaction
 
     def __enter__(self):
-        return self._turn.__enter__()
+        return self._transaction.__enter__()
 
     def __exit__(self, *exc_info):
-        self._turn.__exit__(*exc_info)
+        self._transaction.__exit__(*exc_info)
         raise StorageFailed("The line went dead.", uncertain=True)
 
 
@@ -65,7 +65,7 @@ def run_concurrently(queue, jobs):
 
 
 def append_entry_job(kind):
-    return lambda turn: turn.append_entry(kind, {}).entries
+    return lambda transaction: transaction.append_entry(kind, {}).entries
 
 
 def test_waiting_submissions_share_one_commit(board):
@@ -78,7 +78,7 @@ def test_waiting_submissions_share_one_commit(board):
 
 
 def test_a_refused_submission_does_not_disturb_the_others(board):
-    def refused(turn):
+    def refused(transaction):
         raise NotOpen("no")
 
     turns = CountingTransactions(board.book)
@@ -91,8 +91,8 @@ def test_a_refused_submission_does_not_disturb_the_others(board):
 
 @pytest.mark.parametrize("error", [NotOpen("late"), RuntimeError("bug")])
 def test_a_submission_that_fails_after_writing_leaves_nothing(board, error):
-    def broken(turn):
-        turn.append_entry("moved", {})
+    def broken(transaction):
+        transaction.append_entry("moved", {})
         raise error
 
     results = run_concurrently(

@@ -110,7 +110,7 @@ def test_a_score_board_moves_with_its_history(boards, score_board, alpha, submit
     submit(score_board, EVALUATOR, scores(60), team=alpha.id)
     dump_board(boards, "first", tmp_path / "dump", public_key=key.public, move=True)
     storage = SqliteStorage(tmp_path / "there.db", create=True)
-    target = Boards(storage, FolderStore(tmp_path / "there"), world=boards.world)
+    target = Boards(storage, FolderStore(tmp_path / "there"), environment=boards.environment)
     restore_board(target, tmp_path / "dump", secret_key=key)
     board = target.open("first")
     with pytest.raises(NotAllowed, match="takes scores"):

@@ -18,7 +18,7 @@ def submit(team, file, slug="first"):
     board = boards.open(slug)
     (team_row,) = [row for row in board.as_seen_by(ORGANISER).teams() if row["name"] == team]
     body = file.read_bytes()
-    submission = IncomingSubmission(board.scorer().read(body), boards.world.clock())
+    submission = IncomingSubmission(board.scorer().read(body), boards.environment.clock())
     answer = board.submit(ORGANISER, submission, team_row["id"])
     boards.close()
     return answer

@@ -189,8 +189,8 @@ def test_a_database_that_others_may_open_or_replace(doctor, database_options):
 
 
 def test_an_entry_from_the_future_is_a_clock_problem(doctor, folder, tmp_path):
-    world = LedgerEnvironment(clock=lambda: int(time.time()) + 90_000)
-    with closing(open_boards(tmp_path / "late.db", create=True, world=world)) as boards:
+    environment = LedgerEnvironment(clock=lambda: int(time.time()) + 90_000)
+    with closing(open_boards(tmp_path / "late.db", create=True, environment=environment)) as boards:
         boards.create(read_folder(folder))
     state, message, do = doctor("--database", "late.db")["clock"][0]
     assert (state, "newest ledger entry" in message) == ("problem", True)

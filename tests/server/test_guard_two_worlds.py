@@ -48,9 +48,9 @@ def to_npy(array):
 
 def run_session(serve_guard, path, labels, mechanism, caplog, salt):
     """Return every reply and every logged line."""
-    world = LedgerEnvironment(clock=lambda: 1_700_000_000, salt=salt)
+    environment = LedgerEnvironment(clock=lambda: 1_700_000_000, salt=salt)
     guard = lb.Holdout.create(
-        path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, environment=world
+        path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, environment=environment
     )
     guard_server = serve_guard(guard)
     caplog.clear()

@@ -166,7 +166,7 @@ def test_amendments_of_another_process_are_shown(live_server):
     live_server.submit(token, make_predictions(30))
     assert "Ada you0.1000" in page_text(live_server, token=token)
     storage = live_server.boards.storage
-    other = Boards(storage, DatabaseStore(storage), world=live_server.boards.world)
+    other = Boards(storage, DatabaseStore(storage), environment=live_server.boards.environment)
     organiser = other.caller_by_token(live_server.organiser, live_server.slug)
     other.open(live_server.slug).amendments.amend(organiser, {"display": {"digits": 2}})
     assert "Ada you0.102" in page_text(live_server, token=token)  # its date follows

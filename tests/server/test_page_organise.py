@@ -177,9 +177,9 @@ def test_closing_needs_the_board_name(live_server, organiser_page, team):
 def test_an_interrupted_close_can_be_resumed(live_server, organiser_page):
     board = live_server.boards.open(live_server.slug)
 
-    def cut(turn):
-        turn.view.execute(
-            "UPDATE main.board SET status = 'closing' WHERE book = ?", (turn.view.book_id,)
+    def cut(transaction):
+        transaction.view.execute(
+            "UPDATE main.board SET status = 'closing' WHERE book = ?", (transaction.view.book_id,)
         )
 
     board.queue.run(cut)

@@ -75,13 +75,13 @@ class Amendments:
         """Stop accepting submissions until :meth:`resume`."""
         check_permission(caller, "run")
 
-        def work(turn: BookTransaction) -> None:
-            view, row = self._open_for_change(turn)
+        def record_pause(transaction: BookTransaction) -> None:
+            view, row = self._open_for_change(transaction)
             if row.status == "open":
-                turn.append_entry("paused", {})
+                transaction.append_entry("paused", {})
                 view.execute(_SET_STATUS, ("paused", view.book_id))
 
-        self._board.queue.run(work)
+        self._board.queue.run(record_pause)
 
     def resume(self, caller: Caller, charge: int | None = None) -> None:
         """Accept submissions again, also after an interrupted close, which revealed nothing.
@@ -92,8 +92,11 @@ class Amendments:
         if charge is not None and (type(charge) is not int or charge < 0):
             raise InvalidSetting("charge must be 0 or more questions.")
 
-        def work(turn: BookTransaction) -> None:
-            view, row = cast("SqlWriteView", turn.view), read_board(cast("SqlWriteView", turn.view))
+        def record_resume(transaction: BookTransaction) -> None:
+            view, row = (
+                cast("SqlWriteView", transaction.view),
+                read_board(cast("SqlWriteView", transaction.view)),
+            )
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}; it takes no more questions.")
             if row.status == "open":
@@ -106,20 +109,20 @@ class Amendments:
                     "been answered since the copy was made."
                 )
             charged = charge or 0
-            spent = turn.chain_state.asked + turn.chain_state.charged
+            spent = transaction.chain_state.asked + transaction.chain_state.charged
             if charged > self._board.rules_of(row).questions - spent:
                 raise InvalidSetting("charge is more than the questions that are left.")
-            turn.append_entry(
-                "resumed", {"charged": charged}, charged=turn.chain_state.charged + charged
+            transaction.append_entry(
+                "resumed", {"charged": charged}, charged=transaction.chain_state.charged + charged
             )
             view.execute(_SET_STATUS, ("open", view.book_id))
             if charged:
-                recount_pooled(view, self._board.rules_of(row), turn.chain_state)
+                recount_pooled(view, self._board.rules_of(row), transaction.chain_state)
 
-        self._board.queue.run(work)
+        self._board.queue.run(record_resume)
 
-    def _open_for_change(self, turn: BookTransaction) -> tuple[SqlWriteView, BoardRow]:
-        view = cast("SqlWriteView", turn.view)
+    def _open_for_change(self, transaction: BookTransaction) -> tuple[SqlWriteView, BoardRow]:
+        view = cast("SqlWriteView", transaction.view)
         row = read_board(view)
         if row.status in ENDED_STATUSES:
             raise NotOpen(f"The board is {row.status}; it takes no more questions.")
@@ -132,23 +135,25 @@ class Amendments:
         """
         check_permission(caller, "run")
 
-        def work(turn: BookTransaction) -> Rules:
-            view = cast("SqlWriteView", turn.view)
+        def apply_amendment(transaction: BookTransaction) -> Rules:
+            view = cast("SqlWriteView", transaction.view)
             row = read_board(view)
             if row.status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
             if row.status in ENDED_STATUSES and set(changes) != {"visibility"}:
                 raise NotOpen(f"The board is {row.status}; only its visibility can change.")
             before = self._board.rules_of(row)
-            after = before.amended(changes, used=turn.chain_state.asked + turn.chain_state.charged)
+            after = before.amended(
+                changes, used=transaction.chain_state.asked + transaction.chain_state.charged
+            )
             if after.teams < row.teams:
                 raise InvalidSetting(f"There are {row.teams} teams already.")
             if after == before:
                 return after
-            self._append_amendment(turn, after, _changed_rules(before, after))
+            self._append_amendment(transaction, after, _changed_rules(before, after))
             horizon = (row.horizon, row.seen_epoch)
             if after.visibility == "frozen" != row.visibility:
-                horizon = (turn.chain_state.entries, row.epoch)
+                horizon = (transaction.chain_state.entries, row.epoch)
                 view.execute(_FREEZE_STANDINGS, (view.book_id,))
             if (
                 row.visibility in NAMELESS_VISIBILITIES
@@ -157,14 +162,14 @@ class Amendments:
                 disambiguate_team_names(view)
             values = (to_json(after.describe()), after.visibility, *horizon)
             view.execute(_UPDATE_RULES, (*values, view.book_id))
-            recount_pooled(view, after, turn.chain_state)
+            recount_pooled(view, after, transaction.chain_state)
             return after
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(apply_amendment)
 
     def _append_amendment(
         self,
-        turn: BookTransaction,
+        transaction: BookTransaction,
         rules: Rules,
         changes: dict[str, Any],
         holdout: str | None = None,
@@ -180,17 +185,19 @@ class Amendments:
                 "questions": rules.questions,
                 "board": rules.describe(),
             },
-            "holdout": holdout or self._holdout_commitment(turn),
+            "holdout": holdout or self._holdout_commitment(transaction),
             "key": opening["key"],
         }
         fields: dict[str, Any] = {"changes": changes}
         if holdout is not None:
             fields["holdout"] = holdout
-        turn.append_entry("amended", {**fields, "commitment": digest("opening", decided).hex()})
+        transaction.append_entry(
+            "amended", {**fields, "commitment": digest("opening", decided).hex()}
+        )
 
-    def _holdout_commitment(self, turn: BookTransaction) -> str:
+    def _holdout_commitment(self, transaction: BookTransaction) -> str:
         """Return the commitment to the current labels."""
-        kept_hash = turn.view.get_value("holdout of now")
+        kept_hash = transaction.view.get_value("holdout of now")
         return self._board.book.opening["holdout"] if kept_hash is None else kept_hash.decode()
 
     def correct_labels(
@@ -233,26 +240,30 @@ class Amendments:
         salt, epoch = board.book.environment.salt(), row.epoch + 1
         holdout = Commitment("holdout", sample_digest(describe_sample(table)), salt).hash.hex()
 
-        def work(turn: BookTransaction) -> str:
-            view, now = self._open_for_change(turn)
+        def apply_correction(transaction: BookTransaction) -> str:
+            view, now = self._open_for_change(transaction)
             if now.epoch != row.epoch:
                 raise InvalidSetting(
                     "Labels were corrected at the same time. Read the board again."
                 )
             rules = board.rules_of(now)
-            self._append_amendment(turn, rules, {"labels": epoch}, holdout)
+            self._append_amendment(transaction, rules, {"labels": epoch}, holdout)
             board.book.store_encrypted(view, f"sample {epoch}", encode_sample(table))
             board.book.store_encrypted(view, f"salt of the holdout {epoch}", salt)
             view.set_value("holdout of now", holdout.encode())
             view.execute(_START_EPOCH, (epoch, view.book_id))
             view.execute(_CLEAR_RELEASES, (view.book_id,))
             if now.status == "open":  # replays come before new submissions
-                turn.append_entry("paused", {})
+                transaction.append_entry("paused", {})
                 view.execute(_SET_STATUS, ("paused", view.book_id))
             return now.status
 
         count = replay_submissions(
-            board, row.epoch, commit=lambda: board.queue.run(work), again=again, sandbox=sandbox
+            board,
+            row.epoch,
+            commit=lambda: board.queue.run(apply_correction),
+            again=again,
+            sandbox=sandbox,
         )
         if row.status == "open":
             self.resume(caller)
@@ -350,8 +361,8 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
     scored = scorer.score(submission)
     wants = board.book.mechanism.needs == "losses"
 
-    def work(turn: BookTransaction) -> None:
-        view = cast("SqlWriteView", turn.view)
+    def record_replay(transaction: BookTransaction) -> None:
+        view = cast("SqlWriteView", transaction.view)
         now, team_row = read_board(view), read_team(view, team)
         question = ScoredQuestion(
             submission=submission.digest,
@@ -363,8 +374,8 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
         )
         if board.book.read_duplicate(view, question) is not None:
             return
-        outcome = turn.ask(question, budget=board.rules_of(now).questions)
-        release, time = outcome.release, turn.chain_state.time
+        outcome = transaction.ask(question, budget=board.rules_of(now).questions)
+        release, time = outcome.release, transaction.chain_state.time
         values = (
             outcome.entry_number,
             now.epoch,
@@ -374,7 +385,7 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
         )
         view.execute(_UPDATE_SUBMISSION, (*values, release.question, view.book_id, team, number))
         view.execute(_COUNT_REPLAYED, (view.book_id,))
-        recount_pooled(view, board.rules_of(now), turn.chain_state)
+        recount_pooled(view, board.rules_of(now), transaction.chain_state)
         if release.improved:
             view.execute(_UPDATE_TEAM, (release.value, time, view.book_id, team))
             if release.value is not None and (now.best is None or release.value < now.best):
@@ -384,7 +395,7 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
                     (view.book_id, outcome.entry_number, now.epoch, time, team, release.value),
                 )
 
-    board.queue.run(work)
+    board.queue.run(record_replay)
 
 
 @dataclass(frozen=True)
@@ -464,8 +475,8 @@ def _equal_but_classes(loss: Any, other: Any) -> bool:
 def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:
     """Read a holdout file with corrected labels, as in a board's folder."""
     refuse_if_unlabelled(rules)
-    noted = RuleProblems()
-    return noted.require(read_table(path, rules, noted))
+    problems = RuleProblems()
+    return problems.require(read_table(path, rules, problems))
 
 
 def count_changed_labels(before: HoldoutTable, after: HoldoutTable) -> int:

@@ -119,7 +119,7 @@ class Boards:
         Stores submitted files.
     key_file
         Encrypts labels and other secrets; created if missing.
-    world
+    environment
         Clock and salts, for tests.
     mechanism
         For tests: the mechanism of new boards, instead of the one in their rules.
@@ -131,11 +131,11 @@ class Boards:
         store: SubmissionStore,
         *,
         key_file: Path | str | None = None,
-        world: LedgerEnvironment | None = None,
+        environment: LedgerEnvironment | None = None,
         mechanism: Mechanism | None = None,
     ) -> None:
         self.storage, self.store = storage, store
-        self.world = LedgerEnvironment() if world is None else world
+        self.environment = LedgerEnvironment() if environment is None else environment
         self._mechanism = mechanism
         self._key = None if key_file is None else make_key_file(key_file)
         self._open: dict[str, Board] = {}
@@ -145,17 +145,18 @@ class Boards:
             try:
                 with storage.add_book(SERVER_BOOK) as view:
                     view.set_value(
-                        "signing key", self._seal(SERVER_BOOK, "signing key", self.world.salt())
+                        "signing key",
+                        self._encrypt_value(SERVER_BOOK, "signing key", self.environment.salt()),
                     )
             except InvalidState:  # another process created it first
                 if SERVER_BOOK not in storage.books():
                     raise
         self.signing_key()  # refuses a key file that does not match the database
 
-    def _seal(self, book: str, name: str, content: bytes) -> bytes:
-        return (self.seal(book) or NoEncryption()).encrypt(f"kept {name}", content)
+    def _encrypt_value(self, book: str, name: str, content: bytes) -> bytes:
+        return (self.cipher(book) or NoEncryption()).encrypt(f"kept {name}", content)
 
-    def seal(self, book: str) -> Encryption | None:
+    def cipher(self, book: str) -> Encryption | None:
         """Return the cipher for the secret side of a book; None without a key file."""
         return None if self._key is None else Cipher(self._key, book)
 
@@ -163,19 +164,19 @@ class Boards:
         """Return the mark that detects an old copy of a book; None on PostgreSQL."""
         if not isinstance(self.storage, SqliteStorage):
             return None
-        water = HighWaterMark(f"{self.storage.path}.{book}")
-        water.rename_from(
+        mark = HighWaterMark(f"{self.storage.path}.{book}")
+        mark.rename_from(
             HighWaterMark(f"{self.storage.path}.{book[:8]}"), book
         )  # its name until 0.1
-        return water
+        return mark
 
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""
         with self.storage.read_transaction(SERVER_BOOK) as view:
-            sealed = view.get_value("signing key")
-        if sealed is None:
+            encrypted = view.get_value("signing key")
+        if encrypted is None:
             raise InvalidState("The server's signing key is missing.")
-        return (self.seal(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", sealed)
+        return (self.cipher(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", encrypted)
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
@@ -214,9 +215,9 @@ class Boards:
             self.storage,
             name,
             mechanism=self._mechanism,
-            encryption=self.seal(name),
+            encryption=self.cipher(name),
             high_water=self.high_water_mark(name),
-            environment=self.world,
+            environment=self.environment,
         )
         with self._lock:
             return self._open.setdefault(slug, Board(book, self.store, slug))
@@ -233,15 +234,17 @@ class Boards:
         name = rows[0][0]
         with self.storage.read_transaction(name) as view:
             budget = int(json.loads(read_board(view).rules)["questions"])
-        water, world = self.high_water_mark(name), self.world
-        adopt_copy(self.storage, name, charge, high_water=water, environment=world, budget=budget)
+        mark, environment = self.high_water_mark(name), self.environment
+        adopt_copy(
+            self.storage, name, charge, high_water=mark, environment=environment, budget=budget
+        )
         with self._lock:
             self._open.pop(slug, None)
         board = self.open(slug)
 
-        def count(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
-            recount_pooled(view, board.rules_of(read_board(view)), turn.chain_state)
+        def count(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
+            recount_pooled(view, board.rules_of(read_board(view)), transaction.chain_state)
 
         board.queue.run(count)
         return board
@@ -275,11 +278,17 @@ class Boards:
             },
             holdout=sample_digest(describe_sample(table)),
         )
-        name = self.world.salt()[-16:].hex()
+        name = self.environment.salt()[-16:].hex()
 
         def insert_board(view: SqlWriteView) -> None:
             visibility = rules.visibility
-            values = (view.book_id, rules.slug, to_json(described), visibility, self.world.clock())
+            values = (
+                view.book_id,
+                rules.slug,
+                to_json(described),
+                visibility,
+                self.environment.clock(),
+            )
             view.execute(_INSERT_BOARD, values)
 
         Book.create(
@@ -287,11 +296,11 @@ class Boards:
             opening,
             name=name,
             mechanism=mechanism,
-            key=self.world.salt(),
+            key=self.environment.salt(),
             extra_secrets={sample_key(0): encode_sample(table)},
-            encryption=self.seal(name),
+            encryption=self.cipher(name),
             high_water=self.high_water_mark(name),
-            environment=self.world,
+            environment=self.environment,
             also_write=cast("Callable[..., None]", insert_board),
         )
         board = self.open(rules.slug)
@@ -300,20 +309,20 @@ class Boards:
 
     def create_first_token(self) -> str | None:
         """Return a token for an organiser of all boards; None if one was issued before."""
-        token = new_token("organiser", self.world.salt)
+        token = new_token("organiser", self.environment.salt)
         with self.storage.write_transaction(SERVER_BOOK) as view:
             if view.query(_ANY_ORGANISER, (view.book_id,)):
                 return None
-            add_credential(view, token, "organiser", self.world.clock())
+            add_credential(view, token, "organiser", self.environment.clock())
         return token
 
     def issue_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
         """Return a new token for all boards; ``end_others`` revokes the organisers' older ones."""
-        token = new_token(role.name.lower(), self.world.salt)
+        token = new_token(role.name.lower(), self.environment.salt)
         with self.storage.write_transaction(SERVER_BOOK) as view:
             if end_others:
-                view.execute(_END_ORGANISERS, (self.world.clock(), view.book_id))
-            add_credential(view, token, role.name.lower(), self.world.clock())
+                view.execute(_END_ORGANISERS, (self.environment.clock(), view.book_id))
+            add_credential(view, token, role.name.lower(), self.environment.clock())
         return token
 
     def caller_by_token(self, token: str, slug: str | None = None) -> Caller:
@@ -332,7 +341,7 @@ class Boards:
                 role, team, book, expires = rows[0]
                 books = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
                 valid_here = book in {view.book_id, *(row[0] for row in books)}
-                expired = expires is not None and expires <= self.world.clock()
+                expired = expires is not None and expires <= self.environment.clock()
                 if valid_here and not expired:
                     return Caller(Role[role.upper()], team, hashed)
         raise NotAllowed("This token is unknown or was revoked.")
@@ -376,7 +385,7 @@ def open_boards(
     create: bool = False,
     key_file: Path | str | None = None,
     store: SubmissionStore | None = None,
-    world: LedgerEnvironment | None = None,
+    environment: LedgerEnvironment | None = None,
 ) -> Boards:
     """Open the boards in a database.
 
@@ -391,7 +400,7 @@ def open_boards(
     store
         Stores submitted files; by default in the database, except that beside an SQLite file those
         larger than a megabyte go to ``FILE.submissions``.
-    world
+    environment
         Clock and salts, for tests.
     """
     storage = open_storage(url, create=create)
@@ -401,7 +410,7 @@ def open_boards(
             path = storage.path
             store = MixedStore(storage, path.with_name(f"{path.name}.submissions"))
     try:
-        return Boards(storage, store, key_file=key_file, world=world)
+        return Boards(storage, store, key_file=key_file, environment=environment)
     except BaseException:
         storage.close()
         raise

@@ -111,8 +111,8 @@ class BoardCloser:
         check_permission(caller, "choose")
         selected_ids = list(dict.fromkeys(submissions))
 
-        def work(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
+        def replace_selection(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed. Selections cannot change.")
@@ -133,7 +133,7 @@ class BoardCloser:
             for number in numbers:
                 view.execute(_SELECT_SUBMISSION, (1, view.book_id, caller.team, number))
 
-        self._board.queue.run(work)
+        self._board.queue.run(replace_selection)
 
     def close(self, caller: Caller, *, sandbox: Sandbox | None = None) -> dict[str, Any] | None:
         """Close the board for good; score the selected submissions on the private split.
@@ -145,8 +145,8 @@ class BoardCloser:
         check_permission(caller, "run")
         board = self._board
 
-        def lock(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
+        def lock(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
@@ -162,8 +162,8 @@ class BoardCloser:
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
 
-        def record_close(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
+        def record_close(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
             now = read_board(view)
             if now.status == "closed":
                 return
@@ -175,7 +175,7 @@ class BoardCloser:
             summary = {"standings": standings.hash.hex()}
             if final is not None:
                 summary["finals"] = digest("finals", final_json).hex()
-            turn.close(**summary)
+            transaction.close(**summary)
             opening = encode({"salt": standings.salt, "content": standings.content})
             board.book.store_encrypted(view, STANDINGS_KEY, opening)
             visibility = "public" if now.visibility == "frozen" else now.visibility

@@ -200,68 +200,70 @@ def read_folder(path: Path | str) -> BoardFolder:
         ``problems`` lists everything that is wrong in the rules and in the files.
     """
     folder = Path(path)
-    noted = RuleProblems()
+    problems = RuleProblems()
     if not folder.is_dir():
-        noted.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES_FILE} in it.")
-        noted.refuse_if_any()
-    rules = _read_rules_file(folder, noted)
-    holdout = _find_holdout(folder, noted)
-    table = None if holdout is None else read_table(folder / holdout, rules, noted)
-    sample = _find_sample(folder, noted)
+        problems.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES_FILE} in it.")
+        problems.refuse_if_any()
+    rules = _read_rules_file(folder, problems)
+    holdout = _find_holdout(folder, problems)
+    table = None if holdout is None else read_table(folder / holdout, rules, problems)
+    sample = _find_sample(folder, problems)
     baselines: dict[str, Path] = {}
     for baseline in () if rules is None else rules.baselines:
-        if baseline.file is not None and _check_inside(folder, baseline.file, noted):
+        if baseline.file is not None and _check_inside(folder, baseline.file, problems):
             baselines[baseline.name] = folder / baseline.file
-    rules, table = noted.require(rules), noted.require(table)
+    rules, table = problems.require(rules), problems.require(table)
     loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
     board_folder = BoardFolder(folder, rules, table, sample, baselines, derived)
-    _check_mechanism(board_folder, noted)
-    noted.refuse_if_any()
+    _check_mechanism(board_folder, problems)
+    problems.refuse_if_any()
     return board_folder
 
 
-def _read_rules_file(folder: Path, noted: RuleProblems) -> Rules | None:
-    if not _check_inside(folder, _RULES_FILE, noted):
+def _read_rules_file(folder: Path, problems: RuleProblems) -> Rules | None:
+    if not _check_inside(folder, _RULES_FILE, problems):
         return None
     try:
         text = (folder / _RULES_FILE).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        noted.add("encoding", f"{_RULES_FILE} must be UTF-8; it is not at byte {error.start}.")
+        problems.add("encoding", f"{_RULES_FILE} must be UTF-8; it is not at byte {error.start}.")
         return None
     except OSError as error:
-        noted.add("not_a_file", f"{_RULES_FILE} cannot be read: {error.strerror}.", key=_RULES_FILE)
+        problems.add(
+            "not_a_file", f"{_RULES_FILE} cannot be read: {error.strerror}.", key=_RULES_FILE
+        )
         return None
     try:
         return read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
     except InvalidRules as error:
-        noted.found += [(0, problem) for problem in error.problems]
+        problems.found += [(0, problem) for problem in error.problems]
     return None
 
 
-def _find_holdout(folder: Path, noted: RuleProblems) -> str | None:
+def _find_holdout(folder: Path, problems: RuleProblems) -> str | None:
     """Return the name of the only holdout file; note a problem if there is none or several."""
     names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS]
     present = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
     if len(present) == 1:
-        return present[0] if _check_inside(folder, present[0], noted) else None
+        return present[0] if _check_inside(folder, present[0], problems) else None
     if present:
-        noted.add("several_files", f"there must be one holdout; there are {', '.join(present)}.")
+        problems.add("several_files", f"there must be one holdout; there are {', '.join(present)}.")
     else:
         message = (
             "there must be a holdout.csv with the columns id and label, or the same as .parquet."
         )
-        noted.add("missing_file", message, key="holdout.csv")
+        problems.add("missing_file", message, key="holdout.csv")
     return None
 
 
-def _find_sample(folder: Path, noted: RuleProblems) -> Path | None:
+def _find_sample(folder: Path, problems: RuleProblems) -> Path | None:
     names = [
         f"sample_submission.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS
     ]
     for name in names:
         if (folder / name).exists() or (folder / name).is_symlink():
-            return folder / name if _check_inside(folder, name, noted) else None
+            return folder / name if _check_inside(folder, name, problems) else None
     return None
 
 
@@ -275,7 +277,7 @@ def _read_sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) 
         return None
 
 
-def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
+def _check_inside(folder: Path, name: str, problems: RuleProblems) -> bool:
     """Return whether a file is in the folder; note one that is missing or linked outside."""
     path = folder / name
     try:
@@ -283,30 +285,32 @@ def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
     except (OSError, RuntimeError):  # circular links
         real = Path("/")
     if not real.is_relative_to(folder.resolve()):
-        noted.add(
+        problems.add(
             "outside", f"{name} must be inside the folder; its link leads out of it.", key=name
         )
     elif not real.is_file():
-        noted.add("missing_file", f"{name} must be a file in the folder; there is none.", key=name)
+        problems.add(
+            "missing_file", f"{name} must be a file in the folder; there is none.", key=name
+        )
     else:
         return True
     return False
 
 
-def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
+def _check_mechanism(folder: BoardFolder, problems: RuleProblems) -> None:
     """Note a mechanism that does not work with this holdout."""
     mechanism = folder.rules.mechanism_for(folder.effective_n)
     grouping = folder.part("public").grouping
     if mechanism.needs == "losses" and grouping.weight is not None:
         message = f"{mechanism.name} compares losses one by one; it takes no weights."
-        noted.add("bad_value", message, key="mechanism")
+        problems.add("bad_value", message, key="mechanism")
     try:
         mechanism.check(Setup(grouping.n, 0.0, 1.0))
     except ValueError as error:
-        noted.add("bad_value", str(error), key="mechanism")
+        problems.add("bad_value", str(error), key="mechanism")
 
 
-def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutTable | None:
+def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> HoldoutTable | None:
     """Return the holdout's table with normalized splits; note everything that is wrong."""
     name = path.name
     try:
@@ -318,16 +322,16 @@ def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutT
         )
     except InvalidInput as error:
         for problem in error.problems or ():
-            noted.found.append((0, replace(problem, message=f"{name}: {problem.message}")))
+            problems.found.append((0, replace(problem, message=f"{name}: {problem.message}")))
         if not error.problems:
-            noted.add("labels", f"{name}: {error}", key=name)
+            problems.add("labels", f"{name}: {error}", key=name)
         return None
     if table.ids is None:
-        noted.add("missing_column", f"{name}: a board's holdout needs a column id.", key="id")
-    table = _normalize_splits(table, name, noted)
-    _check_groups(table, name, noted)
+        problems.add("missing_column", f"{name}: a board's holdout needs a column id.", key="id")
+    table = _normalize_splits(table, name, problems)
+    _check_groups(table, name, problems)
     if rules is not None:
-        _check_rules(table, rules, name, noted)
+        _check_rules(table, rules, name, problems)
     return table
 
 
@@ -346,7 +350,7 @@ def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
     return None if table.split is None else np.asarray(table.split == split)
 
 
-def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> HoldoutTable:
+def _normalize_splits(table: HoldoutTable, name: str, problems: RuleProblems) -> HoldoutTable:
     """Return the table with lower-case splits: Public and PUBLIC become public."""
     if table.split is None:
         return table
@@ -361,14 +365,14 @@ def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> Ho
         message = (
             f"{name}: split must be public, private or ignored; there is {format_names(other)}."
         )
-        noted.add("unknown_split", message, key="split")
+        problems.add("unknown_split", message, key="split")
     elif "public" not in normalized:
-        noted.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",
+        problems.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",
                   key="split")  # fmt: skip
     return replace(table, split=np.array(normalized, dtype=table.split.dtype)[spelling_of_row])
 
 
-def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
+def _check_groups(table: HoldoutTable, name: str, problems: RuleProblems) -> None:
     """Note groups that lie in several splits: answers about one split would reveal the other."""
     if table.group is None or table.split is None:
         return
@@ -378,26 +382,28 @@ def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
     if len(split_groups):
         names = format_names(groups[split_groups].tolist())
         message = f"{format_count(len(split_groups), 'group')} in two splits: {names}"
-        noted.add("torn_group", f"{name}: a group must lie in one split; {message}.", key="group")
+        problems.add(
+            "torn_group", f"{name}: a group must lie in one split; {message}.", key="group"
+        )
 
 
-def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: RuleProblems) -> None:
+def _check_rules(table: HoldoutTable, rules: Rules, name: str, problems: RuleProblems) -> None:
     """Note what the rules need and the holdout lacks."""
     try:
         rules.loss.read_labels(table.labels)
     except InvalidLabels as error:
-        noted.add("labels", f"{name}: {error}", key="label")
+        problems.add("labels", f"{name}: {error}", key="label")
     except InvalidInput as error:  # a custom loss
-        noted.add("labels", f"{name}: the loss refused the labels: {error}", key="label")
+        problems.add("labels", f"{name}: the loss refused the labels: {error}", key="label")
     private = table.split is not None and bool((table.split == "private").any())
     if private:
         return
     end = f"{name} has none. Add a column split with public and private."
     if rules.ladder == "board":
         message = "ladder: board needs a private split to rank by, because it shows only records"
-        noted.add("no_private", f"{message}; {end}", key="ladder")
+        problems.add("no_private", f"{message}; {end}", key="ladder")
     if rules.finals is not None:
-        noted.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
+        problems.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
 
 
 def write_example_board(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:

@@ -164,17 +164,19 @@ class TransactionQueue:
         """Run jobs in one transaction; return the failure if it was rolled back."""
         begun = False
         try:
-            with self._book.transaction() as turn:
+            with self._book.transaction() as transaction:
                 begun = True
                 for job in jobs:
                     job.result = job.error = None
-                    state_before = turn.chain_state
+                    state_before = transaction.chain_state
                     try:
-                        job.result = job.work(turn)
+                        job.result = job.work(transaction)
                     except StorageFailed:
                         raise
                     except LadderboardError as refused:
-                        if turn.chain_state is not state_before:  # it had begun to write: roll back
+                        if (
+                            transaction.chain_state is not state_before
+                        ):  # it had begun to write: roll back
                             raise
                         job.error = refused
         except Exception as error:  # noqa: BLE001 - raised in the waiting threads

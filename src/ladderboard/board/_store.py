@@ -373,31 +373,31 @@ class GroupedFolderSync:
     def sync(self, path: Path) -> None:
         """Return after a sync that began after this call has ended."""
         with self._lock:
-            turn = self._next.get(path)
-            first = turn is None
-            if turn is None:
+            pending = self._next.get(path)
+            first = pending is None
+            if pending is None:
                 running = self._running.get(path)
-                turn = self._next[path] = _PendingSync(None if running is None else running.done)
+                pending = self._next[path] = _PendingSync(None if running is None else running.done)
         if first:
-            self._run(path, turn)
+            self._run(path, pending)
         else:
-            turn.done.wait()
-        if turn.error is not None:
-            raise turn.error
+            pending.done.wait()
+        if pending.error is not None:
+            raise pending.error
 
-    def _run(self, path: Path, turn: _PendingSync) -> None:
+    def _run(self, path: Path, pending: _PendingSync) -> None:
         """Wait for the running call, then sync; threads that ask meanwhile share this call."""
-        if turn.before is not None:
-            turn.before.wait()
+        if pending.before is not None:
+            pending.before.wait()
         with self._lock:
             del self._next[path]
-            self._running[path] = turn
+            self._running[path] = pending
         try:
             sync_folder(path)
         except OSError as error:
-            turn.error = error
+            pending.error = error
         finally:
             with self._lock:
-                if self._running.get(path) is turn:
+                if self._running.get(path) is pending:
                     del self._running[path]
-            turn.done.set()
+            pending.done.set()

@@ -270,7 +270,7 @@ class SubmissionService:
                 recorded = None
         if recorded is None and earlier is not None:
             recorded = board.queue.run(
-                lambda turn: self._answer_retry(turn, team_row.number, question)
+                lambda transaction: self._answer_retry(transaction, team_row.number, question)
             )
         elif recorded is None:
             recorded = self._score_and_record(row, team_row, question, sent)
@@ -282,11 +282,11 @@ class SubmissionService:
         return mark is None or view.find_by_dedupe_key(mark) is not None
 
     def _answer_retry(
-        self, turn: BookTransaction, number: int, question: ScoredQuestion
+        self, transaction: BookTransaction, number: int, question: ScoredQuestion
     ) -> _RecordedAnswer:
         """Repeat the earlier answer, and record the new idempotency key for it."""
-        view = cast("SqlWriteView", turn.view)
-        earlier = turn.find_duplicate(question)
+        view = cast("SqlWriteView", transaction.view)
+        earlier = transaction.find_duplicate(question)
         if earlier is None:  # labels were corrected since the lookup
             raise _LabelsChanged
         return self._answer_duplicate(view, read_board(view), read_team(view, number), earlier)
@@ -340,7 +340,9 @@ class SubmissionService:
             job = _ScoredSubmission(
                 submission_id, row.epoch, team_row.number, question, sent, prepared
             )
-            recorded = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
+            recorded = board.queue.run(
+                lambda transaction: self._record_in_transaction(transaction, job)
+            )
             is_stored = recorded.id == submission_id
         except StorageFailed:
             is_stored = True  # the row may be committed; otherwise the file is swept later
@@ -351,22 +353,22 @@ class SubmissionService:
         return recorded
 
     def _record_in_transaction(
-        self, turn: BookTransaction, job: _ScoredSubmission
+        self, transaction: BookTransaction, job: _ScoredSubmission
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
-        board, view = self._board, cast("SqlWriteView", turn.view)
+        board, view = self._board, cast("SqlWriteView", transaction.view)
         submission_id, epoch, number, question, sent, prepared = job
         row, team_row = read_board(view), read_team(view, number)
-        earlier = turn.find_duplicate(question)
+        earlier = transaction.find_duplicate(question)
         if earlier is not None:
             return self._answer_duplicate(view, row, team_row, earlier)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
-        self._refuse_if_not_allowed_now(view, row, team_row, sent, turn.now)
-        outcome = turn.ask(question, budget=rules.questions)
+        self._refuse_if_not_allowed_now(view, row, team_row, sent, transaction.now)
+        outcome = transaction.ask(question, budget=rules.questions)
         prepared.commit(view)
-        release, time, count = outcome.release, turn.chain_state.time, team_row.used + 1
+        release, time, count = outcome.release, transaction.chain_state.time, team_row.used + 1
         view.execute(
             _INSERT_SUBMISSION,
             (
@@ -394,7 +396,7 @@ class SubmissionService:
                 best = release.value
                 entry = (view.book_id, outcome.entry_number, epoch, time, number, release.value)
                 view.execute(_INSERT_RECORD, entry)
-        share = compute_shares(rules, row, turn.chain_state).share
+        share = compute_shares(rules, row, transaction.chain_state).share
         pooled = row.pooled + (team_row.kind == "team" and team_row.used >= share)
         team_row = team_row._replace(used=count, last=time)
         view.execute(
@@ -402,7 +404,9 @@ class SubmissionService:
         )
         view.execute(_UPDATE_BOARD, (pooled, sent.size, best, view.book_id))
         row = row._replace(pooled=pooled, best=best)
-        quota = remaining_quota(view, rules, row, team_row, state=turn.chain_state, now=turn.now)
+        quota = remaining_quota(
+            view, rules, row, team_row, state=transaction.chain_state, now=transaction.now
+        )
         receipt = board.book.receipt_for(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 

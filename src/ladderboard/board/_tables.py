@@ -137,15 +137,15 @@ def find_team(view: SqlReadView, team: str) -> TeamRow:
     return TeamRow(*rows[0])
 
 
-def current_time(view: SqlReadView, world: LedgerEnvironment) -> int:
+def current_time(view: SqlReadView, environment: LedgerEnvironment) -> int:
     """Return the time of the database or the machine, but never one before the last entry."""
-    return max(clock_time(view, world), view.chain_state().time)
+    return max(clock_time(view, environment), view.chain_state().time)
 
 
-def clock_time(view: SqlReadView, world: LedgerEnvironment) -> int:
+def clock_time(view: SqlReadView, environment: LedgerEnvironment) -> int:
     """Return the database's clock if it has one, otherwise the machine's."""
-    shared = view.now() if world.uses_system_clock else None
-    return world.clock() if shared is None else shared
+    shared = view.now() if environment.uses_system_clock else None
+    return environment.clock() if shared is None else shared
 
 
 def is_searchable(text: str) -> bool:

@@ -100,8 +100,8 @@ class Teams:
         name, salt = check_name(name), self._board.book.environment.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
-        def work(turn: BookTransaction) -> TeamWithToken:
-            view, now = cast("SqlWriteView", turn.view), turn.now
+        def insert(transaction: BookTransaction) -> TeamWithToken:
+            view, now = cast("SqlWriteView", transaction.view), transaction.now
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen(f"The board is {row.status}; it takes no more teams.")
@@ -121,7 +121,7 @@ class Teams:
                 view.execute(_USE_INVITATION, (now, number, hashed))
             return TeamWithToken(team, name, token)
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(insert)
 
     def invite(self, caller: Caller, *, days: float = 7) -> str:
         """Return an invitation for one team, valid for the given number of days."""
@@ -132,38 +132,38 @@ class Teams:
             )
         token = new_token("invitation", self._board.book.environment.salt)
 
-        def work(turn: BookTransaction) -> str:
-            view = cast("SqlWriteView", turn.view)
-            expires = turn.now + int(days * 86400)
-            add_credential(view, token, "invitation", turn.now, expires=expires)
+        def insert(transaction: BookTransaction) -> str:
+            view = cast("SqlWriteView", transaction.view)
+            expires = transaction.now + int(days * 86400)
+            add_credential(view, token, "invitation", transaction.now, expires=expires)
             return token
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(insert)
 
     def rotate_token(self, caller: Caller, team: str | None = None) -> TeamWithToken:
         """Give a team a new token; the old one and its sessions end."""
         token = new_token("team", self._board.book.environment.salt)
 
-        def work(turn: BookTransaction) -> TeamWithToken:
-            view = cast("SqlWriteView", turn.view)
+        def replace_credentials(transaction: BookTransaction) -> TeamWithToken:
+            view = cast("SqlWriteView", transaction.view)
             row = self._team_to_rotate(view, caller, team)
             if row.kind != "team":
                 raise NotFound("There is no such team.")
-            end_credentials(view, turn.now, row.number)
-            add_credential(view, token, "team", turn.now, team=row.number)
+            end_credentials(view, transaction.now, row.number)
+            add_credential(view, token, "team", transaction.now, team=row.number)
             return TeamWithToken(row.id, row.name, token)
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(replace_credentials)
 
     def revoke_team_tokens(self, caller: Caller, team: str) -> None:
         """Revoke all tokens of a team; ``rotate_token`` can give it a new one."""
         check_permission(caller, "tokens")
 
-        def work(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
-            end_credentials(view, turn.now, find_team(view, team).number)
+        def revoke(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
+            end_credentials(view, transaction.now, find_team(view, team).number)
 
-        self._board.queue.run(work)
+        self._board.queue.run(revoke)
 
     def list_tokens(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the board's valid tokens, without the tokens themselves.
@@ -190,16 +190,16 @@ class Teams:
         """Revoke one token or invitation of the board by its id."""
         check_permission(caller, "tokens")
 
-        def work(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
-            valid = view.query(_VALID_CREDENTIALS, (view.book_id, turn.now))
+        def revoke(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
+            valid = view.query(_VALID_CREDENTIALS, (view.book_id, transaction.now))
             hashes = [bytes(row[0]) for row in valid if bytes(row[0])[:8].hex() == token]
             if not hashes:
                 raise NotFound("There is no such token.")
             for hashed in hashes:
-                view.execute(_END_CREDENTIAL, (turn.now, view.book_id, hashed))
+                view.execute(_END_CREDENTIAL, (transaction.now, view.book_id, hashed))
 
-        self._board.queue.run(work)
+        self._board.queue.run(revoke)
 
     def issue_staff_token(self, caller: Caller, role: Role) -> str:
         """Return a new token for an organiser or evaluator of this board."""
@@ -208,38 +208,42 @@ class Teams:
             raise InvalidSetting("Only evaluators and organisers can have a token without a team.")
         token = new_token(role.name.lower(), self._board.book.environment.salt)
 
-        def work(turn: BookTransaction) -> str:
-            add_credential(cast("SqlWriteView", turn.view), token, role.name.lower(), turn.now)
+        def insert(transaction: BookTransaction) -> str:
+            add_credential(
+                cast("SqlWriteView", transaction.view), token, role.name.lower(), transaction.now
+            )
             return token
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(insert)
 
     def disqualify(self, caller: Caller, team: str, *, reinstate: bool = False) -> None:
         """Hide a team from the standings, or show it again. Ladders and meter do not change."""
         check_permission(caller, "teams")
 
-        def work(turn: BookTransaction) -> None:
-            view = cast("SqlWriteView", turn.view)
+        def record_change(transaction: BookTransaction) -> None:
+            view = cast("SqlWriteView", transaction.view)
             if read_board(view).status == "moved":
                 raise NotOpen("The board has moved to another server and cannot change here.")
             row = find_team(view, team)
             if bool(row.disqualified) == (not reinstate):
                 return
-            turn.append_entry("reinstated" if reinstate else "disqualified", {"asker": row.id})
+            transaction.append_entry(
+                "reinstated" if reinstate else "disqualified", {"asker": row.id}
+            )
             view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, row.number))
 
-        self._board.queue.run(work)
+        self._board.queue.run(record_change)
 
     def add_baseline(self, name: str) -> Caller:
         """Add a baseline; it has no token, the organiser submits for it."""
         team = self._board.book.environment.salt()[-8:].hex()
 
-        def work(turn: BookTransaction) -> Caller:
-            view = cast("SqlWriteView", turn.view)
-            number = _insert_team(view, team, check_name(name), "baseline", turn.now)
+        def insert(transaction: BookTransaction) -> Caller:
+            view = cast("SqlWriteView", transaction.view)
+            number = _insert_team(view, team, check_name(name), "baseline", transaction.now)
             return Caller(Role.ORGANISER, number)
 
-        return self._board.queue.run(work)
+        return self._board.queue.run(insert)
 
     @staticmethod
     def _team_to_rotate(view: SqlReadView, caller: Caller, team: str | None) -> TeamRow:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ladderboard.files._columns import Column
-    from ladderboard.files._problems import Refusal
+    from ladderboard.files._problems import ErrorClass
     from ladderboard.files._roster import Roster
 
 # A column with the first name wins; otherwise exactly one of the others must be present.
@@ -151,13 +151,13 @@ def is_known_header(name: str, expected: ExpectedColumns | None = None) -> bool:
 
 
 def select_columns(
-    names: list[str], expected: ExpectedColumns, refusal: Refusal, ids: int | None = None
+    names: list[str], expected: ExpectedColumns, error_class: ErrorClass, ids: int | None = None
 ) -> ColumnSelection:
     """Find the predictions among named columns, or refuse and list the columns.
 
     ``ids`` is the position of the id column, None if there is none.
     """
-    problems = Problems(refusal)
+    problems = Problems(error_class)
     normalized = [normalize_name(name) for name in names]
     repeated = sorted({name for name in normalized if name and normalized.count(name) > 1}) if (
         len(set(normalized)) < len(normalized)

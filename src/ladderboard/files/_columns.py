@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._problems import Refusal
+    from ladderboard.files._problems import ErrorClass
 
     Mask = NDArray[np.bool_]
 
@@ -50,12 +50,12 @@ def load_polars() -> Any:
 
 
 @contextmanager
-def refuse_polars_errors(refusal: Refusal, format_name: str) -> Iterator[None]:
+def refuse_polars_errors(error_class: ErrorClass, format_name: str) -> Iterator[None]:
     """Turn any error of polars into a refusal without its message, which may quote the file."""
     polars = load_polars()
     try:
         yield
-    except refusal:
+    except error_class:
         raise
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
         name = type(error).__name__
@@ -63,7 +63,7 @@ def refuse_polars_errors(refusal: Refusal, format_name: str) -> Iterator[None]:
         name = type(error).__name__
     else:
         return
-    refuse(refusal, "damaged", f"The file could not be read as {format_name} ({name}).")
+    refuse(error_class, "damaged", f"The file could not be read as {format_name} ({name}).")
 
 
 @dataclass

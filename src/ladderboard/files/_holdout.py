@@ -118,7 +118,7 @@ def read_holdout(
         file_format=format,
         limits=limits,
         max_rows=limits.rows,
-        refusal=InvalidLabels,
+        error_class=InvalidLabels,
         has_header=lambda *_: True,
     )
     if table.names is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.files._columns import MemoryTable, MixedColumn, NumberColumn, TextColumn
-from ladderboard.files._problems import Refusal, refuse, single_refusal
+from ladderboard.files._problems import ErrorClass, refuse, single_refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,18 +32,18 @@ _TEXT = np.dtypes.StringDType()
 _MAX_COMPARED_CLASSES = 16  # with more classes, sorting is faster than comparing with each
 
 
-def read_memory(source: Any, refusal: Refusal) -> MemoryTable:
+def read_memory(source: Any, error_class: ErrorClass) -> MemoryTable:
     """Return an object in memory as a table."""
     rule = f"{_ACCEPTED}; got something of type {type(source).__name__}."
     try:
         table = _read_object(source)
     except Exception as error:  # a foreign object may raise anything
-        raise single_refusal(refusal, "format", rule) from error
+        raise single_refusal(error_class, "format", rule) from error
     if table is None:
-        refuse(refusal, "format", rule)
+        refuse(error_class, "format", rule)
     lengths = {len(column) for column in table.columns}
     if len(lengths) > 1:
-        refuse(refusal, "ragged", "All columns must be of one length.")
+        refuse(error_class, "ragged", "All columns must be of one length.")
     return table
 
 

@@ -98,7 +98,7 @@ def read_predictions(
         limits=limits,
         # With that many surplus rows, listing their ids would not help.
         max_rows=min(limits.rows, 2 * roster.n + 1000),
-        refusal=InvalidPredictions,
+        error_class=InvalidPredictions,
         has_header=lambda fields, lines: _has_header(fields, lines, roster, expected),
     )
     id_position = find_id_column(table.names)

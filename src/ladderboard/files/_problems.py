@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Refusal = type[InvalidInput]
+ErrorClass = type[InvalidInput]
 
 SHOWN = 10
 # A file of ten thousand columns may have a problem in each one.
@@ -39,8 +39,8 @@ class RowNames(Protocol):
 class Problems:
     """Collects problems, and raises one refusal for all of them."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        self.refusal = refusal
+    def __init__(self, error_class: ErrorClass) -> None:
+        self.error_class = error_class
         self.items: list[Problem] = []
 
     def add(
@@ -95,19 +95,21 @@ class Problems:
         if len(lines) > 1:
             heading = f"{len(self.items)} problems were found:"
             text = "\n".join([heading, *(f"- {line}" for line in lines)])
-        return self.refusal(text, problems=tuple(self.items[:_MAX_PROBLEMS]))
+        return self.error_class(text, problems=tuple(self.items[:_MAX_PROBLEMS]))
 
 
-def refuse(refusal: Refusal, code: str, message: str, *, column: str | None = None) -> NoReturn:
+def refuse(
+    error_class: ErrorClass, code: str, message: str, *, column: str | None = None
+) -> NoReturn:
     """Raise a refusal with a single problem, which makes further checks pointless."""
-    raise single_refusal(refusal, code, message, column=column)
+    raise single_refusal(error_class, code, message, column=column)
 
 
 def single_refusal(
-    refusal: Refusal, code: str, message: str, *, column: str | None = None
+    error_class: ErrorClass, code: str, message: str, *, column: str | None = None
 ) -> InvalidInput:
     """Return the exception for a single problem, to be raised from the error that showed it."""
-    problems = Problems(refusal)
+    problems = Problems(error_class)
     problems.add(code, message, column=column)
     return problems.make_refusal()
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ladderboard import _settings
-from ladderboard.files._problems import Refusal, format_names, refuse, single_refusal
+from ladderboard.files._problems import ErrorClass, format_names, refuse, single_refusal
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 _ALIASES = {
@@ -77,47 +77,49 @@ def is_file_like(source: Any) -> bool:
     )
 
 
-def read_source(source: Any, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+def read_source(source: Any, limits: Limits, error_class: ErrorClass) -> tuple[bytes, str]:
     """Return all bytes of a source, still compressed, and its name, if it has one."""
     if isinstance(source, bytes | bytearray | memoryview):
         data, name = bytes(source), ""
     elif isinstance(source, str | os.PathLike):
-        data, name = _read_path(source, limits, refusal), os.fsdecode(source)
+        data, name = _read_path(source, limits, error_class), os.fsdecode(source)
     else:
-        data, name = _read_stream(source, limits, refusal), getattr(source, "name", "")
+        data, name = _read_stream(source, limits, error_class), getattr(source, "name", "")
     if len(data) > limits.bytes:
-        _refuse_too_large(limits, refusal)
+        _refuse_too_large(limits, error_class)
     return data, name if isinstance(name, str) else ""
 
 
-def decompress(data: bytes, name: str, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+def decompress(
+    data: bytes, name: str, limits: Limits, error_class: ErrorClass
+) -> tuple[bytes, str]:
     """Return the contents of a gzip file, or of a zip of one file, and its inner name."""
     if data.startswith(_GZIP):
-        data, name = _gunzip(data, limits, refusal), name.removesuffix(".gz")
+        data, name = _gunzip(data, limits, error_class), name.removesuffix(".gz")
     elif data.startswith((_ZIP, b"PK\x05\x06")):
-        data, name = _unzip(data, limits, refusal)
+        data, name = _unzip(data, limits, error_class)
     else:
-        _refuse_unsupported_compression(data, refusal)
+        _refuse_unsupported_compression(data, error_class)
         return data, name
     if data.startswith((_GZIP, _ZIP)):
-        refuse(refusal, "packed", "The file is packed twice; pack it once.")
-    _refuse_unsupported_compression(data, refusal)
+        refuse(error_class, "packed", "The file is packed twice; pack it once.")
+    _refuse_unsupported_compression(data, error_class)
     return data, name
 
 
-def _refuse_unsupported_compression(data: bytes, refusal: Refusal) -> None:
+def _refuse_unsupported_compression(data: bytes, error_class: ErrorClass) -> None:
     for magic, packer in _UNSUPPORTED_COMPRESSION.items():
         if data.startswith(magic):
             rule = f"The file is packed with {packer}; send it plain, or packed with gzip or zip."
-            refuse(refusal, "packed", rule)
+            refuse(error_class, "packed", rule)
 
 
-def _refuse_too_large(limits: Limits, refusal: Refusal) -> None:
+def _refuse_too_large(limits: Limits, error_class: ErrorClass) -> None:
     rule = f"The file is larger than {limits.bytes} bytes after unpacking, which is the limit."
-    refuse(refusal, "too_many_bytes", rule)
+    refuse(error_class, "too_many_bytes", rule)
 
 
-def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
+def _read_path(path: Any, limits: Limits, error_class: ErrorClass) -> bytes:
     """Read a regular file; opening does not block, even for a pipe without a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -127,17 +129,19 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
                 file_type = (
                     "a folder, not a file" if stat.S_ISDIR(status.st_mode) else "not a regular file"
                 )
-                refuse(refusal, "not_a_file", f"{format_names([_base_name(path)])} is {file_type}.")
+                refuse(
+                    error_class, "not_a_file", f"{format_names([_base_name(path)])} is {file_type}."
+                )
             if status.st_size > limits.bytes:
-                _refuse_too_large(limits, refusal)
+                _refuse_too_large(limits, error_class)
             # One byte more than expected, so that a file that has grown is noticed.
             return file.read(min(status.st_size, limits.bytes) + 1)
-    except refusal:
+    except error_class:
         raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name cannot be used"
         refuse(
-            refusal,
+            error_class,
             "not_a_file",
             f"{format_names([_base_name(path)])} could not be opened: {reason}.",
         )
@@ -147,7 +151,7 @@ def _base_name(path: Any) -> str:
     return Path(os.fsdecode(path)).name or os.fsdecode(path)
 
 
-def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
+def _read_stream(source: Any, limits: Limits, error_class: ErrorClass) -> bytes:
     parts: list[bytes] = []
     remaining = limits.bytes + 1
     try:
@@ -161,11 +165,11 @@ def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
             remaining -= len(part)
     except Exception as error:  # a foreign file object may raise anything
         message = "The open file could not be read."
-        raise single_refusal(refusal, "not_a_file", message) from error
+        raise single_refusal(error_class, "not_a_file", message) from error
     return b"".join(parts)
 
 
-def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
+def _gunzip(data: bytes, limits: Limits, error_class: ErrorClass) -> bytes:
     parts: list[bytes] = []
     remaining = limits.bytes + 1
     members = 0
@@ -173,7 +177,7 @@ def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
         while data.startswith(_GZIP) and remaining > 0:
             members += 1
             if members > 10_000:  # an empty member costs time too
-                refuse(refusal, "damaged", "The gzip file has more than 10000 members.")
+                refuse(error_class, "damaged", "The gzip file has more than 10000 members.")
             stream = zlib.decompressobj(31)
             while remaining > 0 and not stream.eof:
                 part = stream.decompress(data, remaining)
@@ -181,16 +185,16 @@ def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
                 remaining -= len(part)
                 data = stream.unconsumed_tail
                 if not part and not stream.eof:
-                    refuse(refusal, "damaged", "The gzip file is cut off.")
+                    refuse(error_class, "damaged", "The gzip file is cut off.")
             data = stream.unused_data if stream.eof else b""
     except zlib.error:
-        refuse(refusal, "damaged", "The gzip file is damaged.")
+        refuse(error_class, "damaged", "The gzip file is damaged.")
     if remaining <= 0:
-        _refuse_too_large(limits, refusal)
+        _refuse_too_large(limits, error_class)
     return b"".join(parts)
 
 
-def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+def _unzip(data: bytes, limits: Limits, error_class: ErrorClass) -> tuple[bytes, str]:
     import zipfile  # noqa: PLC0415 - few files are zips, and a cold start is short
 
     try:
@@ -203,18 +207,18 @@ def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
             if len(members) != 1:
                 rule = f"A zip must hold one file; this one holds {len(members)}: "
                 names = format_names(member.filename for member in members[:11])
-                refuse(refusal, "packed", f"{rule}{names or 'none'}.")
+                refuse(error_class, "packed", f"{rule}{names or 'none'}.")
             (member,) = members
             if member.flag_bits & 1:
-                refuse(refusal, "packed", "The zip is encrypted; send it without a password.")
+                refuse(error_class, "packed", "The zip is encrypted; send it without a password.")
             if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-                refuse(refusal, "packed", "The zip must use no compression but deflate.")
+                refuse(error_class, "packed", "The zip must use no compression but deflate.")
             with archive.open(member) as file:
                 unpacked = file.read(limits.bytes + 1)
-    except refusal:
+    except error_class:
         raise
     except Exception as error:  # zipfile raises a dozen types for a damaged file
-        raise single_refusal(refusal, "damaged", "The zip is damaged.") from error
+        raise single_refusal(error_class, "damaged", "The zip is damaged.") from error
     if len(unpacked) > limits.bytes:
-        _refuse_too_large(limits, refusal)
+        _refuse_too_large(limits, error_class)
     return unpacked, member.filename

@@ -55,7 +55,7 @@ def make_app(
     """
     settings = Settings() if settings is None else settings
     boards.storage.limit_read_wait(_DATABASE)
-    log = ServerLog(settings.log, boards.world.clock)
+    log = ServerLog(settings.log, boards.environment.clock)
     single_process = metrics is None
     metrics = Metrics() if metrics is None else metrics
     clock = ClockWatch(log, partial(metrics.add, CLOCK_JUMPS))
@@ -85,7 +85,11 @@ def make_app(
                 await parsers.start()
                 callbacks = [
                     metrics.publish,
-                    *([clock.check] if single_process and boards.world.uses_system_clock else []),
+                    *(
+                        [clock.check]
+                        if single_process and boards.environment.uses_system_clock
+                        else []
+                    ),
                 ]
                 watch = asyncio.create_task(_run_every_second(callbacks))
                 try:
@@ -130,7 +134,7 @@ def make_app(
     app.openapi = lambda: _api.describe_api(app, settings.url)  # type: ignore[method-assign]
 
     app.add_middleware(
-        RequestMiddleware, settings=settings, log=log, metrics=metrics, salt=boards.world.salt
+        RequestMiddleware, settings=settings, log=log, metrics=metrics, salt=boards.environment.salt
     )
     return app
 

@@ -61,7 +61,7 @@ class CookieSessions:
 
     def __init__(self, boards: Boards, settings: Settings) -> None:
         key = boards.signing_key()
-        self._world = boards.world
+        self._environment = boards.environment
         self._settings = settings
         self._csrf_key = hmac.digest(key, b"ladderboard csrf", "sha256")
         self._signer = URLSafeSerializer(
@@ -71,12 +71,12 @@ class CookieSessions:
         )
 
     def _random_text(self, size: int = 18) -> str:
-        return base64.urlsafe_b64encode(self._world.salt()[-size:]).decode()
+        return base64.urlsafe_b64encode(self._environment.salt()[-size:]).decode()
 
     def start(self, token_hash: bytes) -> CookieSession:
         """Return a new session."""
         encoded = base64.b64encode(token_hash).decode()
-        cookie = self._signer.dumps([encoded, self._world.clock(), self._random_text()])
+        cookie = self._signer.dumps([encoded, self._environment.clock(), self._random_text()])
         return CookieSession(token_hash, str(cookie))
 
     def read(self, request: Request) -> CookieSession | None:
@@ -89,7 +89,7 @@ class CookieSessions:
             token_hash = base64.b64decode(encoded)
         except (BadData, TypeError, ValueError):
             return None
-        age = self._world.clock() - time
+        age = self._environment.clock() - time
         expired = not 0 <= age < self._settings.session_seconds
         return CookieSession(b"" if expired else token_hash, cookie)
 

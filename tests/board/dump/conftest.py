@@ -145,7 +145,7 @@ WAYS = {
 def _boards(storage, store, key_file=None):
     ticks = itertools.count(1_800_000_000)
     return Boards(
-        storage, store, key_file=key_file, world=LedgerEnvironment(clock=lambda: next(ticks))
+        storage, store, key_file=key_file, environment=LedgerEnvironment(clock=lambda: next(ticks))
     )
 
 

@@ -64,14 +64,14 @@ def test_a_backup_is_private_whole_and_read_back(two_boards, backup_folder):
 
 
 def test_two_backups_in_one_second_have_different_names(two_boards, backup_folder, monkeypatch):
-    monkeypatch.setattr(two_boards, "world", LedgerEnvironment(clock=lambda: 1_800_000_000))
+    monkeypatch.setattr(two_boards, "environment", LedgerEnvironment(clock=lambda: 1_800_000_000))
     names = [save(two_boards, backup_folder, without=("birds",)).path.name for _ in range(3)]
     assert names == ["20270115T080000Z", "20270115T080000Z-2", "20270115T080000Z-3"]
     assert [list_backup.name for list_backup in list_backups(backup_folder)] == names
     assert len(prune_backups(find_backup(backup_folder), 1)) == 2
     last = save(two_boards, backup_folder, without=("birds",))
     assert find_backup(backup_folder) == last
-    monkeypatch.setattr(two_boards, "world", LedgerEnvironment(clock=lambda: 1_700_000_000))
+    monkeypatch.setattr(two_boards, "environment", LedgerEnvironment(clock=lambda: 1_700_000_000))
     behind = save(two_boards, backup_folder, without=("birds",))  # the clock was wrong, then or now
     assert prune_backups(behind, 1)[-1] == last.path
     assert find_backup(backup_folder) == behind

@@ -110,7 +110,7 @@ def told(boards):
     return json.loads(json.dumps(found))
 
 
-def world():
+def environment():
     """Return a clock and salts that are the same every time."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
     return LedgerEnvironment(
@@ -122,7 +122,9 @@ def make(folder, url=None):
     """Make everything."""
     mixed._SMALL = 4000  # so that a small file lies where a large one would
     storage = SqliteStorage(folder / "1.db", create=True)
-    boards = Boards(storage, MixedStore(storage, folder / "1.db.submissions"), world=world())
+    boards = Boards(
+        storage, MixedStore(storage, folder / "1.db.submissions"), environment=environment()
+    )
     fill(boards)
     (folder / "1.json").write_text(json.dumps(told(boards), indent=1) + "\n")
     key = make_secret_key(folder / "1.key")
@@ -134,7 +136,9 @@ def make(folder, url=None):
         database.execute("VACUUM")
     if url is not None:
         boards = Boards(
-            rows := PostgresStorage(url, create=True), DatabaseStore(rows), world=world()
+            rows := PostgresStorage(url, create=True),
+            DatabaseStore(rows),
+            environment=environment(),
         )
         fill(boards)
         boards.close()

@@ -75,9 +75,9 @@ class LiveServer(ThreadedServer):
 
     def __init__(self, storage, *, clock=None, salt=None, parsers=None, **settings):
         self.clock = ManualClock() if clock is None else clock
-        world = LedgerEnvironment() if clock is False else LedgerEnvironment(clock=self.clock)
-        world = world if salt is None else replace(world, salt=salt)
-        self.boards = Boards(storage, DatabaseStore(storage), world=world)
+        environment = LedgerEnvironment() if clock is False else LedgerEnvironment(clock=self.clock)
+        environment = environment if salt is None else replace(environment, salt=salt)
+        self.boards = Boards(storage, DatabaseStore(storage), environment=environment)
         self.log = io.StringIO()
         self.organiser = self.boards.create_first_token()
         settings = Settings(log=self.log, **settings)

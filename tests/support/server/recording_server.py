@@ -44,9 +44,9 @@ class RecordingServer(ThreadedServer):
 
     def __init__(self, storage, path, mechanism, salt, parsers=None):
         self.now = 1_800_000_000
-        self.world = LedgerEnvironment(clock=lambda: self.now, salt=salt)
+        self.environment = LedgerEnvironment(clock=lambda: self.now, salt=salt)
         self.path, store = path, MixedStore(storage, path / "files")
-        self.boards = Boards(storage, store, world=self.world, mechanism=mechanism)
+        self.boards = Boards(storage, store, environment=self.environment, mechanism=mechanism)
         self.log, self.steps, self.replies = io.StringIO(), [], []
         self.visibility, self._signed_in, self._callers = "public", PUBLIC, {}
         limit = Rate(150, 1e9)  # reached by the requests with an invalid token

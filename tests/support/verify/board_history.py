@@ -89,7 +89,9 @@ def keep_as_file(board, submission_id, body, format_="csv"):
 
 def _open_boards(storage, store, **options):
     ticks = itertools.count(1_800_000_000)
-    return Boards(storage, store, world=LedgerEnvironment(clock=lambda: next(ticks)), **options)
+    return Boards(
+        storage, store, environment=LedgerEnvironment(clock=lambda: next(ticks)), **options
+    )
 
 
 def _make_folder(folder, table, **changes):

@@ -49,7 +49,7 @@ MECHANISMS = {
 
 
 def fixed_environment():
-    """Return a world with a clock that ticks at each call and counted salts."""
+    """Return a `LedgerEnvironment` whose clock ticks at each call, with counted salts."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
     return LedgerEnvironment(
         clock=lambda: next(ticks),
@@ -92,12 +92,14 @@ def play_book(
         holdout=sample_digest(describe_sample(table)),
     )
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
-    world = fixed_environment()
+    environment = fixed_environment()
     keep = {"sample": encode_sample(table)}
-    book = Book.create(storage, opening, name=BOOK, key=KEY, extra_secrets=keep, environment=world)
+    book = Book.create(
+        storage, opening, name=BOOK, key=KEY, extra_secrets=keep, environment=environment
+    )
     for number in range(questions):
         if restored and number == questions // 2:
-            adopt_copy(storage, BOOK, 3, environment=world)
+            adopt_copy(storage, BOOK, 3, environment=environment)
         wrong = uniform_numbers("wrong", seed, number) < 0.5 - 0.4 * number / questions
         predictions = np.where(wrong, 1 - table.labels, table.labels)
         book.ask(_question(mechanism, table, predictions, number % ladders))

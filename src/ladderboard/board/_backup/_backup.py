@@ -111,7 +111,7 @@ def back_up(
     """
     folder = check_backup_folder(boards, folder, without)
     slugs = boards.list()
-    now = boards.world.clock()
+    now = boards.environment.clock()
     with _draft(folder) as draft:
         dumped = []
         for slug in slugs:

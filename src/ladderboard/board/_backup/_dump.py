@@ -119,9 +119,10 @@ def dump_board(
     Parameters
     ----------
     move
-        Seal the board first: it takes no more submissions here, and continues where the dump is
-        restored. A sealed board can be dumped again. Without ``move`` the dump is a copy: restored,
-        it stays paused until the organiser charges the questions that may have been answered since.
+        Mark the board as moved first: it takes no more submissions here, and continues where
+        the dump is restored. A moved board can be dumped again. Without ``move`` the dump is a
+        copy: restored, it stays paused until the organiser charges the questions that may have been
+        answered since.
     of_backup
         Keep a moved board moved wherever this dump is restored. Without it, the dump of a moved
         board is the one that it continues from.
@@ -129,19 +130,21 @@ def dump_board(
     key = _encryption_key(passphrase, public_key)
     board = boards.open(slug)
     path = absolute_path(to)
-    sealed = False
+    moved = False
     try:
-        with write_vault(path, key) as vault:  # refuses a bad name before the board is sealed
+        with write_vault(
+            path, key
+        ) as vault:  # refuses a bad name before the board is marked as moved
             if move:
                 _mark_moved(board)
-                sealed = True
+                moved = True
             return _write_dump(boards, board, vault, of_backup=of_backup)
     except LadderboardError as error:
-        if not sealed:
+        if not moved:
             raise
         raise StorageFailed(
-            f"{error} The board is sealed and takes no more submissions here, but the dump was not "
-            "written. Fix the cause and dump it again in the same way."
+            f"{error} The board is marked as moved and takes no more submissions here, but "
+            "the dump was not written. Fix the cause and dump it again in the same way."
         ) from error
 
 
@@ -157,11 +160,11 @@ def _encryption_key(
 
 def _mark_moved(board: Board) -> None:
     """Seal the board: it takes no more submissions, and its ledger records that."""
-    with board.book.transaction() as turn:
-        view = cast("SqlWriteView", turn.view)
+    with board.book.transaction() as transaction:
+        view = cast("SqlWriteView", transaction.view)
         status = read_board(view).status
         if status != "moved":
-            turn.append_entry("moved", {"status": status})
+            transaction.append_entry("moved", {"status": status})
             view.execute(_SET_MOVED, (view.book_id,))
 
 
@@ -180,7 +183,7 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
             "head": state.head,
             "moved": moved,
             "status": _status_before_move(view) if moved else row.status,
-            "time": boards.world.clock(),
+            "time": boards.environment.clock(),
         }
         records.write_record("dump", header)
         export_book(view, book.encryption, records)
@@ -192,7 +195,7 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
 
 
 def _status_before_move(view: SqlReadView) -> str:
-    """Return the status of a board before it was sealed."""
+    """Return the status of a board before it was moved."""
     status = status_when_moved(view)
     if status is None:
         raise BrokenLedger("The board has the status moved, but its ledger has no such entry.")
@@ -200,7 +203,7 @@ def _status_before_move(view: SqlReadView) -> str:
 
 
 def status_when_moved(view: SqlReadView) -> str | None:
-    """Return the status recorded when a board was sealed; None if it is not sealed."""
+    """Return the status recorded when a board was moved; None if it was not."""
     for number in reversed(range(view.chain_state().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
         if fields["kind"] == "moved":

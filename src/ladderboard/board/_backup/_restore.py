@@ -123,10 +123,10 @@ def _restore_in_transaction(
     boards: Boards, header: DumpHeader, records: RecordReader, status: str
 ) -> None:
     """Restore the board in one transaction; a failure leaves nothing behind."""
-    water, state = boards.high_water_mark(header.book), EMPTY_CHAIN
+    mark, state = boards.high_water_mark(header.book), EMPTY_CHAIN
     mark_before: Position | None = None
-    if water is not None:  # before the book exists, as for a new one
-        mark_before = water.create(Position.from_state(header.book, EMPTY_CHAIN))
+    if mark is not None:  # before the book exists, as for a new one
+        mark_before = mark.create(Position.from_state(header.book, EMPTY_CHAIN))
     with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
@@ -135,12 +135,12 @@ def _restore_in_transaction(
             uncertain = isinstance(error, StorageFailed) and error.uncertain
             if not uncertain or header.book not in boards.storage.books():
                 files.undo()
-                if water is not None:
+                if mark is not None:
                     with suppress(OSError, StorageFailed):
-                        water.path.unlink() if mark_before is None else water.replace(mark_before)
+                        mark.path.unlink() if mark_before is None else mark.replace(mark_before)
                 raise
-    if water is not None:
-        water.advance(Position.from_state(header.book, state))
+    if mark is not None:
+        mark.advance(Position.from_state(header.book, state))
 
 
 def _decryption_key(
@@ -204,8 +204,8 @@ def _insert_everything(
     status: str,
 ) -> ChainState:
     """Insert and check everything, and record the restore in the ledger."""
-    seal = boards.seal(header.book) or NoEncryption()
-    state = import_book(view, header.book, seal, records)
+    cipher = boards.cipher(header.book) or NoEncryption()
+    state = import_book(view, header.book, cipher, records)
     if (state.entries, state.head) != (header.entries, header.head):
         raise BrokenDump("The ledger in the dump does not match the dump's header.")
     board = records.read_record(BOARD.name)
@@ -228,17 +228,19 @@ def _insert_everything(
     if view.query(_COUNT_WITHOUT_FILE, (view.book_id,))[0][0] != without:
         raise BrokenDump("The dump lacks files that were submitted.")
     records.expect_end()
-    _check_restored(view, header, seal)
+    _check_restored(view, header, cipher)
     if header.moved or header.status == "moved":
         return state
-    return append_restored_entry(view, header.book, state, boards.world)
+    return append_restored_entry(view, header.book, state, boards.environment)
 
 
-def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) -> None:
+def _check_restored(view: SqlWriteView, header: DumpHeader, cipher: Encryption) -> None:
     """Recompute every release, and check all labels against their commitments."""
-    check_book(view, header.book, seal)
-    sealed = status_when_moved(view) if header.moved or header.status == "moved" else header.status
-    if sealed is None or (header.moved and sealed != header.status):
+    check_book(view, header.book, cipher)
+    status_before = (
+        status_when_moved(view) if header.moved or header.status == "moved" else header.status
+    )
+    if status_before is None or (header.moved and status_before != header.status):
         raise BrokenDump(
             "The dump's header says that the board has moved, but the ledger does not."
         )
@@ -247,8 +249,8 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) ->
         holdout = Entry(form).read().get("holdout")
         if holdout is not None:
             end = f" {epoch}" if epoch else ""
-            sample = decode_sample(_read_kept(view, seal, f"sample{end}"))
-            salt = _read_kept(view, seal, f"salt of the holdout{end}")
+            sample = decode_sample(_read_kept(view, cipher, f"sample{end}"))
+            salt = _read_kept(view, cipher, f"salt of the holdout{end}")
             commitment = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
             if commitment.hash.hex() != holdout:
                 raise BrokenLedger("The labels do not match their commitment.")
@@ -257,8 +259,8 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) ->
         raise BrokenDump("The epoch of the dump's board does not match its ledger.")
 
 
-def _read_kept(view: SqlWriteView, seal: Encryption, name: str) -> bytes:
-    sealed = view.get_value(name)
-    if sealed is None:
+def _read_kept(view: SqlWriteView, cipher: Encryption, name: str) -> bytes:
+    encrypted = view.get_value(name)
+    if encrypted is None:
         raise BrokenDump("The dump lacks labels that were committed to.")
-    return seal.decrypt(f"kept {name}", sealed)
+    return cipher.decrypt(f"kept {name}", encrypted)

@@ -160,10 +160,10 @@ class Rules:
         ladderboard.errors.InvalidRules: Loss cannot change: releases under two losses cannot be
         compared, and the commitment names this one.
         """
-        noted = RuleProblems()
-        after = _build_rules(merge_changes(self, changes, noted), noted, None)
-        check_amendment(self, after, used, noted)
-        noted.refuse_if_any()
+        problems = RuleProblems()
+        after = _build_rules(merge_changes(self, changes, problems), problems, None)
+        check_amendment(self, after, used, problems)
+        problems.refuse_if_any()
         return after
 
     def describe(self) -> dict[str, Any]:
@@ -222,34 +222,36 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     - board.yaml, line 2: loss: There is no loss named 'acuracy'; did you mean 'accuracy'?
     - board.yaml, line 3: there is no key 'question'; did you mean questions?
     """
-    noted = RuleProblems(where)
+    problems = RuleProblems(where)
 
     def note(code: str, sentence: str, line: int | None) -> None:
-        noted.add(code, f"it {sentence}", line=line or 0)
+        problems.add(code, f"it {sentence}", line=line or 0)
 
-    mapping, noted.lines = read_yaml(text, note)
-    if mapping is None and not noted.found:
+    mapping, problems.lines = read_yaml(text, note)
+    if mapping is None and not problems.found:
         mapping = {}  # an empty file lacks everything
     if mapping is None:
-        noted.refuse_if_any()
-    return _build_rules(mapping, noted, slug)
+        problems.refuse_if_any()
+    return _build_rules(mapping, problems, slug)
 
 
-def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems) -> dict[str, Any]:
+def merge_changes(
+    before: Rules, changes: Mapping[str, Any], problems: RuleProblems
+) -> dict[str, Any]:
     """Return the description with the changes; note those that are not allowed."""
     after = before.describe()
     for key, value in changes.items():
         if key in _FIXED_KEYS:
-            noted.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
+            problems.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
         elif value is None and key in _REQUIRED_WHEN_AMENDED:
-            noted.add("bad_value", f"{key} cannot be left out; give its value.", key=key)
+            problems.add("bad_value", f"{key} cannot be left out; give its value.", key=key)
         else:
             after[key] = _merge_value(key, after.get(key), value)
     display = changes.get("display")
     for key in _FIXED_DISPLAY_KEYS:
         if isinstance(display, dict) and key in display:
             reason = "people have seen numbers in the other direction"
-            noted.add("fixed", f"display.{key} cannot change: {reason}.", key=f"display.{key}")
+            problems.add("fixed", f"display.{key} cannot change: {reason}.", key=f"display.{key}")
     if "phases" not in changes:
         # start is that of the first phase, end that of the last.
         for key, index in (("start", 0), ("end", -1)):
@@ -268,21 +270,23 @@ def _merge_value(key: str, before: Any, value: Any) -> Any:
     return {**merged, **value}
 
 
-def check_amendment(before: Rules, after: Rules, used: int | None, noted: RuleProblems) -> None:
+def check_amendment(before: Rules, after: Rules, used: int | None, problems: RuleProblems) -> None:
     """Note a budget below what was used, and a number of teams that cannot change."""
     least = before.questions if used is None else used
     if after.questions < least:
         rule = f"at least {least}, " + ("what it was" if used is None else "what was used")
-        noted.add("bad_value", f"questions must be {rule}; got {after.questions}.", key="questions")
+        problems.add(
+            "bad_value", f"questions must be {rule}; got {after.questions}.", key="questions"
+        )
     if after.teams < before.teams:
-        noted.add(
+        problems.add(
             "bad_value",
             f"teams must be at least {before.teams}, what it was: each was promised a share; "
             f"got {after.teams}.",
             key="teams",
         )
     if after.teams > before.teams and after.ladder == "team":
-        noted.add(
+        problems.add(
             "bad_value",
             f"teams must stay {before.teams}: each has a ladder, and so many are what this board's "
             f"mechanism was calibrated for; got {after.teams}.",
@@ -290,16 +294,16 @@ def check_amendment(before: Rules, after: Rules, used: int | None, noted: RulePr
         )
 
 
-def _build_rules(mapping: Any, noted: RuleProblems, slug: str | None) -> Rules:
+def _build_rules(mapping: Any, problems: RuleProblems, slug: str | None) -> Rules:
     if not isinstance(mapping, dict):
         message = "it must hold keys with values, as in title: My board"
-        noted.add("yaml", f"{message}; got {_settings.safe_repr(mapping)}.", line=1)
-        noted.refuse_if_any()
+        problems.add("yaml", f"{message}; got {_settings.safe_repr(mapping)}.", line=1)
+        problems.refuse_if_any()
     if not all(isinstance(key, str) for key in mapping):
-        noted.add("yaml", "the keys of rules must be text.")
-        noted.refuse_if_any()
-    fields = read_rule_fields(MappingReader(mapping, noted), slug)
-    noted.refuse_if_any()
+        problems.add("yaml", "the keys of rules must be text.")
+        problems.refuse_if_any()
+    fields = read_rule_fields(MappingReader(mapping, problems), slug)
+    problems.refuse_if_any()
     return Rules(**fields)
 
 

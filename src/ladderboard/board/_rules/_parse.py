@@ -103,15 +103,17 @@ class MappingReader:
     ----------
     mapping
         The mapping as it was parsed.
-    noted
+    problems
         Collects problems.
     path
         The keys that lead to the mapping.
     """
 
-    def __init__(self, mapping: Any, noted: RuleProblems, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(
+        self, mapping: Any, problems: RuleProblems, path: tuple[str | int, ...] = ()
+    ) -> None:
         self.mapping: dict[str, Any] = mapping
-        self.noted, self.path = noted, path
+        self.problems, self.path = problems, path
         self.wrong: set[str] = set()
 
     def name(self, key: str | None = None) -> str:
@@ -124,12 +126,12 @@ class MappingReader:
         """Note a problem of a key, or of the whole mapping."""
         path = self.path if key is None else (*self.path, key)
         line = next(
-            (self.noted.lines[path[:cut]] for cut in range(len(path), 0, -1)
-             if path[:cut] in self.noted.lines),
+            (self.problems.lines[path[:cut]] for cut in range(len(path), 0, -1)
+             if path[:cut] in self.problems.lines),
             0,
         )  # fmt: skip
         self.wrong.add(key or "")
-        self.noted.add(code, message, key=self.name(key) or None, line=line)
+        self.problems.add(code, message, key=self.name(key) or None, line=line)
 
     def refuse_unknown(self, known: tuple[str, ...]) -> None:
         """Note unknown keys, each with the most similar known one."""
@@ -192,7 +194,7 @@ class MappingReader:
     def _read_mapping(
         self, mapping: Any, path: tuple[str | int, ...], known: tuple[str, ...]
     ) -> MappingReader | None:
-        reader = MappingReader(mapping, self.noted, path)
+        reader = MappingReader(mapping, self.problems, path)
         if not isinstance(mapping, dict) or not all(isinstance(key, str) for key in mapping):
             reader.add_problem(
                 None,

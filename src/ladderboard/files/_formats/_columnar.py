@@ -24,7 +24,7 @@ from ladderboard.files._formats._columnar_metadata import (
     parquet_size,
 )
 from ladderboard.files._memory import column_from_series
-from ladderboard.files._problems import Refusal, refuse
+from ladderboard.files._problems import ErrorClass, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -108,23 +108,23 @@ class ColumnarTable:
     """A Parquet or Arrow file; its columns are loaded on demand."""
 
     def __init__(
-        self, data: bytes, format_name: str, limits: Limits, max_rows: int, refusal: Refusal
+        self, data: bytes, format_name: str, limits: Limits, max_rows: int, error_class: ErrorClass
     ) -> None:
         self._data = data
         self._format = format_name
         self._limits = limits
-        self._refusal = refusal
+        self._error_class = error_class
         self._cached_frame: Any = None
         self._check_size(max_rows)
         polars = load_polars()
         read = polars.read_parquet_schema if format_name == "parquet" else polars.read_ipc_schema
-        with refuse_polars_errors(refusal, _FORMAT_NAMES[format_name]), suppress_panic_output():
+        with refuse_polars_errors(error_class, _FORMAT_NAMES[format_name]), suppress_panic_output():
             self._schema: dict[str, Any] = dict(read(io.BytesIO(data)))
         self.names = list(self._schema)
         self.width = len(self.names)
         if self.width > limits.columns:
             message = f"There are {self.width} columns; the limit is {limits.columns}."
-            refuse(refusal, "too_many_columns", message)
+            refuse(error_class, "too_many_columns", message)
 
     def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
         """Load the columns at some positions."""
@@ -133,9 +133,9 @@ class ColumnarTable:
             if not self._is_supported(name):
                 message = f"The column {name[:80]!r} must hold numbers, text or booleans; it holds "
                 message += f"{str(self._schema[name])[:80]}."
-                refuse(self._refusal, "wrong_type", message, column=name)
+                refuse(self._error_class, "wrong_type", message, column=name)
         with (
-            refuse_polars_errors(self._refusal, _FORMAT_NAMES[self._format]),
+            refuse_polars_errors(self._error_class, _FORMAT_NAMES[self._format]),
             suppress_panic_output(),
         ):
             frame = self._frame(names)
@@ -169,7 +169,7 @@ class ColumnarTable:
         if any(str(self._schema[name]) not in _INTEGER_TYPES for name in names):
             return False
         with (
-            refuse_polars_errors(self._refusal, _FORMAT_NAMES[self._format]),
+            refuse_polars_errors(self._error_class, _FORMAT_NAMES[self._format]),
             suppress_panic_output(),
         ):
             frame = self._frame(names)
@@ -211,15 +211,15 @@ class ColumnarTable:
             self._refuse_inconsistent()
         if self._rows > max_rows:
             message = f"The file holds {format_count(self._rows, 'row')}, more than {max_rows}."
-            refuse(self._refusal, "too_many_rows", message)
+            refuse(self._error_class, "too_many_rows", message)
         if total > self._limits.bytes:
             message = f"The file is larger than {self._limits.bytes} bytes after unpacking, "
-            refuse(self._refusal, "too_many_bytes", f"{message}which is the limit.")
+            refuse(self._error_class, "too_many_bytes", f"{message}which is the limit.")
 
     def _refuse_inconsistent(self) -> NoReturn:
         message = f"The file could not be read as {_FORMAT_NAMES[self._format]}: it is cut off, "
         message += "or the sizes in its metadata do not agree."
-        refuse(self._refusal, "damaged", message)
+        refuse(self._error_class, "damaged", message)
 
     def _check_text(self, frame: Any) -> None:
         """Refuse text that is small as a dictionary but would fill memory when expanded."""
@@ -229,4 +229,4 @@ class ColumnarTable:
                 total += int(series.str.len_bytes().sum() or 0)
         if total > self._limits.bytes:
             message = f"The text is larger than {self._limits.bytes} bytes, which is the limit."
-            refuse(self._refusal, "too_many_bytes", message)
+            refuse(self._error_class, "too_many_bytes", message)

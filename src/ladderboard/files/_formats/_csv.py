@@ -31,7 +31,7 @@ from ladderboard.files._columns import (
     refuse_polars_errors,
 )
 from ladderboard.files._formats._digits import iter_digit_blocks, read_digits
-from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
+from ladderboard.files._problems import SHOWN, ErrorClass, Problems, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,21 +61,23 @@ _ZLIB_PREFIXES = (b"x\x01", b"x\x9c", b"x\xda", b"x\x5e")
 _FORMULA_STARTS = tuple("=+-@\t\r\n|%＝＋－＠")
 
 
-def normalize_text(data: bytes, refusal: Refusal) -> bytes:
+def normalize_text(data: bytes, error_class: ErrorClass) -> bytes:
     """Return text as UTF-8 without a byte-order mark, with a line feed after each line."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
             data = data.decode("utf-16").encode()
         except UnicodeError:
-            refuse(refusal, "encoding", "The file begins as UTF-16 text but is not valid UTF-16.")
+            refuse(
+                error_class, "encoding", "The file begins as UTF-16 text but is not valid UTF-16."
+            )
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data.isascii():
-        _check_utf8(data, refusal)
+        _check_utf8(data, error_class)
     position = data.find(b"\0")
     if position >= 0:
         message = f"The file is not text: byte {position} is zero. Send UTF-8 text, or name the "
         message += "format."
-        refuse(refusal, "encoding", message)
+        refuse(error_class, "encoding", message)
     if b"\r" in data:
         unix = data.replace(b"\r\n", b"\n")
         # A lone carriage return ends a line only if there are no line feeds.
@@ -83,11 +85,11 @@ def normalize_text(data: bytes, refusal: Refusal) -> bytes:
     if data.endswith((b"\n\n", b" ", b"\t\n", b" \n")) or data.startswith(b"\n"):
         data = data.rstrip(b" \n").lstrip(b"\n")
     if not data or data.isspace():
-        refuse(refusal, "empty", "The file is empty.")
+        refuse(error_class, "empty", "The file is empty.")
     return data
 
 
-def _check_utf8(data: bytes, refusal: Refusal) -> None:
+def _check_utf8(data: bytes, error_class: ErrorClass) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     step = 2**24
     for position in range(0, len(data), step):
@@ -101,30 +103,30 @@ def _check_utf8(data: bytes, refusal: Refusal) -> None:
             message = (
                 f"The text must be UTF-8; byte {byte_position} is not. Save the file as UTF-8."
             )
-            refuse(refusal, "encoding", message)
+            refuse(error_class, "encoding", message)
 
 
 def read_first_line(
-    data: bytes, separator: str | None, limits: Limits, refusal: Refusal
+    data: bytes, separator: str | None, limits: Limits, error_class: ErrorClass
 ) -> tuple[str, list[str], int]:
     """Return the separator, the fields of the first line, and where that line begins."""
     start = 0
-    line = _read_line(data, 0, refusal)
+    line = _read_line(data, 0, error_class)
     declared = re.fullmatch(_SEP_LINE, line.strip()) if line.lstrip().startswith(b"sep=") else None
     if declared and separator is None:  # a line that Excel writes
         separator, start = declared[1].decode(errors="replace"), len(line) + 1
-        line = _read_line(data, start, refusal)
+        line = _read_line(data, start, error_class)
         if not separator.isascii() or not separator.isprintable() or separator in "\"'":
-            refuse(refusal, "separator", "The sep= line names an invalid separator.")
+            refuse(error_class, "separator", "The sep= line names an invalid separator.")
     text = line.decode()
     if separator is None:
         separator = _sniff_separator(text, data[start : start + 2**16])
     if text.count(separator) >= limits.columns:
         message = f"There are more than {limits.columns} columns, which is the limit."
-        refuse(refusal, "too_many_columns", message)
+        refuse(error_class, "too_many_columns", message)
     fields = _split_line(text, separator)
     if fields is None:
-        refuse(refusal, "quotes", "A quote in the first line is not closed on that line.")
+        refuse(error_class, "quotes", "A quote in the first line is not closed on that line.")
     return separator, fields, start
 
 
@@ -137,12 +139,12 @@ def _split_line(line: str, separator: str) -> list[str] | None:
     return fields
 
 
-def _read_line(data: bytes, start: int, refusal: Refusal) -> bytes:
+def _read_line(data: bytes, start: int, error_class: ErrorClass) -> bytes:
     end = data.find(b"\n", start, start + _LONGEST_LINE)
     if end < 0:
         if len(data) - start > _LONGEST_LINE:
             message = f"The first line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
-            refuse(refusal, "line_too_long", message)
+            refuse(error_class, "line_too_long", message)
         end = len(data)
     return data[start:end]
 
@@ -210,7 +212,7 @@ class CsvTable:
         *,
         start: int,
         max_rows: int,
-        refusal: Refusal,
+        error_class: ErrorClass,
     ) -> None:
         self.names = names
         self.width = width
@@ -218,12 +220,12 @@ class CsvTable:
         self._separator = separator
         self._start = start
         self._skipped = data.count(b"\n", 0, start)
-        self._refusal = refusal
+        self._error_class = error_class
         open_end = start < len(data) and not data.endswith(b"\n")
         self._lines = self._count_character("\n") + open_end
         if self._lines > max_rows:
             message = f"The file holds {format_count(self._lines, 'row')}, more than {max_rows}."
-            refuse(refusal, "too_many_rows", message)
+            refuse(error_class, "too_many_rows", message)
 
     @property
     def lines(self) -> int:
@@ -367,7 +369,7 @@ class CsvTable:
         frame = self._read_frame(schema)
         if frame is None:
             return None
-        with refuse_polars_errors(self._refusal, "CSV"):
+        with refuse_polars_errors(self._error_class, "CSV"):
             has_whitespace = b" " in self._data or b"\t" in self._data
             columns = []
             for series in frame.get_columns():
@@ -415,9 +417,9 @@ class CsvTable:
         except csv.Error:
             line_number = self._skipped + reader.line_num
             message = f"Quotes do not match, or a field is too long, at line {line_number}."
-            refuse(self._refusal, "quotes", message)
+            refuse(self._error_class, "quotes", message)
         if ragged_count:
-            problems = Problems(self._refusal)
+            problems = Problems(self._error_class)
             lines = ", ".join(map(str, ragged_lines)) + (", ..." if ragged_count > SHOWN else "")
             message = (
                 f"Every row must have {format_count(self.width, 'field')}, like the first line; "
@@ -440,7 +442,7 @@ class CsvTable:
                 end = len(self._data)
                 if end - position > _LONGEST_LINE:
                     message = f"A line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
-                    refuse(self._refusal, "line_too_long", message)
+                    refuse(self._error_class, "line_too_long", message)
             yield self._data[position : end + 1].decode()
             position = end + 1
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_count
 from ladderboard.files._columns import MemoryTable, MixedColumn
 from ladderboard.files._formats._csv import normalize_text
-from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
+from ladderboard.files._problems import SHOWN, ErrorClass, Problems, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 2**22
 
 
-def read_json_lines(data: bytes, limits: Limits, max_rows: int, refusal: Refusal) -> MemoryTable:
+def read_json_lines(
+    data: bytes, limits: Limits, max_rows: int, error_class: ErrorClass
+) -> MemoryTable:
     """Return a JSON Lines file as a table."""
     values: dict[str, list[Any]] = {}
     wrong_lines: list[int] = []
     rows = 0
-    for number, line in _iter_lines(normalize_text(data, refusal), refusal):
+    for number, line in _iter_lines(normalize_text(data, error_class), error_class):
         row = _parse_row(line)
         if rows == 0 and not wrong_lines and row is not None:
             if len(row) > limits.columns:
                 message = f"There are more than {limits.columns} columns, which is the limit."
-                refuse(refusal, "too_many_columns", message)
+                refuse(error_class, "too_many_columns", message)
             values = {key: [] for key in row}
         if row is None or row.keys() != values.keys():
             wrong_lines.append(number)
@@ -40,14 +42,14 @@ def read_json_lines(data: bytes, limits: Limits, max_rows: int, refusal: Refusal
         rows += 1
         if rows > max_rows:
             refuse(
-                refusal,
+                error_class,
                 "too_many_rows",
                 f"The file holds more than {format_count(max_rows, 'row')}.",
             )
         for key, value in row.items():
             values[key].append(value if type(value) not in {list, dict} else _Nested)
     if wrong_lines:
-        problems = Problems(refusal)
+        problems = Problems(error_class)
         shown = ", ".join(map(str, wrong_lines[:SHOWN])) + (
             ", ..." if len(wrong_lines) > SHOWN else ""
         )
@@ -59,7 +61,7 @@ def read_json_lines(data: bytes, limits: Limits, max_rows: int, refusal: Refusal
     return MemoryTable(list(values), [MixedColumn(column) for column in values.values()])
 
 
-def _iter_lines(data: bytes, refusal: Refusal) -> Iterator[tuple[int, bytes]]:
+def _iter_lines(data: bytes, error_class: ErrorClass) -> Iterator[tuple[int, bytes]]:
     """Yield every non-blank line with its number."""
     position = number = 0
     while position < len(data):
@@ -68,7 +70,7 @@ def _iter_lines(data: bytes, refusal: Refusal) -> Iterator[tuple[int, bytes]]:
             end = len(data)
             if end - position > _LONGEST_LINE:
                 message = f"A line is longer than {_LONGEST_LINE} bytes; is the file JSON Lines?"
-                refuse(refusal, "line_too_long", message)
+                refuse(error_class, "line_too_long", message)
         line = data[position:end]
         position, number = end + 1, number + 1
         if line.strip():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ladderboard.files._memory import array_to_table
-from ladderboard.files._problems import Refusal, refuse, single_refusal
+from ladderboard.files._problems import ErrorClass, refuse, single_refusal
 
 if TYPE_CHECKING:
     from ladderboard.files._columns import MemoryTable
@@ -21,37 +21,39 @@ _LONGEST_HEADER = 10_000
 _TRIES = 20
 
 
-def read_npy(data: bytes, limits: Limits, max_rows: int, refusal: Refusal) -> MemoryTable:
+def read_npy(data: bytes, limits: Limits, max_rows: int, error_class: ErrorClass) -> MemoryTable:
     """Return a .npy file as a table: a vector, a matrix, or a structured array."""
     try:
         shape, fortran, dtype, start = _read_header(data)
     except Exception as error:  # parsing a Python literal may fail in any way
         rule = "The file could not be read as .npy: its header is damaged."
-        raise single_refusal(refusal, "damaged", rule) from error
+        raise single_refusal(error_class, "damaged", rule) from error
     if dtype.hasobject:
         message = "The array holds Python objects, which are not loaded; save numbers or text."
-        refuse(refusal, "wrong_type", message)
+        refuse(error_class, "wrong_type", message)
     if len(shape) not in {1, 2}:
         message = f"The array must be a vector or a matrix; its shape is {shape}."
-        refuse(refusal, "wrong_shape", message)
+        refuse(error_class, "wrong_shape", message)
     if shape[0] > max_rows:
-        refuse(refusal, "too_many_rows", f"The array holds {shape[0]} rows, more than {max_rows}.")
+        refuse(
+            error_class, "too_many_rows", f"The array holds {shape[0]} rows, more than {max_rows}."
+        )
     if math.prod(shape[1:]) > limits.columns or len(dtype.names or ()) > limits.columns:
         message = f"There are more than {limits.columns} columns, which is the limit."
-        refuse(refusal, "too_many_columns", message)
+        refuse(error_class, "too_many_columns", message)
     count, remaining = math.prod(shape), len(data) - start
     if dtype.itemsize * count != remaining:
         message = (
             f"The header promises {dtype.itemsize * count} bytes of data; there are {remaining}."
         )
-        refuse(refusal, "damaged", message)
+        refuse(error_class, "damaged", message)
     try:
         array = np.frombuffer(data, dtype, count, start) if remaining else np.empty(shape, dtype)
         table = array_to_table(array.reshape(shape, order="F" if fortran else "C"))
     except Exception as error:  # such as bytes that are not text
-        raise single_refusal(refusal, "damaged", "The array could not be read.") from error
+        raise single_refusal(error_class, "damaged", "The array could not be read.") from error
     if table is None:
-        refuse(refusal, "damaged", "The array could not be read.")
+        refuse(error_class, "damaged", "The array could not be read.")
     return table
 
 

@@ -195,7 +195,7 @@ async def accept_submission(
     With ``form`` the CSRF token has been checked already.
     """
     context = get_context(request)
-    received = context.boards.world.clock()
+    received = context.boards.environment.clock()
     meta = SubmissionMeta(received, team, message, retry)
     upload = await context.with_board(
         request, slug, lambda *args: _authorize_upload(context, meta, *args), form=form

@@ -50,7 +50,7 @@ _ENTRIES = 2**40  # places of a book: see ladderboard.ledger._storage
 _NEWEST_TIME = (
     "SELECT time FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
 )
-_SEALED_KEY = (
+_ENCRYPTED_KEY = (
     "SELECT value FROM main.kept JOIN main.book ON main.book.id = main.kept.book "
     "WHERE main.book.name = ? AND main.kept.name = 'signing key'"
 )
@@ -75,8 +75,8 @@ class DatabaseState(NamedTuple):
     """The state of a database.
 
     ``behind``: an older Ladderboard wrote it, and opening it will migrate it; ``ahead``: a newer
-    one did. ``newest`` is the time of the newest entry, ``sealed`` an encrypted value to try the
-    key file on.
+    one did. ``newest`` is the time of the newest entry, ``encrypted_value`` one to try
+    the key file on.
     """
 
     version: int
@@ -84,7 +84,7 @@ class DatabaseState(NamedTuple):
     ahead: bool
     boards: int = 0
     newest: int | None = None
-    sealed: bytes | None = None
+    encrypted_value: bytes | None = None
 
 
 def _has_log(path: Path) -> bool:
@@ -156,14 +156,14 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
         for (book,) in run("SELECT id FROM main.book")
         for row in run(_NEWEST_TIME, (book * _ENTRIES, (book + 1) * _ENTRIES))
     ]
-    sealed = run(_SEALED_KEY, (SERVER_BOOK,))
+    encrypted_value = run(_ENCRYPTED_KEY, (SERVER_BOOK,))
     return DatabaseState(
         version,
         behind=behind,
         ahead=False,
         boards=boards,
         newest=max(times, default=None),
-        sealed=bytes(sealed[0][0]) if sealed else None,
+        encrypted_value=bytes(encrypted_value[0][0]) if encrypted_value else None,
     )
 
 
@@ -388,18 +388,20 @@ def _check_schema(run: Run, address: str) -> tuple[Finding, DatabaseState | None
     return check_format(state, address), state
 
 
-def check_key(key_file: Path | None, sealed: bytes | None, database: Path | None) -> list[Finding]:
-    """Check the key file; ``sealed`` is what it must decrypt, None in a new database."""
+def check_key(
+    key_file: Path | None, encrypted_value: bytes | None, database: Path | None
+) -> list[Finding]:
+    """Check the key file; ``encrypted_value`` is what it must decrypt, None in a new database."""
     if key_file is None:
-        return [_check_no_key(sealed)]
+        return [_check_no_key(encrypted_value)]
     if key_file.exists():
-        problem_found = _check_key_opens(key_file, sealed)
+        problem_found = _check_key_opens(key_file, encrypted_value)
         return (
-            _check_key_location(key_file, sealed, database)
+            _check_key_location(key_file, encrypted_value, database)
             if problem_found is None
             else [problem_found]
         )
-    if sealed is None:
+    if encrypted_value is None:
         return [
             note(
                 _KEY_FILE, f"There is no key file {key_file} yet; it is created with the database."
@@ -408,12 +410,12 @@ def check_key(key_file: Path | None, sealed: bytes | None, database: Path | None
     return [problem(_KEY_FILE, f"There is no key file {key_file}.", _RESTORE_KEY)]
 
 
-def _check_key_opens(key_file: Path, sealed: bytes | None) -> Finding | None:
+def _check_key_opens(key_file: Path, encrypted_value: bytes | None) -> Finding | None:
     """Check that a key file decrypts a value of the database; None if it does."""
     try:
         key = read_key_file(key_file)
-        if sealed is not None:
-            Cipher(key, SERVER_BOOK).decrypt(_KEY_PLACE, sealed)
+        if encrypted_value is not None:
+            Cipher(key, SERVER_BOOK).decrypt(_KEY_PLACE, encrypted_value)
     except MissingDependency as error:
         return problem(_KEY_FILE, str(error), "pip install 'ladderboard[guard]'")
     except WrongKey as error:
@@ -424,14 +426,14 @@ def _check_key_opens(key_file: Path, sealed: bytes | None) -> Finding | None:
 
 
 def _check_key_location(
-    key_file: Path, sealed: bytes | None, database: Path | None
+    key_file: Path, encrypted_value: bytes | None, database: Path | None
 ) -> list[Finding]:
     """Check the location and permissions of a key file."""
     readers = other_readers(key_file)
     if readers == "anybody":
         message = f"Anybody on this machine may read the key file {key_file}."
         return [problem(_KEY_FILE, message, f"chmod 600 {key_file}")]
-    suffix = "" if sealed is None else " and fits the database"
+    suffix = "" if encrypted_value is None else " and fits the database"
     findings = [ok(_KEY_FILE, f"{key_file} exists{suffix}.")]
     if readers:
         remedy = f"If that is not intended: chmod 600 {key_file}"
@@ -444,11 +446,11 @@ def _check_key_location(
     return findings
 
 
-def _check_no_key(sealed: bytes | None) -> Finding:
-    if sealed is None:
+def _check_no_key(encrypted_value: bytes | None) -> Finding:
+    if encrypted_value is None:
         return note(_KEY_FILE, "None is set: secrets will not be encrypted.")
     try:
-        NoEncryption().decrypt(_KEY_PLACE, sealed)
+        NoEncryption().decrypt(_KEY_PLACE, encrypted_value)
     except LadderboardError as error:
         return problem(
             _KEY_FILE, str(error), "Set it: --key-file, LADDERBOARD_KEY_FILE or key_file."

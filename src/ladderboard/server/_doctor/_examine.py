@@ -65,7 +65,9 @@ def _check_storage(settings: ResolvedSettings) -> Iterator[Finding]:
         findings, state, ahead = [_cannot_inspect("database", error)], None, None
     yield from findings
     try:
-        yield from check_key(settings["key_file"], None if state is None else state.sealed, path)
+        yield from check_key(
+            settings["key_file"], None if state is None else state.encrypted_value, path
+        )
     except OSError as error:
         yield _cannot_inspect("key file", error)
     try:

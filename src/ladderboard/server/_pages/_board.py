@@ -46,7 +46,7 @@ _RESTRICTED = {"hidden", "frozen"}
 async def boards_page(request: Request) -> Response:
     """Show the list of boards as the public sees them, page by page, open ones first."""
     context = get_context(request)
-    now = int(context.boards.world.clock())
+    now = int(context.boards.environment.clock())
     page = _page_number(request.query_params.get("page", "1"))
 
     def read_cards(credentials: Credentials | None) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ async def board_page(request: Request, board: Slug) -> Response:
     context, url = get_context(request), server_url(request)
     root = context.settings.prefix
     cursor = request.query_params.get("cursor") or None
-    now = int(context.boards.world.clock())
+    now = int(context.boards.environment.clock())
     is_for_everybody = is_public(request)
 
     def read_page(opened_board: Board, caller: Caller) -> CachedPage | dict[str, Any]:

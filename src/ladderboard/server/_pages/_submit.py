@@ -135,7 +135,7 @@ def _read_submit_page(
     context: ServerContext, board: Board, caller: Caller, outcome: FormOutcome, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
-    summary, now = view.summary(), format_time(context.boards.world.clock())
+    summary, now = view.summary(), format_time(context.boards.environment.clock())
     snapshot, has_team = _BoardSnapshot(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,

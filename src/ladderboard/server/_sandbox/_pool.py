@@ -255,9 +255,9 @@ class ParserPool:
     async def close(self) -> None:
         """Stop all parsers, and wait for their processes to exit."""
         self.closed = True
-        for turn in self._waiting:
-            if not turn.done():
-                turn.set_exception(WorkerError(_CLOSED))
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(WorkerError(_CLOSED))
         self._waiting.clear()
         for parser in tuple(self._parsers):
             self.discard(parser)
@@ -278,9 +278,9 @@ class ParserPool:
             self._start_count += 1
             self.spawn(self._start(parser))
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(parser)
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(parser)
                 return
         self._idle.append(parser)
 
@@ -320,17 +320,17 @@ class ParserPool:
         self._start_missing()
         if len(self._waiting) >= max(self._max_waiting, self._start_count):
             raise ParsersBusy
-        turn: asyncio.Future[ParserProcess] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        waiter: asyncio.Future[ParserProcess] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
         try:
-            parser = await turn
+            parser = await waiter
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and not turn.exception():
-                self.release(turn.result())
+            if waiter.done() and not waiter.cancelled() and not waiter.exception():
+                self.release(waiter.result())
             raise
         finally:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
         # If it has just died, wait for another one.
         return parser if parser in self._parsers else await self._acquire()
 
@@ -379,9 +379,9 @@ class ParserPool:
             _LOG.error("%s", error)
         if not self._parsers and not self._start_count:
             while self._waiting:
-                turn = self._waiting.popleft()
-                if not turn.done():
-                    turn.set_exception(error)
+                waiter = self._waiting.popleft()
+                if not waiter.done():
+                    waiter.set_exception(error)
 
 
 class _LocalBody(NamedTuple):

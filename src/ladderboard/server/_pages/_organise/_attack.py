@@ -234,7 +234,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN_MECHANISM)
         context.attack_jobs.start(
-            board, target.describe(), format_time(context.boards.world.clock())
+            board, target.describe(), format_time(context.boards.environment.clock())
         )
 
     try:

@@ -71,7 +71,7 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
         _DUMP_LOCK.release()
         raise
     context.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
-    day = time.strftime("%Y-%m-%d", time.gmtime(context.boards.world.clock()))
+    day = time.strftime("%Y-%m-%d", time.gmtime(context.boards.environment.clock()))
     return _FileDownload(file, f"{slug}-{day}.dump", _DUMP_LOCK.release)
 
 
