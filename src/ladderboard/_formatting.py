@@ -83,6 +83,15 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def format_undetected_gains(gain: str) -> str:
+    """Return the sentence about the smallest gain that answers show.
+
+    >>> format_undetected_gains("0.02")
+    'Improvements smaller than about 0.02 may not be detected.'
+    """
+    return f"Improvements smaller than about {gain} may not be detected."
+
+
 def format_list(words: Sequence[str], last: str = "and") -> str:
     """Return words as a list for a sentence.
 

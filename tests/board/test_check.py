@@ -41,7 +41,7 @@ def test_a_board_that_is_ready(folder):
     assert "score perfectly" in text
     assert "The sample submission can be scored. The baseline 'zeros' can be scored." in text
     assert "Are the 300 rows independent? Rows of one patient, user or video are not" in text
-    assert "A gain below about" in text
+    assert "Improvements smaller than about" in text
     assert text.endswith("digits is ready.")
     assert all(len(line) <= 80 and line.isprintable() for line in report.lines)
     assert str(report).splitlines() == report.lines
@@ -339,7 +339,7 @@ def test_a_grid_coarser_than_the_possible_gain_is_refused(
     assert [problem.code for problem in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
         message = report.problems[0].message
-        assert "the loss falls by 0.018, and a gain below 0.02 may go unseen" in message
+        assert "the loss falls by 0.018, and gains below 0.02 may not be detected" in message
         assert "nothing may be shown between 84.8528 and 0.0000 rmse" in message
 
 
@@ -371,7 +371,7 @@ def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
         folder(**{"board.yaml": f"loss: {loss}\n{BASE}"})
     ).promise.sentences
     assert f"the true {name} of the best model lies between" in first
-    assert second.endswith(f" in {name} may go unseen.")
+    assert second.endswith(f" in {name} may not be detected.")
 
 
 def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):

@@ -134,7 +134,7 @@ def test_downloads_are_complete_and_snippets_run(visit, example_boards, tmp_path
         [sys.executable, "-c", pasted], cwd=tmp_path, env=environment, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
-    assert re.match(r"A new best: \w+ 0\.\d+; \d+ questions left", completed.stdout), (
+    assert re.match(r"A new best: \w+ 0\.\d+\. \d+ submissions left", completed.stdout), (
         completed.stderr
     )
 

@@ -29,7 +29,7 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
     team.page.get_by_role("button", name="Join").click()
     team.page.get_by_role("link", name="Go on to submit").click()
     assert team.submit_file(make_predictions(60, private=20)).startswith(
-        "A new best: 0.800; 24 questions left."
+        "A new best: 0.800. 24 submissions left."
     )
     team.monitor.expect_statuses(422)
     assert "Nothing was counted" in team.submit_file(b"id,prediction\n1,1\n")

@@ -29,7 +29,7 @@ def test_a_team_joins_submits_and_signs_in_from_another_browser(
     assert token not in page.url
     page.get_by_role("link", name="Go on to submit").click()
     assert newcomer.submit_file(make_predictions(60)).startswith(
-        "A new best: 0.800; 24 questions left."
+        "A new best: 0.800. 24 submissions left."
     )
     newcomer.open(f"/boards/{slug}")  # it is shown once
     assert token not in page.content()
@@ -38,7 +38,7 @@ def test_a_team_joins_submits_and_signs_in_from_another_browser(
     other_browser.open(f"/boards/{slug}/submit")
     other_browser.page.get_by_label("Your team's token").fill(token)
     other_browser.page.get_by_role("button", name="Sign in").click()
-    assert "Ada & Söhne <x>: 24 questions left" in other_browser.text()
+    assert "Ada & Söhne <x>: 24 submissions left" in other_browser.text()
     with other_browser.page.expect_navigation(url=live_server.url + "/"):
         other_browser.page.get_by_role("button", name="Sign out").click()
     other_browser.open(f"/boards/{slug}/submit")
@@ -121,7 +121,7 @@ def test_rotating_a_token_ends_other_sessions(visit, make_board, live_server, sc
     assert live_server.call("GET", "/boards/first/team", old).status_code == 401
     assert live_server.call("GET", "/boards/first/team", new).status_code == 200
     assert first.submit_file(make_predictions(60)).startswith(
-        "A new best: 0.800; 24 questions left."
+        "A new best: 0.800. 24 submissions left."
     )
     second.monitor.expect_statuses(401)
     assert "Your session has ended. Sign in again below." in second.submit_file(
@@ -129,4 +129,4 @@ def test_rotating_a_token_ends_other_sessions(visit, make_board, live_server, sc
     )
     second.page.get_by_label("Your team's token").fill(new)
     second.page.get_by_role("button", name="Sign in").click()
-    assert "Alpha: 24 questions left" in second.text()
+    assert "Alpha: 24 submissions left" in second.text()

@@ -39,7 +39,7 @@ def test_joining_and_submitting_behind_a_path_prefix(browser, public):
         ada.page.get_by_role("button", name=re.compile("Join|Register")).click()
         ada.page.get_by_role("link", name="Go on to submit").click()
         ada.page.wait_for_url(f"{board}/submit")
-        assert "questions left" in ada.submit_file(make_predictions(30))
+        assert "submissions left" in ada.submit_file(make_predictions(30))
         (cookie,) = [
             cookie for cookie in ada.context.cookies() if cookie["name"].endswith("_session")
         ]

@@ -53,24 +53,25 @@ def test_replies_to_valid_files(visit, live_server, submit_page, script):
     path, token = submit_page
     team = visit(token, script=script)
     assert team.open(path) == 200
-    assert "Alpha: 25 questions left" in team.text()
+    assert "Alpha: 25 submissions left" in team.text()
     reply = team.submit_file(VALID_FILE)
-    assert reply.startswith("A new best: 0.800; 24 questions left.")
+    assert reply.startswith("A new best: 0.800. 24 submissions left.")
     assert "With confidence 95%, the best of your models so far truly has accuracy between" in reply
     reply = team.submit_file(make_predictions(59))
     assert reply.startswith(
-        "Your best stays 0.800; gains below about 0.01 may go unseen; 23 questions left."
+        "No measurable improvement. Your best: 0.800. "
+        "Improvements smaller than about 0.01 may not be detected. 23 submissions left."
     )
     assert "does not mean that this model is no better" in reply
     assert script == bool(team.page.locator("main time[title$='your time']").count())
     reply = team.submit_file(VALID_FILE)
     assert reply.startswith(
-        "The same predictions were answered before, as your submission 1; nothing was counted. "
-        "Then your best became 0.800; 23 questions left."
+        "Duplicate of submission 1; not counted. "
+        "At that time your best became 0.800. 23 submissions left."
     )
     team.page.get_by_label("Message").fill("half as many mistakes <b>")
     reply = team.submit_file(make_predictions(30))
-    assert reply.startswith("A new best: 0.900 (was 0.800); 22 questions left.")
+    assert reply.startswith("A new best: 0.900 (was 0.800). 22 submissions left.")
     rows = team.page.get_by_role("region", name="Your submissions").get_by_role("row")
     history = [" ".join(row.split()) for row in rows.all_inner_texts()]
     assert len(history) == 4
@@ -91,8 +92,8 @@ def test_errors_of_invalid_files_are_listed_and_cost_nothing(visit, submit_page,
         reply = team.submit_file(body)
         assert [phrase for phrase in expected if phrase not in reply] == [], (kind, reply)
         assert team.page.locator("#reply").get_attribute("role") == "alert"
-    assert "Alpha: 25 questions left" in team.text()
-    assert team.submit_file(VALID_FILE).startswith("A new best: 0.800; 24 questions left.")
+    assert "Alpha: 25 submissions left" in team.text()
+    assert team.submit_file(VALID_FILE).startswith("A new best: 0.800. 24 submissions left.")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
@@ -156,7 +157,7 @@ def test_an_upload_shows_progress_and_can_be_cancelled(visit, submit_page):
     )
     connection.set(-1)
     page.get_by_role("button", name="Submit").click()  # the file is still chosen
-    page.get_by_text("A new best: 0.800; 24 questions left.").wait_for()
+    page.get_by_text("A new best: 0.800. 24 submissions left.").wait_for()
 
 
 def test_a_broken_connection_is_reported(visit, submit_page):
@@ -170,7 +171,7 @@ def test_a_broken_connection_is_reported(visit, submit_page):
         "The connection broke. Sending the same file again is safe: it is counted once."
     )
     team.context.set_offline(False)
-    assert team.submit_file(VALID_FILE).startswith("A new best: 0.800; 24 questions left.")
+    assert team.submit_file(VALID_FILE).startswith("A new best: 0.800. 24 submissions left.")
 
 
 def test_a_file_can_be_dropped_on_the_page(visit, submit_page):
@@ -194,7 +195,7 @@ def test_a_file_can_be_dropped_on_the_page(visit, submit_page):
     assert zone.evaluate("(each) => getComputedStyle(each).backgroundColor") == background
     assert "mine.csv, 2.3" in zone.inner_text()
     page.get_by_role("button", name="Submit").click()
-    page.get_by_text("A new best: 0.800; 24 questions left.").wait_for()
+    page.get_by_text("A new best: 0.800. 24 submissions left.").wait_for()
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])

@@ -33,14 +33,14 @@ def submit(run_cli, live_server, ada, predictions):
 def test_submit_prints_one_sentence_with_the_remaining_submissions(submit, live_server):
     result = submit(60, "-m", "first")
     assert (result.code, result.err) == (0, "")
-    assert result.out == "A new best: zero_one 0.2000; 24 questions left.\n"
+    assert result.out == "A new best: zero_one 0.2000. 24 submissions left.\n"
     second = submit(60)
     assert second.code == 0
-    assert second.out.endswith("24 questions left.\n")
-    assert submit(70, "-q").out.startswith("Your best stays zero_one 0.2000: ")
+    assert second.out.endswith("24 submissions left.\n")
+    assert submit(70, "-q").out.startswith("No measurable improvement. Your best: zero_one 0.2000.")
     with Client() as client:
         receipts = client.receipts(live_server.slug)
-    assert receipts[0].answer["reason"] == "The best is now 0.2000; 24 questions left."
+    assert receipts[0].answer["reason"] == "The best is now 0.2000. 24 questions left."
     assert [receipt.state for receipt in receipts] == ["answered"] * 3
 
 
@@ -60,13 +60,13 @@ def test_the_file_may_be_a_positional_argument(run_cli, live_server, ada, predic
     assert (twice.code, twice.out) == (2, "")
     assert "Give the predictions once" in twice.err
     piped = predictions(60).read_bytes()
-    assert "answered before" in run_cli("submit", live_server.slug, "-", piped=piped).out
+    assert "Duplicate of submission" in run_cli("submit", live_server.slug, "-", piped=piped).out
 
 
 def test_predictions_are_read_from_stdin(run_cli, live_server, ada, predictions):
     piped = predictions(30).read_bytes()
     result = run_cli("submit", live_server.slug, "-f", "-", piped=piped)
-    assert result.out.startswith("A new best: zero_one 0.1000; ")
+    assert result.out.startswith("A new best: zero_one 0.1000. ")
     packed = run_cli(
         "submit", live_server.slug, "-f", "-", "--format", "csv", "--key", "k", piped=piped
     )

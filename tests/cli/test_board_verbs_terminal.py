@@ -68,7 +68,7 @@ def test_submit_shows_a_progress_bar_at_a_terminal(arguments):
     assert "Waiting for the answer" in output.decode()
     assert "━" in output.decode()
     *_, answer, receipt_line = output.decode().rstrip().splitlines()
-    assert answer.endswith("A new best: zero_one 0.2000; 24 questions left.")
+    assert answer.endswith("A new best: zero_one 0.2000. 24 submissions left.")
     file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", receipt_line).group(1)
     assert '"receipt"' in Path(file).read_text()
     assert b"receipt" not in run_at_terminal([*arguments, "-q"])[1]
@@ -111,7 +111,7 @@ def test_retries_are_shown_at_a_terminal(arguments):
 def test_no_progress_bar_in_a_pipe(arguments):
     result = run_piped(arguments)
     assert (result.returncode, result.stderr) == (0, b"")
-    assert result.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
+    assert result.stdout == b"A new best: zero_one 0.2000. 24 submissions left.\n"
 
 
 def test_login_does_not_echo_the_token(live_server, page):

@@ -70,4 +70,4 @@ def test_an_answer_survives_a_full_stdout(guard_folder, run_guard, tmp_path):
         "ladderboard: Standard output cannot be written: No space left on device. Nothing is "
         "lost; repeating the command costs no question.\n"
     )
-    assert "asked before, as question 1" in run_guard("ask", "guard.db", "half.csv").out
+    assert "Duplicate of question 1" in run_guard("ask", "guard.db", "half.csv").out

@@ -10,12 +10,12 @@ import ladderboard as lb
 def test_an_answer_is_one_sentence(run_guard, guard_folder):
     assert run_guard("ask", "guard.db", "half.csv") == (
         0,
-        "The best is now 0.5; 4 questions left.\n",
+        "The best is now 0.5. 4 questions left.\n",
         "",
     )
     result = run_guard("ask", "guard.db", "half.csv")
     assert result.code == 0
-    assert "asked before, as question 1" in result.out
+    assert "Duplicate of question 1" in result.out
     assert "4 questions left" in result.out
 
 
@@ -33,8 +33,8 @@ def test_an_answer_for_machines_is_the_reply(run_guard, guard_folder):
 
 def test_predictions_are_read_from_stdin(run_guard, guard_folder):
     piped = (guard_folder / "half.csv").read_bytes()
-    assert run_guard("ask", "guard.db", "-", piped=piped).out.startswith("The best is now 0.5;")
-    assert "asked before" in run_guard("ask", "guard.db", "half.csv").out
+    assert run_guard("ask", "guard.db", "-", piped=piped).out.startswith("The best is now 0.5.")
+    assert "Duplicate of" in run_guard("ask", "guard.db", "half.csv").out
     assert run_guard("ask", "guard.db", "-", piped=b"").code == 2
 
 
@@ -154,7 +154,7 @@ def test_a_summary_is_appended(run_guard, guard_folder):
     summary.write_text("before\n")
     run_guard("ask", "guard.db", "good.csv", "--summary", summary)
     text = summary.read_text()
-    assert text.startswith("before\n### Holdout guard\n\nThe best is now 0.25; 4 questions left.\n")
+    assert text.startswith("before\n### Holdout guard\n\nThe best is now 0.25. 4 questions left.\n")
     rows = dict(
         line.strip("| ").split(" | ")
         for line in text.splitlines()
@@ -187,7 +187,7 @@ def test_a_full_disk_does_not_hide_an_answer(run_guard, guard_folder):
         "ask", "guard.db", "good.csv", "--summary", "/dev/full", "--fail-unless-improved"
     )
     assert result.code == 0
-    assert result.out == "The best is now 0.25; 4 questions left.\n"
+    assert result.out == "The best is now 0.25. 4 questions left.\n"
     assert "The summary /dev/full was not written" in result.err
 
 

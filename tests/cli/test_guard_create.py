@@ -94,7 +94,7 @@ def test_create_prints_the_certificate(run_guard, guard_folder):
     )
     output = " ".join(run_guard("create", "new.db", *arguments).out.split())
     assert "new.db is created: 400 labels; 5 questions on 1 ladder." in output
-    assert "Answered by: ladder (step 0.02). Gains below about 0.02 may go unseen." in output
+    assert "Answered by: ladder (step 0.02). Improvements smaller than about 0.02" in output
     assert "Guaranteed in advance, whatever is asked: With probability at least 0.9," in output
     assert " Public: " in output
     assert "--key-file would encrypt them." in output
@@ -240,4 +240,4 @@ def test_create_warns_about_answers_too_coarse_for_the_labels(
     errors = " ".join(result.err.split())
     assert ("Warning: the answers are too coarse for these labels." in errors) is warned
     assert "0.0005" not in result.out  # JSON output reveals nothing about labels
-    assert ("has a loss of 0.0005, and gains below 0.02 may go unseen" in errors) is warned
+    assert ("has a loss of 0.0005, and gains below 0.02 may not be detected" in errors) is warned

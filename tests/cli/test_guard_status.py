@@ -20,7 +20,7 @@ def test_status_shows_what_is_public(run_guard, guard_folder):
     assert "3 of 5 questions used, 2 left" in output
     assert "█" * 36 + "░" * 24 in output
     assert "The best release is 0.25; 2 of 3 questions improved" in output
-    assert "Gains below about 0.1 may go unseen." in output
+    assert "Improvements smaller than about 0.1 may not be detected." in output
     guard = lb.Holdout.open("guard.db")
     assert f"\nhead       {guard.head}\n" in output
     text = " ".join(output.split())

@@ -59,9 +59,9 @@ def test_create_warns_about_a_log_that_may_be_truncated(run_guard, samples):
 
 def test_ask_with_logs(run_guard, guard):
     scores = run_guard("ask", "scores.db", "--lm-eval", "sums.jsonl")
-    assert scores == (0, "The best is now 0.75; 4 questions left.\n", "")
+    assert scores == (0, "The best is now 0.75. 4 questions left.\n", "")
     result = run_guard("ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", "acc,none")
-    assert "asked before, as question 1" in result.out
+    assert "Duplicate of question 1" in result.out
     second_ladder = run_guard(
         "ask", "scores.db", "--lm-eval=sums.jsonl", "--metric=acc_norm", "--ladder=b"
     )
@@ -77,7 +77,7 @@ def test_scores_in_a_table_are_accepted(run_guard, guard):
     (guard / "scores.csv").write_text("id,score\n" + "".join(f"{id_},0.5\n" for id_ in ids))
     assert (
         run_guard("ask", "scores.db", "scores.csv").out
-        == "The best is now 0.5; 4 questions left.\n"
+        == "The best is now 0.5. 4 questions left.\n"
     )
 
 
@@ -168,7 +168,7 @@ def test_options_choose_the_score_in_a_log(run_guard, log):
     assert "The log has 400 of the 500 examples of its dataset." in " ".join(result.out.split())
     assert result.out.rstrip().endswith("guard ask guard.db --inspect LOG")
     assert run_guard("ask", "guard.db", "--inspect", "100.eval").out.startswith(
-        "The best is now 0.25;"
+        "The best is now 0.25."
     )
     run_guard("ask", "guard.db", "--inspect", "80.eval", "--metric", "grader/kind,mean")
     assert log == [

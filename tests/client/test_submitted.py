@@ -12,11 +12,11 @@ SAID = {
     "team": {"id": "b", "name": "Ada"}, "released": 0.1, "improved": True, "question": 1,
     "remaining": 19, "limit": "team", "limits": [{"name": "team", "remaining": 19, "allowed": 20}],
     "next_submission_at": "2026-11-16T13:00:00Z", "bound": None,
-    "reason": "The best is now 0.1; 19 questions left.", "score": None, "ladder": "team",
+    "reason": "The best is now 0.1. 19 questions left.", "score": None, "ladder": "team",
     "again": False, "receipt": {},
 }  # fmt: skip
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}
-UNSEEN = "this one was not seen to be better"
+NOT_MEASURED = "No measurable improvement."
 
 
 def make_answer(display=None, **changes):
@@ -38,44 +38,44 @@ def make_answer(display=None, **changes):
     [
         ({}, "A new best: accuracy 0.900"),
         ({"ladder": "board"}, "A new best of the whole board: accuracy 0.900"),
-        ({"released": None}, "A new best; its value is not shown now"),
-        ({"improved": False}, f"Your best stays accuracy 0.900: {UNSEEN}"),
+        ({"released": None}, "A new best; its score is not shown now"),
+        ({"improved": False}, f"{NOT_MEASURED} Your best: accuracy 0.900"),
         (
             {"improved": False, "ladder": "board"},
-            f"The best of the whole board stays accuracy 0.900: {UNSEEN}",
+            f"{NOT_MEASURED} The best of the whole board: accuracy 0.900",
         ),
-        ({"improved": False, "released": None}, f"Your best stays what it was: {UNSEEN}"),
+        ({"improved": False, "released": None}, f"{NOT_MEASURED} Your best is unchanged"),
         (
             {"improved": False, "released": 1.0},
-            "There is no best yet: no gain large enough was seen",
+            "No score yet: no measurable improvement so far",
         ),
         (
             {"improved": False, "score": 0.25},
-            "This model was put at accuracy 0.750; your best stays accuracy 0.900",
+            "This submission scored accuracy 0.750. Your best: accuracy 0.900",
         ),
         ({"score": 0.1}, "A new best: accuracy 0.900"),
     ],
 )
 def test_the_sentence_about_the_best_score(changes, sentence):
-    assert str(make_answer(**changes)) == f"{sentence}; 19 questions left."
+    assert str(make_answer(**changes)) == f"{sentence}. 19 submissions left."
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "then your best became accuracy 0.900"),
-        ({"improved": False}, "then your best stayed accuracy 0.900"),
-        ({"released": None}, "then your best improved"),
-        ({"released": 1.0, "improved": False}, "then there was no best yet"),
+        ({}, "At that time your best became accuracy 0.900"),
+        ({"improved": False}, "At that time your best stayed accuracy 0.900"),
+        ({"released": None}, "At that time your best improved"),
+        ({"released": 1.0, "improved": False}, "At that time there was no score yet"),
         (
             {"score": 0.25, "improved": False},
-            "then this model was put at accuracy 0.750; then your best stayed accuracy 0.900",
+            "This submission scored accuracy 0.750. At that time your best stayed accuracy 0.900",
         ),
     ],
 )
 def test_a_duplicate_is_described_in_the_past_tense(changes, sentence):
-    first = "The same predictions were answered before, as submission 7, and nothing was counted; "
-    assert str(make_answer(again=True, **changes)) == f"{first}{sentence}; 19 questions left."
+    first = "Duplicate of submission 7; not counted. "
+    assert str(make_answer(again=True, **changes)) == f"{first}{sentence}. 19 submissions left."
 
 
 TEAM = {"name": "team", "remaining": 43, "allowed": 50}
@@ -86,20 +86,20 @@ LATER = "2026-11-16T14:05:00Z"
 @pytest.mark.parametrize(
     ("limits", "following", "expected"),
     [
-        ([TEAM], LATER, "43 questions left"),
-        ([{**TEAM, "remaining": 1}], LATER, "1 question left"),
-        ([WINDOW, TEAM], LATER, "43 questions left, 5 of them now"),
+        ([TEAM], LATER, "43 submissions left"),
+        ([{**TEAM, "remaining": 1}], LATER, "1 submission left"),
+        ([WINDOW, TEAM], LATER, "43 submissions left, 5 available now"),
         (
             [{**WINDOW, "remaining": 0, "next": LATER}, TEAM],
             LATER,
-            "43 questions left; the next at 2026-11-16 14:05 UTC",
+            "43 submissions left; the next at 2026-11-16 14:05 UTC",
         ),
-        ([{**WINDOW, "remaining": 0}, TEAM], None, "43 questions left, none of them now"),
-        ([{**TEAM, "remaining": 0}, WINDOW], None, "no questions left"),
+        ([{**WINDOW, "remaining": 0}, TEAM], None, "43 submissions left, none available now"),
+        ([{**TEAM, "remaining": 0}, WINDOW], None, "No submissions left"),
         (
             [{"name": "board", "remaining": 0, "allowed": 9}, TEAM],
             LATER,
-            "your share is used up; whether others left any over is not shown",
+            "Your reserved submissions are used up; the shared pool is hidden on this board",
         ),
     ],
 )
@@ -107,12 +107,12 @@ def test_the_sentence_about_remaining_submissions(limits, following, expected):
     answer = make_answer(
         limits=limits, remaining=limits[0]["remaining"], next_submission_at=following
     )
-    assert str(answer) == f"A new best: accuracy 0.900; {expected}."
+    assert str(answer) == f"A new best: accuracy 0.900. {expected}."
 
 
 def test_a_notebook_shows_the_same():
     assert make_answer()._repr_html_() == (
-        "<p><b>Improved.</b> A new best: accuracy 0.900; 19 questions left.</p>"
+        "<p><b>Improved.</b> A new best: accuracy 0.900. 19 submissions left.</p>"
     )
     assert "&lt;b&gt; 0.900" in make_answer({"name": "<b>"})._repr_html_()
 

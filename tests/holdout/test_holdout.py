@@ -24,7 +24,7 @@ N = 200
 LABELS = np.random.default_rng(1).integers(2, size=N)
 IDS = [f"img_{number}" for number in range(N)]
 LADDER = lb.Ladder(step=0.02)
-SAID = "This model is at"
+SCORE = "This model's score:"
 
 
 def wrong(count, labels=LABELS):
@@ -51,45 +51,47 @@ def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
     reply = guard.ask(wrong(50))
     assert (reply.released, reply.score, reply.improved) == (0.24, 0.24, True)
     assert (reply.question, reply.remaining, reply.again) == (1, 19, False)
-    assert str(reply) == "The best is now 0.24; 19 questions left."
+    assert str(reply) == "The best is now 0.24. 19 questions left."
     assert str(guard.ask(wrong(49))) == (
-        "The best stays 0.24; gains below about 0.02 may go unseen; 18 questions left."
+        "No measurable improvement. The best: 0.24. "
+        "Improvements smaller than about 0.02 may not be detected. 18 questions left."
     )
 
 
 @pytest.mark.parametrize(
     ("mechanism", "first", "second"),
     [
-        (lb.Exact(), "The best is now 0.25", f"{SAID} 0.3; the best stays 0.25"),
-        (lb.Rounded(digits=1), "The best is now 0.2", f"{SAID} 0.3; the best stays 0.2"),
+        (lb.Exact(), "The best is now 0.25", f"{SCORE} 0.3. The best: 0.25"),
+        (lb.Rounded(digits=1), "The best is now 0.2", f"{SCORE} 0.3. The best: 0.2"),
         (
             lb.OneBit(step=0.1),
             "The best improved; its value is published at the close",
-            "The best stays what it was; gains below about 0.1 may go unseen",
+            "No measurable improvement. Improvements smaller than about 0.1 may not be detected",
         ),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_every_mechanism_has_its_sentence(path, mechanism, first, second):
     guard = create(path, mechanism=mechanism)
-    assert str(guard.ask(wrong(50))) == f"{first}; 19 questions left."
-    assert str(guard.ask(wrong(60))) == f"{second}; 18 questions left."
+    assert str(guard.ask(wrong(50))) == f"{first}. 19 questions left."
+    assert str(guard.ask(wrong(60))) == f"{second}. 18 questions left."
 
 
 def test_a_repeated_answer_says_so(path):
     guard = create(path)
     for count in (50, 49, 10):
         guard.ask(wrong(count))
-    reply = "The same predictions were asked before, as question"
-    spent = "no question is spent now; 17 questions left."
-    assert str(guard.ask(wrong(50))) == f"{reply} 1; then the best became 0.24; {spent}"
-    assert str(guard.ask(wrong(49))) == f"{reply} 2; then the best stayed 0.24; {spent}"
+    for number, count, verb in ((1, 50, "became"), (2, 49, "stayed")):
+        assert str(guard.ask(wrong(count))) == (
+            f"Duplicate of question {number}; not counted. At that time the best {verb} 0.24. "
+            "17 questions left."
+        )
 
 
 def test_the_last_questions_are_counted_in_words(path):
     guard = create(path, questions=2)
-    assert str(guard.ask(wrong(50))).endswith("; 1 question left.")
-    assert str(guard.ask(wrong(10))).endswith("; no questions left.")
+    assert str(guard.ask(wrong(50))).endswith(". 1 question left.")
+    assert str(guard.ask(wrong(10))).endswith(". No questions left.")
 
 
 def test_repeated_predictions_in_any_form_cost_nothing(path):
@@ -112,7 +114,7 @@ def test_repeated_predictions_in_any_form_cost_nothing(path):
         assert again.again
         assert (again.released, again.question) == (first.released, first.question)
         assert again.remaining == 18
-        assert "no question is spent now" in str(again)
+        assert "Duplicate of question 1; not counted." in str(again)
 
 
 @pytest.mark.parametrize(

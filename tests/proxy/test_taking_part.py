@@ -40,7 +40,7 @@ def test_submitting_by_page(site, predict):
         same_origin = {"Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
         answer = browser.post(site.origin + action, files=file, headers=same_origin)
         assert answer.status_code == 200, answer.text
-        assert re.search(r"\d+ questions left", answer.text)
+        assert re.search(r"\d+ submissions left", answer.text)
         (receipt,) = re.findall(
             r'href="(/ladder/api/v1/boards/first/submissions/\w+)"', answer.text
         )

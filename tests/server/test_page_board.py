@@ -50,7 +50,7 @@ def test_ties_share_ranks_and_baselines_are_sorted_in(empty_server):
     assert "Ranks with = are shared" in text
     own_page = get_page(live_server, token=dee_token).text
     assert ["", "Dee you", "no record", "", "0"] in table_rows(own_page)
-    assert "Dee</strong> (you): no record yet, no questions asked" in own_page
+    assert "Dee</strong> (you): no record yet, no submissions" in own_page
 
 
 def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
@@ -65,7 +65,7 @@ def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
         "25 questions are kept for each of at most 4 teams",
         "Questions are answered at any time",
         "Anyone can register a team.",
-        "gains below about 0.01 may go unseen",
+        "Improvements smaller than about 0.01 may not be detected.",
         "With confidence 95%, the true zero_one of the best model asked so far lies between",
         "if the examples are independent, and if nothing public but the answers of this board",
         summary["commitment"],

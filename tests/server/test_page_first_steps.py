@@ -68,8 +68,8 @@ def test_counts_have_thousands_separators_everywhere(empty_server, browser):
     live_server = empty_server
     live_server.create_board(questions=80_000, teams=2)
     page, reply = submit_file(live_server, browser, make_predictions(30))
-    assert "40,000 questions left" in page
-    assert "39,999 questions left" in reply
+    assert "40,000 submissions left" in page
+    assert "39,999 submissions left" in reply
     assert "A table with 400 rows" in page
     for html in (page, reply, browser.get(f"/boards/{live_server.slug}").text):
         text = re.sub(r"\b[0-9a-f]{16,}\b|\b2027\b", "", page_text(html))  # hashes and dates

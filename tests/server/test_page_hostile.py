@@ -98,8 +98,8 @@ def test_a_team_with_pooled_questions_left_is_not_told_that_none_are_left(empty_
     for wrong in range(5):
         live_server.submit(token, make_predictions(90 - wrong))
     page = page_text(live_server, token=token)
-    assert "no questions left" not in page
-    assert "5 questions asked; your share is used up; whether others left any over is not" in page
+    assert "o submissions left" not in page
+    assert "5 submissions; your reserved submissions are used up; the shared pool is hidden" in page
     assert live_server.submit(token, make_predictions(20)).status_code == 201  # from the pool
 
 
@@ -112,7 +112,7 @@ def test_questions_left_now_differ_from_questions_per_window(empty_server):
     live_server.clock.now += 23 * 3600
     for path in ("", "/submit"):
         page = page_text(live_server, path, token)
-        assert "47 questions left, 5 of them now (at most 8 in any 24 hours)." in page
+        assert "47 submissions left, 5 available now (at most 8 in any 24 hours)." in page
     live_server.clock.now += 3601  # the first three have left the window
     statuses = [
         live_server.submit(token, make_predictions(80 - wrong)).status_code for wrong in range(9)
@@ -147,7 +147,7 @@ def test_the_hint_about_unseen_gains_depends_on_the_mechanism(empty_server, mech
             f"{path}?csrf={csrf}", files={"file": ("a.csv", make_predictions(20))}
         )
     page = strip_tags(response.text)
-    assert "our best stays 0.03" in page
+    assert "our best: 0.03" in page
     assert ("a gain that is too small to be told" in page) == (mechanism != "exact")
     assert "asking again and again gains little" not in page
 

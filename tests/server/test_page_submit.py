@@ -104,7 +104,7 @@ def test_a_team_sees_the_file_format_and_its_questions_left(empty_server):
     empty_server.create_board(window="{questions: 3, hours: 24}", files="{bytes: 20 kB}")
     with empty_server.browser() as browser:
         page = TeamBrowser(empty_server, browser).look()
-    assert "Alpha: 25 questions left, 3 of them now (at most 3 in any 24 hours)." in page_text(
+    assert "Alpha: 25 submissions left, 3 available now (at most 3 in any 24 hours)." in page_text(
         page.text
     )
     assert "at most 20 kB" in page.text
@@ -120,24 +120,24 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         team = TeamBrowser(live_server, browser)
         page = team.send(make_predictions(60)).text
         first = notice_text(page, "status")
-        assert first.startswith("A new best: 0.800; 24 questions left.")
+        assert first.startswith("A new best: 0.800. 24 submissions left.")
         receipt = re.search(r'copy="the receipt"><code>({.+?})</code>', page).group(1)
         submission_url = re.search(
             r'href="(/api/v1/boards/[^"]+)">part of the submission', page
         ).group(1)
         assert browser.get(submission_url).json()["receipt"] == json.loads(receipt)
         unchanged = notice_text(team.send(make_predictions(61)).text, "status")
-        gains = "gains below about 0.01 may go unseen"
-        assert unchanged.startswith(f"Your best stays 0.800; {gains}; 23 questions left.")
+        gains = "Improvements smaller than about 0.01 may not be detected."
+        assert unchanged.startswith(
+            f"No measurable improvement. Your best: 0.800. {gains} 23 submissions left."
+        )
         assert "does not mean that this model is no better" in unchanged
         better = notice_text(team.send(make_predictions(30)).text, "status")
-        assert better.startswith("A new best: 0.900 (was 0.800); 22 questions left.")
-        answered_before = (
-            "The same predictions were answered before, as your submission 1; nothing was"
-        )
+        assert better.startswith("A new best: 0.900 (was 0.800). 22 submissions left.")
         again = notice_text(team.send(make_predictions(60)).text, "status")
         assert again.startswith(
-            f"{answered_before} counted. Then your best became 0.800; 22 questions left"
+            "Duplicate of submission 1; not counted. At that time your best became 0.800. "
+            "22 submissions left"
         )
         assert team.used() == 3
 
@@ -173,14 +173,14 @@ def test_replies_on_a_board_with_one_ladder(empty_server):
     with live_server.browser() as browser:
         team = TeamBrowser(live_server, browser)
         reply = notice_text(team.send(make_predictions(90)).text, "status")
-        assert reply.startswith("The best of the whole board stays 0.80; gains below")
+        assert reply.startswith("No measurable improvement. The best of the whole board: 0.80. ")
         reply = notice_text(team.send(make_predictions(30)).text, "status")
-        assert reply.startswith("A new best of the whole board: 0.90 (was 0.80);")
+        assert reply.startswith("A new best of the whole board: 0.90 (was 0.80).")
         live_server.amend(visibility="hidden")
         page = team.send(make_predictions(80)).text
         reply = notice_text(page, "status")
         assert reply.startswith(
-            "The best of the whole board stays what it was, which is not shown "
+            "No measurable improvement. The best of the whole board is unchanged; it is not shown "
         )
         assert "while the standings are hidden" in reply
         assert "With confidence" not in reply
@@ -193,7 +193,7 @@ def test_a_submission_without_a_release_leaves_no_record(empty_server):
     with live_server.browser() as browser:
         page = TeamBrowser(live_server, browser).send(make_predictions(299)).text
     reply = notice_text(page, "status")
-    assert reply.startswith("Your team has no record yet: no gain large enough was seen; gains ")
+    assert reply.startswith("Your team has no score yet: no measurable improvement so far. ")
     assert "no record" in page_text(page[page.index("<tbody>") :])
 
 
@@ -205,14 +205,14 @@ def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
         team.send(make_predictions(60))
         live_server.clock.now += 600
         reply = notice_text(team.send(make_predictions(50)).text, "status")
-        assert "; 1 question left, none of them now; next at 09:00 UTC." in reply
+        assert ". 1 submission left, none available now; next at 09:00 UTC." in reply
         refused = team.send(make_predictions(40))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "3000")
         alert = notice_text(refused.text, "alert")
         assert "The next is at 2027-01-15 09:00 UTC. Nothing was counted." in alert
         live_server.clock.now += 3000
         reply = notice_text(team.send(make_predictions(40)).text, "status")
-        assert "no questions left: your team has asked all its 3." in reply
+        assert "No submissions left: your team has used all its 3." in reply
         page = team.look().text
         assert "nothing to send" in page
         assert 'type="file"' not in page

@@ -28,7 +28,7 @@ def make_answer(**changes):
 
 
 def test_no_reply_claims_that_a_model_is_not_better():
-    """Each says how many questions are left; only those without a gain mention unseen gains."""
+    """Each says how many submissions are left; only those without a gain mention unseen gains."""
     context = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
     for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
@@ -39,11 +39,11 @@ def test_no_reply_claims_that_a_model_is_not_better():
         )
         reply = describe_reply(reply_answer, context._replace(restriction=restriction))
         text = str(reply.sentence)
-        assert text.endswith("; 9 questions left.")
+        assert text.endswith(" 9 submissions left.")
         assert text[0].isupper()
         assert not any(phrase in text for phrase in ("not better", "no better", "worse", "None"))
-        assert ("may go unseen" in text) == (not improved and not again)
-        assert ("nothing was counted" in text) == again
+        assert ("may not be detected" in text) == (not improved and not again)
+        assert ("Duplicate of submission 3; not counted." in text) == again
         assert reply.good == (improved and not again)
         assert ("0.700" in text) == (score is not None)
         assert ("0.800" in text) == (released == 0.2)
@@ -55,13 +55,13 @@ def test_a_released_score_of_the_model_is_shown_beside_the_best():
             make_answer(score_loss=0.25), ReplyContext(DisplayRules("error", 2))
         ).sentence
     )
-    assert text.startswith("This model was put at 0.25; your best stays 0.20;")
+    assert text.startswith("This submission scored 0.25. Your best: 0.20.")
 
 
 def test_a_new_best_that_rounds_to_the_old_one_is_shown_once():
     context = ReplyContext(DisplayRules("error", 2), previous_best=0.201)
     text = str(describe_reply(make_answer(improved=True), context).sentence)
-    assert text.startswith("A new best: 0.20; ")
+    assert text.startswith("A new best: 0.20. ")
 
 
 def test_metric_names_are_not_markup():
@@ -125,13 +125,16 @@ def test_replies_use_the_displayed_metric():
     display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
     text = format_reply(stays, meter, again=False, remaining=9, value_format=display)
-    assert text == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
+    assert text == (
+        "No measurable improvement. The best: 0.800. Improvements smaller than about 0.02 may not "
+        "be detected. 9 questions left."
+    )
     text = format_reply(falls, meter, again=False, remaining=9, value_format=display)
-    assert text == "The best is now 0.800; 9 questions left."
+    assert text == "The best is now 0.800. 9 questions left."
     root = DisplayRules("rmse", 2, "root", 100.0)
     stays = Release(0.0, None, False, 2)
     assert format_reply(stays, meter, again=False, remaining=1, value_format=root) == (
-        "The best stays 0.00; 1 question left."
+        "No measurable improvement. The best: 0.00. 1 question left."
     )
 
 

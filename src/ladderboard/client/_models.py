@@ -339,7 +339,8 @@ class SubmissionResult(Reply):
     raw: dict[str, Any] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{_describe_result(self)}; {_describe_remaining(self)}."
+        remaining = _describe_remaining(self)
+        return f"{_describe_result(self)} {remaining[0].upper()}{remaining[1:]}."
 
     def describe(self) -> dict[str, Any]:
         """Return the whole document, ready for ``json.dumps``."""
@@ -359,62 +360,52 @@ def _describe_result(result: SubmissionResult) -> str:
     """
     best = _past_best(result) if result.again else _current_best(result)
     if result.score is not None and result.score != result.released:
-        this = "then this" if result.again else "this"
-        score = result.display.text(result.display.score)
-        best = f"{this} model was put at {score}; {best}"
-    if result.again:
-        return (
-            f"The same predictions were answered before, as submission {result.number}, and "
-            f"nothing was counted; {best}"
-        )
-    return f"{best[0].upper()}{best[1:]}"
+        best = f"This submission scored {result.display.text(result.display.score)}. {best}"
+    return f"Duplicate of submission {result.number}; not counted. {best}" if result.again else best
 
 
 def _current_best(result: SubmissionResult) -> str:
-    whose, value = _whose_best(result), result.display.text(result.display.released)
+    is_team = result.ladder == "team"
+    whose = "Your best" if is_team else "The best of the whole board"
+    value = result.display.text(result.display.released)
     if result.improved:
-        best = "a new best" if result.ladder == "team" else "a new best of the whole board"
-        return (
-            f"{best}; its value is not shown now" if result.released is None else f"{best}: {value}"
-        )
+        best = "A new best" if is_team else "A new best of the whole board"
+        if result.released is None:
+            return f"{best}; its score is not shown now."
+        return f"{best}: {value}."
     if result.released is None:
-        return f"{whose} stays what it was: this one was not seen to be better"
+        return f"No measurable improvement. {whose} is unchanged."
     if result.loss is not None and result.loss >= _WORST:
-        return "there is no best yet: no gain large enough was seen"
-    if result.score is not None:
-        return f"{whose} stays {value}"
-    return f"{whose} stays {value}: this one was not seen to be better"
+        return "No score yet: no measurable improvement so far."
+    if result.score is not None and result.score != result.released:
+        return f"{whose}: {value}."
+    return f"No measurable improvement. {whose}: {value}."
 
 
 def _past_best(result: SubmissionResult) -> str:
+    whose = "your best" if result.ladder == "team" else "the best of the whole board"
     if result.released is None:
-        return (
-            f"then {_whose_best(result)} {'improved' if result.improved else 'stayed what it was'}"
-        )
+        return f"At that time {whose} {'improved' if result.improved else 'was unchanged'}."
     if result.loss is not None and result.loss >= _WORST and not result.improved:
-        return "then there was no best yet"
+        return "At that time there was no score yet."
     verb = "became" if result.improved else "stayed"
-    return f"then {_whose_best(result)} {verb} {result.display.text(result.display.released)}"
-
-
-def _whose_best(result: SubmissionResult) -> str:
-    return "your best" if result.ladder == "team" else "the best of the whole board"
+    return f"At that time {whose} {verb} {result.display.text(result.display.released)}."
 
 
 def _describe_remaining(result: SubmissionResult) -> str:
-    """Return how many questions are left, and when the next is allowed if not now."""
+    """Return how many submissions are left, and when the next is allowed if not now."""
     lasting = [limit.remaining for limit in result.limits if limit.name != "window"]
     remaining, following = min(lasting, default=result.remaining), result.next_submission_at
     if not remaining:
-        hidden = "your share is used up; whether others left any over is not shown"
-        return "no questions left" if following is None else hidden
-    questions_left = f"{format_count(remaining, 'question')} left"
+        hidden = "your reserved submissions are used up; the shared pool is hidden on this board"
+        return "no submissions left" if following is None else hidden
+    submissions_left = f"{format_count(remaining, 'submission')} left"
     if result.remaining >= remaining:
-        return questions_left
+        return submissions_left
     if result.remaining:
-        return f"{questions_left}, {result.remaining} of them now"
-    return questions_left + (
-        ", none of them now" if following is None else f"; the next at {_format_time(following)}"
+        return f"{submissions_left}, {result.remaining} available now"
+    return submissions_left + (
+        ", none available now" if following is None else f"; the next at {_format_time(following)}"
     )
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
 from ladderboard.holdout._status import smallest_visible_gain
 
@@ -145,44 +146,47 @@ def format_reply(
     remaining: int | None = None,
     value_format: ValueFormat | None = None,
 ) -> str:
-    """Return the sentence of a reply; in the past tense if it repeats an earlier answer.
+    """Return the sentences of a reply; in the past tense if it repeats an earlier answer.
 
     ``remaining`` is the number of questions left if a tighter limit than the meter's applies;
     ``value_format`` formats values and gains in the unit shown to people, losses if it is None.
     """
     value_format = LossFormat() if value_format is None else value_format
+    sentences = []
+    has_own_score = release.score is not None and release.score != release.value
+    if has_own_score:
+        sentences.append(f"This model's score: {value_format.text(release.score)}.")
     if again:
-        before = _describe_release(release, value_format, ("became", "stayed", "was"))
-        parts = [
-            f"The same predictions were asked before, as question {release.question}",
-            f"then {_lower_first('; '.join(before))}",
-            "no question is spent now",
-        ]
+        sentences.insert(0, f"Duplicate of question {release.question}; not counted.")
+        sentences.append(_describe_past_best(release, value_format))
     else:
-        parts = _describe_release(release, value_format, ("is now", "stays", "is"))
+        if not release.improved and not has_own_score:
+            sentences.append("No measurable improvement.")
+        sentences += _describe_best(release, value_format)
         gain = value_format.gain_text(smallest_visible_gain(meter.mechanism), release.value)
         if not release.improved and gain is not None:
-            parts.append(f"gains below about {gain} may go unseen")
-    left = meter.remaining if remaining is None else remaining
-    return f"{'; '.join([*parts, format_remaining(left)])}."
+            sentences.append(format_undetected_gains(gain))
+    left = format_remaining(meter.remaining if remaining is None else remaining)
+    return f"{' '.join(sentences)} {left[0].upper()}{left[1:]}."
 
 
-def _describe_release(
-    release: Release, value_format: ValueFormat, verbs: tuple[str, str, str]
-) -> list[str]:
-    moved, stayed, be = verbs
+def _describe_best(release: Release, value_format: ValueFormat) -> list[str]:
     if release.value is None:
-        if release.improved:
-            return ["The best improved", "its value is published at the close"]
-        return [f"The best {stayed} what it was"]
-    best = f"The best {moved if release.improved else stayed} {value_format.text(release.value)}"
-    if release.score is None or release.score == release.value:
-        return [best]
-    return [f"This model {be} at {value_format.text(release.score)}", _lower_first(best)]
+        return ["The best improved; its value is published at the close."] * release.improved
+    verb = " is now" if release.improved else ":"
+    return [f"The best{verb} {value_format.text(release.value)}."]
 
 
-def _lower_first(text: str) -> str:
-    return f"{text[0].lower()}{text[1:]}"
+def _describe_past_best(release: Release, value_format: ValueFormat) -> str:
+    if release.value is None:
+        change = (
+            "the best improved; its value is published at the close"
+            if release.improved
+            else "there was no measurable improvement"
+        )
+        return f"At that time {change}."
+    verb = "became" if release.improved else "stayed"
+    return f"At that time the best {verb} {value_format.text(release.value)}."
 
 
 def format_remaining(remaining: int) -> str:

@@ -162,11 +162,11 @@ def test_a_guard_from_the_first_log_and_questions_from_the_others(logs, tmp_path
     assert created.returncode == 0, created.stderr
     assert "6 examples; 5 questions" in created.stdout
     answer = ladderboard("ask", "guard.db", "--inspect", first)
-    assert answer.stdout == "The best is now 0.333333; 4 questions left.\n"
+    assert answer.stdout == "The best is now 0.333333. 4 questions left.\n"
     better = ladderboard(
         "ask", "guard.db", "--inspect", logs("epochs", "json"), "--metric=gives,max"
     )
-    assert better.stdout == "The best is now 0; 3 questions left.\n"
+    assert better.stdout == "The best is now 0. 3 questions left.\n"
     for name, message in {
         "limited": "Missing",
         "one_error": "'sum-3'",

@@ -76,7 +76,7 @@ def test_on_the_command_line(complete_run, tmp_path):
     created = ladderboard("create", "guard.db", *args, "--questions", 5, "--mechanism", "exact")
     assert created.returncode == 0, created.stderr
     answer = ladderboard("ask", "guard.db", *args)
-    assert answer.stdout == "The best is now 0.666667; 4 questions left.\n"
+    assert answer.stdout == "The best is now 0.666667. 4 questions left.\n"
     other = ladderboard("ask", "guard.db", "--lm-eval", complete_run["sums"])
     assert other.returncode == 2
     assert "No id is one of the holdout's" in other.stderr

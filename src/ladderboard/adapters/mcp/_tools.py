@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ladderboard import _settings
+from ladderboard._formatting import format_undetected_gains
 from ladderboard.adapters.mcp._arguments import MAX_VALUES, Folder
 from ladderboard.errors import InvalidSetting
 
@@ -163,7 +164,7 @@ def standing_result(
     if content.get("bound"):
         lines.append(f"{content['bound']['sentence']}.")
     if content["unseen"] is not None:
-        lines.append(f"Gains below about {content['unseen']:.2g} may go unseen.")
+        lines.append(format_undetected_gains(f"{content['unseen']:.2g}"))
     labels = {"number": "numbers"}.get(content["kind"], content["kind"])
     lines.append(f"{expected_format}; labels are {labels}.")
     shown = improvements[-_LISTED_IMPROVEMENTS:]

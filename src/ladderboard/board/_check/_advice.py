@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, format_count, format_time, round_up
+from ladderboard._formatting import (
+    format_confidence,
+    format_count,
+    format_time,
+    format_undetected_gains,
+    round_up,
+)
 from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
@@ -81,7 +87,7 @@ class BoardPromise:
                 f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
             )
         gain = self.display.gain_text(self.smallest_visible_gain, self.baseline)
-        gain_line = f"A gain below about {gain} in {self.display.name} may go unseen."
+        gain_line = format_undetected_gains(f"{gain} in {self.display.name}")
         measured = self._format_measured
         return [
             f"{interval}.",
@@ -209,8 +215,8 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
         text = folder.rules.display.text
         message = (
             f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
-            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and a gain below "
-            f"{coarse:.2g} may go unseen: nothing may be shown between {text(coarse)} and "
+            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and gains below "
+            f"{coarse:.2g} may not be detected: nothing may be shown between {text(coarse)} and "
             f"{text(0.0)} {folder.rules.display.name}. Use more examples, declare a narrower "
             "range, or set a mechanism with a finer step and grid."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_count, printable
+from ladderboard._formatting import format_count, format_undetected_gains, printable
 from ladderboard.cli._guard._options import is_url
 from ladderboard.cli._options import (
     AsJson,
@@ -180,9 +180,10 @@ def _warn_if_too_coarse(guard: "Holdout") -> None:
     if gap is not None and 0 < gap <= coarse:
         text = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
-            f"loss of {gap:.2g}, and gains below {coarse:.2g} may go unseen: even a perfect model "
-            "may look no better. Use more examples, declare a narrower range, or give --mechanism "
-            "a finer step and grid. (This warning depends on the labels; keep it to yourself.)"
+            f"loss of {gap:.2g}, and gains below {coarse:.2g} may not be detected: even a perfect "
+            "model may look no better. Use more examples, declare a narrower range, or give "
+            "--mechanism a finer step and grid. (This warning depends on the labels; keep it to "
+            "yourself.)"
         )
         typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
@@ -418,7 +419,7 @@ def _describe_guard(
         f"{file} is created: {counted}; {budget}.",
         f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
+        + ("" if gain is None else f" {format_undetected_gains(f'{gain:.2g}')}"),
         f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]

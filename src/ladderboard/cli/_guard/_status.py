@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import printable
+from ladderboard._formatting import format_undetected_gains, printable
 from ladderboard.cli._guard._options import FileOrUrl, KeyFile, is_url, open_guard
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, terminal_width, wrap_lines
@@ -102,7 +102,7 @@ def _format_status(file: str, current: "Status") -> list[str]:
     gain = smallest_visible_gain(current.meter.mechanism)
     lines += ["", *wrap_lines(_describe_best(current))]
     if gain is not None:
-        lines += wrap_lines(f"Gains below about {gain:.2g} may go unseen.")
+        lines += wrap_lines(format_undetected_gains(f"{gain:.2g}"))
     values = _best_so_far(current)
     if len(set(values)) > 1:
         lines += ["", *draw_history(values, min(width, 70), _CHART_HEIGHT, plain=plain)]

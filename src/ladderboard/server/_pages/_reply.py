@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count
+from ladderboard._formatting import format_count, format_undetected_gains
 from ladderboard.server._pages._wording import exact_duration, time_element
 from ladderboard.server._problems import problem_from_exception
 
@@ -22,9 +22,9 @@ _WORST_LOSS = 1.0  # the best of a ladder before the first release
 _MAX_ITEMS = 20  # of the errors in a file
 _TIPS = {
     "missing_column": "Name the columns as shown under “How the file must look”.",
-    "missing_id": "Every id must be there, once.",
+    "missing_id": "Include every id exactly once.",
     "unknown_id": "Compare one of these with the ids you were given.",
-    "missing_value": "A join or a division in what made the file may have left it empty.",
+    "missing_value": "Check joins and divisions in your script; they may produce empty values.",
     "ragged": "A text may hold the separator: write it within quotes.",
 }
 
@@ -54,7 +54,7 @@ class ReplyContext(NamedTuple):
 
 
 def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyText:
-    """Return the text for an answer, given as ``Answer.describe`` returns it.
+    """Return the text for an answer, given as ``SubmissionAnswer.describe`` returns it.
 
     It never says that a model is not better, only that no gain was detected and how large a gain
     must be to be detected.
@@ -69,42 +69,35 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> answer |= {"bound": None}
     >>> print(describe_reply(answer, context).sentence)
-    Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them
-    now (at most 8 in any 24 hours).
+    No measurable improvement. Your best: 0.786. Improvements smaller than about 0.02 may not be
+    detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
     >>> answer["improved"] = True
     >>> print(describe_reply(answer, context).sentence)
-    A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    A new best: 0.786 (was 0.780). 43 submissions left, 5 available now (at most 8 in any 24
+    hours).
     >>> print(describe_reply({**answer, "again": True, "limits": [team]}, context).sentence)
-    The same predictions were answered before, as your submission 7; nothing was counted. Then
-    your best became 0.786; 43 questions left.
+    Duplicate of submission 7; not counted. At that time your best became 0.786. 43 submissions
+    left.
     >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
     >>> print(describe_reply(hidden, context._replace(restriction="hidden")).sentence)
-    The best of the whole board stays what it was, which is not shown while the standings are
-    hidden; gains below about 0.02 may go unseen; 43 questions left.
+    No measurable improvement. The best of the whole board is unchanged; it is not shown while
+    the standings are hidden. Improvements smaller than about 0.02 may not be detected. 43
+    submissions left.
     >>> print(describe_reply({**answer, "loss": 1.0, "improved": False}, context).sentence)
-    Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go
-    unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    Your team has no score yet: no measurable improvement so far. Improvements smaller than about
+    0.02 may not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
     """
     sentences = _describe_best(answer, context)
     if answer["again"]:
-        first = (
-            f"The same predictions were answered before, as your submission {answer['number']}; "
-            "nothing was counted. "
-        )
-        parts = [first + sentences[0], *sentences[1:]]
-    else:
-        parts = sentences
-        gain = (
-            None
-            if answer["improved"]
-            else context.display.gain_text(context.detectable_gain, answer["loss"])
-        )
+        sentences.insert(0, f"Duplicate of submission {answer['number']}; not counted.")
+    elif not answer["improved"]:
+        gain = context.display.gain_text(context.detectable_gain, answer["loss"])
         if gain is not None:
-            parts.append(f"gains below about {gain} may go unseen")
+            sentences.append(format_undetected_gains(gain))
     left = remaining_text(
         answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
     )
-    sentence = Markup("{}; {}.").format("; ".join(parts), left)
+    sentence = Markup("{} {}{}.").format(" ".join(sentences), left[0].upper(), left[1:])
     bound = None
     if (
         answer["bound"] is not None
@@ -116,93 +109,92 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
     """Return sentences about the best score, and this model's score if it is released."""
-    value, score, text = answer["loss"], answer["score_loss"], context.display.text
-    parts = []
-    if score is not None and score != value:
-        parts.append(f"{'Then this' if answer['again'] else 'This'} model was put at {text(score)}")
-    sentence = (
-        _describe_repeated_answer(answer, context)
-        if answer["again"]
-        else _describe_new_answer(answer, context)
-    )
-    return [*parts, f"{sentence[0].lower()}{sentence[1:]}" if parts else sentence]
+    has_own_score = answer["score_loss"] not in {None, answer["loss"]}
+    sentences = []
+    if has_own_score:
+        sentences.append(f"This submission scored {context.display.text(answer['score_loss'])}.")
+    if answer["again"]:
+        return [*sentences, _describe_repeated_answer(answer, context)]
+    if not answer["improved"] and not has_own_score and not _has_no_score(answer):
+        sentences.append("No measurable improvement.")
+    return [*sentences, _describe_new_answer(answer, context)]
 
 
-def _whose_best(answer: Mapping[str, Any]) -> str:
-    return "your best" if answer["ladder"] == "team" else "the best of the whole board"
+def _has_no_score(answer: Mapping[str, Any]) -> bool:
+    """Return whether nothing has been released on the ladder yet."""
+    return answer["loss"] is not None and answer["loss"] >= _WORST_LOSS and not answer["improved"]
 
 
 def _describe_new_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
-    value, text, whose = answer["loss"], context.display.text, _whose_best(answer)
+    value, text, is_team = answer["loss"], context.display.text, answer["ladder"] == "team"
     if answer["improved"]:
-        best = "A new best" if answer["ladder"] == "team" else "A new best of the whole board"
+        best = "A new best" if is_team else "A new best of the whole board"
         if value is None:
-            return f"{best}; its value is told at the close"
+            return f"{best}; its score is published when the board closes."
         previous = (
             ""
             if context.previous_best is None or context.previous_best >= _WORST_LOSS
             else text(context.previous_best)
         )
         previous = f" (was {previous})" if previous not in {"", text(value)} else ""
-        return f"{best}: {text(value)}{previous}"
+        return f"{best}: {text(value)}{previous}."
+    if _has_no_score(answer):
+        owner = "Your team" if is_team else "The board"
+        return f"{owner} has no score yet: no measurable improvement so far."
+    whose = "Your best" if is_team else "The best of the whole board"
     if value is None:
-        return f"{_capitalise(whose)} stays what it was{_why_hidden(context)}"
-    if value >= _WORST_LOSS:
-        owner = "Your team" if answer["ladder"] == "team" else "The board"
-        return f"{owner} has no record yet: no gain large enough was seen"
-    return f"{_capitalise(whose)} stays {text(value)}"
+        return f"{whose} is unchanged; {_why_hidden(context)}."
+    return f"{whose}: {text(value)}."
 
 
 def _describe_repeated_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
-    value, whose = answer["loss"], _whose_best(answer)
-    if value is None:
-        change = "improved" if answer["improved"] else "stayed what it was"
-        return f"Then {whose} {change}{_why_hidden(context)}"
-    if value >= _WORST_LOSS and not answer["improved"]:
-        return "Then there was no record yet"
+    whose = "your best" if answer["ladder"] == "team" else "the best of the whole board"
+    if answer["loss"] is None:
+        change = "improved" if answer["improved"] else "was unchanged"
+        return f"At that time {whose} {change}; {_why_hidden(context)}."
+    if _has_no_score(answer):
+        return "At that time there was no score yet."
     verb = "became" if answer["improved"] else "stayed"
-    return f"Then {whose} {verb} {context.display.text(value)}"
+    return f"At that time {whose} {verb} {context.display.text(answer['loss'])}."
 
 
 def _why_hidden(context: ReplyContext) -> str:
     if context.restriction is None:
-        return ", which is told at the close"
-    return f", which is not shown while the standings are {context.restriction}"
-
-
-def _capitalise(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+        return "its score is published when the board closes"
+    return f"it is not shown while the standings are {context.restriction}"
 
 
 def remaining_text(
     limits: Sequence[Mapping[str, Any]], window_seconds: int | None, following: str | None, now: str
 ) -> Markup:
-    """Return how many questions a team has left, and when it may ask the next one.
+    """Return how many submissions a team has left, and when it may send the next one.
 
     >>> team = {"name": "team", "remaining": 1, "allowed": 50}
     >>> used = {"name": "window", "remaining": 0, "allowed": 5, "next": "2026-11-16T14:05:00Z"}
     >>> soon, now = "2026-11-16T14:05:00Z", "2026-11-16T13:00:00Z"
     >>> print(remaining_text([used, team], 3600, soon, now).striptags())
-    1 question left, none of them now; next at 14:05 UTC
+    1 submission left, none available now; next at 14:05 UTC
     >>> print(remaining_text([{**team, "remaining": 0}], None, None, now))
-    no questions left: your team has asked all its 50
+    no submissions left: your team has used all its 50
     >>> spent = {"name": "board", "remaining": 0, "allowed": 101}
     >>> print(remaining_text([spent], None, None, now).striptags())
-    no questions left: your share of the board's budget is used up
+    no submissions left: your share of the board's budget is used up
     >>> print(remaining_text([spent], None, now, now))  # other teams are hidden
-    your share is used up; whether others left any over is not shown
+    your reserved submissions are used up; the shared pool is hidden on this board
     """
     tightest = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
     rest = tightest["remaining"]
     if not rest and following is not None:
-        return Markup("your share is used up; whether others left any over is not shown")
+        return Markup(
+            "your reserved submissions are used up; the shared pool is hidden on this board"
+        )
     if not rest:
-        team = f"your team has asked all its {tightest['allowed']:,}"
+        team = f"your team has used all its {tightest['allowed']:,}"
         reason = (
             team if tightest["name"] == "team" else "your share of the board's budget is used up"
         )
-        return Markup("no questions left: {}").format(reason)
-    text = f"{format_count(rest, 'question')} left"
+        return Markup("no submissions left: {}").format(reason)
+    text = f"{format_count(rest, 'submission')} left"
     window_limit = next((limit for limit in limits if limit["name"] == "window"), tightest)
     now_left = window_limit["remaining"]
     if now_left < rest:  # the window allows fewer than are left in all
@@ -210,7 +202,7 @@ def remaining_text(
             f"at most {window_limit['allowed']:,} in any {exact_duration(window_seconds or 1)}"
         )
         text += (
-            f", {f'{now_left:,} of them now ({window_rule})' if now_left else 'none of them now'}"
+            f", {now_left:,} available now ({window_rule})" if now_left else ", none available now"
         )
     if following is None or (following <= now and now_left):
         return Markup("{}").format(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_list, format_size
+from ladderboard._formatting import format_list, format_size, format_undetected_gains
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -498,8 +498,8 @@ def _explain_improved(board: Mapping[str, Any], gain: str | None) -> str:
     sentence = "A submission improved if it made the released number better."
     if board["mechanism"]["mechanism"] in SCORED_EVERY_TIME:
         return sentence
-    may = "a gain may go unseen" if gain is None else f"gains below about {gain} may go unseen"
-    return f"{sentence} One that did not may still be better than what stands: {may}."
+    limit = "" if gain is None else f" {format_undetected_gains(gain)}"
+    return f"{sentence} A submission without a measured improvement may still be better.{limit}"
 
 
 def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
