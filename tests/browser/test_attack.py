@@ -21,7 +21,7 @@ def test_a_simulation_shows_progress_and_results(organiser, make_board, live_ser
     page = organiser.page
     assert page.locator("progress").count() == 0
     page.get_by_role("button", name="Play the games").click()
-    page.get_by_role("progressbar", name="The games are under way.").wait_for()
+    page.get_by_role("progressbar", name="The simulation is running.").wait_for()
     first = page.url
     # One simulation runs at a time, also for other boards.
     other = make_board(title="Beside it")
@@ -46,7 +46,7 @@ def test_a_simulation_shows_progress_and_results(organiser, make_board, live_ser
     check_page(organiser)
     page.get_by_role("button", name="Play again, with other luck").click()
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_text("The games were cancelled.").wait_for()
+    page.get_by_text("The simulation was cancelled.").wait_for()
     assert "What they found" in organiser.text()  # the last complete results
     other_page.reload()
     assert other_page.get_by_role("button", name="Play the games").count() == 1
@@ -61,7 +61,7 @@ def test_a_simulation_can_be_watched_without_a_script(live_server, make_board, v
     page.get_by_role("progressbar").wait_for()
     page.get_by_role("link", name="Look again").click()
     page.get_by_role("button", name="Cancel").click()
-    assert "The games were cancelled." in organiser.text()
+    assert "The simulation was cancelled." in organiser.text()
 
 
 @pytest.mark.slow
@@ -78,6 +78,6 @@ def test_a_refused_start_is_not_sent_again_on_reload(organiser):
     page.get_by_text("Nothing was begun").wait_for()
     other_page.get_by_role("button", name="Cancel").click()
     # The page with the refusal polls, too, and reloads with GET when the games end.
-    page.get_by_text("The games were cancelled.").wait_for()
+    page.get_by_text("The simulation was cancelled.").wait_for()
     assert methods.count("POST") == 1
     assert "under way" not in organiser.text()

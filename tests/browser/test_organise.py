@@ -62,7 +62,7 @@ def test_pausing_with_the_keyboard_and_resuming(managed, visit):
     assert "The board is paused" in team.text()
     assert team.page.locator("input[type=file]").count() == 0
     assert "paused" in managed.board_text()
-    assert managed.press("Resume the board") == "The board takes questions again."
+    assert managed.press("Resume the board") == "The board takes submissions again."
     team.open(f"{managed.board_path}/submit")
     assert team.submit_file(make_predictions(30)).startswith("A new best: 0.900")
 

@@ -151,7 +151,7 @@ def test_results_stay_while_another_boards_job_runs(empty_server, open_attack_pa
     empty_server.create_board(**LONG)
     other_page = open_attack_page(empty_server)
     other_page.begin()
-    assert f"Games are under way for {other_page.path.split('/')[2]} ;" in plain_text(
+    assert f"A simulation is running for {other_page.path.split('/')[2]} ;" in plain_text(
         short_attack.page()
     )
     assert short_attack.state()["state"] == "done"
@@ -203,7 +203,7 @@ def test_only_one_job_runs_at_a_time(empty_server, open_attack_page, long_attack
     assert long_attack.state()["state"] == "running"
     response = long_attack.post()
     assert response.status_code == 409
-    assert "Nothing was begun: games are under way for this board" in response.text
+    assert "A simulation is already running for this board" in response.text
     busy = empty_server.slug
     empty_server.reset()
     empty_server.create_board()
@@ -233,7 +233,7 @@ def test_a_job_can_be_cancelled(long_attack):
     process = wait_for_worker()
     long_attack.end()
     assert long_attack.state()["state"] == "cancelled"
-    assert "The games were cancelled." in long_attack.page().text
+    assert "The simulation was cancelled." in long_attack.page().text
     wait_until_gone(process)
     long_attack.begin()
     assert long_attack.state()["state"] == "running"
@@ -249,7 +249,7 @@ def test_a_killed_worker_is_reported_and_the_next_job_starts(long_attack):
     process = wait_for_worker()
     os.kill(int(process.name), signal.SIGKILL)
     assert long_attack.wait()["state"] == "failed"
-    assert "The games broke off before their end." in long_attack.page().text
+    assert "The simulation ended unexpectedly." in long_attack.page().text
     wait_until_gone(process)
     long_attack.begin()
     assert long_attack.state()["state"] == "running"
@@ -262,7 +262,7 @@ def test_a_job_that_takes_too_long_is_stopped(make_server, open_attack_page):
     page.begin()
     process = wait_for_worker()
     assert page.wait()["state"] == "late"
-    assert "took too long" in page.page().text
+    assert "exceeded its time limit" in page.page().text
     wait_until_gone(process)
 
 
@@ -277,10 +277,10 @@ def test_a_job_stops_with_the_server(make_server, open_attack_page):
 
 def test_an_unknown_mechanism_cannot_be_attacked(empty_server, short_attack, monkeypatch):
     monkeypatch.delitem(MECHANISMS, "ladder")
-    assert "no game can be played" in short_attack.page().text
+    assert "cannot be simulated" in short_attack.page().text
     assert "<button>Play" not in short_attack.page().text
     response = short_attack.post()
-    assert (response.status_code, "no game can be played" in response.text) == (422, True)
+    assert (response.status_code, "cannot be simulated" in response.text) == (422, True)
     assert short_attack.state()["state"] == "none"
 
 

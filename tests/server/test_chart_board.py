@@ -80,12 +80,12 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     assert "chart-band" not in chart
     assert "truly worth" not in summary
     assert notes == ["0.600 on 15 Jan 2027, 08:00 UTC, after 1 question"]
-    assert "Nothing is promised" in caption
+    assert "no guarantee" in caption
     assert "not all are shown" in caption
 
 
 @pytest.mark.parametrize(
-    ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "but for a probability of 1e-09")]
+    ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "except with probability 1e-09")]
 )
 def test_the_caption_states_the_bands_probability(beta, phrase):
     points = history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
@@ -164,7 +164,7 @@ def test_the_most_active_teams_have_a_bar_each():
     assert notes[1] == "Team 1: 5 questions, 1 of which improved"
     summary, notes, caption = texts_of(team_activity_chart(activity([2] * 25, others=4)))
     assert len(notes) == 20
-    assert caption == "Those who asked most. 9 more: 14 questions in all."
+    assert caption == "The most active teams. 9 more: 14 questions in all."
     assert summary.startswith("54 questions by 29 teams;")
     assert team_activity_chart(activity([])) is None
 

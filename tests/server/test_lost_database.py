@@ -184,7 +184,7 @@ def test_a_commit_without_an_answer_is_uncertain_and_is_found_by_a_retry(
     try:
         response = server.submit(server.token, make_predictions(20), Idempotency_Key="once")
         assert (response.status_code, response.json()["code"]) == (503, "storage")
-        assert "did not say whether this was kept" in response.json()["detail"]
+        assert "did not confirm the write" in response.json()["detail"]
         assert NOTHING not in response.json()["detail"]
     finally:
         wait_for("")

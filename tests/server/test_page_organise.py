@@ -98,7 +98,7 @@ def test_forms_need_the_csrf_token_of_their_session(
                 organiser_page.path + suffix, data=form, headers=headers
             )
             assert response.status_code == 403, (action, csrf)
-            assert "did not come from a page of this server" in response.text
+            assert "came from another site" in response.text
     assert organiser_page.snapshot() == before
 
 

@@ -137,7 +137,7 @@ def test_amending_by_form(live_server, organiser_page):
         ("limits", {"questions": ""}, "cannot be empty"),
         ("limits", {"questions": "3"}, "leave none for each of 4 teams"),
         ("limits", {"teams": "9"}, "must stay 4"),
-        ("limits", {"window_questions": "5"}, "questions and a length, or neither"),
+        ("limits", {"window_questions": "5"}, "submissions and a length, or neither"),
         ("times", {"phase_0_end": "tomorrow"}, "The end of phase 1 must be a time such as"),
         ("texts", {"title": "a\u202eb"}, "must not hold the character U+202E"),
         ("people", {"registration": "closed"}, "must be"),
@@ -177,7 +177,7 @@ def test_a_form_made_before_another_amendment_is_refused(live_server, organiser_
     )
     live_server.amend(questions=200)
     page = organiser_page.send_refused(
-        "amend", 422, "were amended since this page", group="limits", seen=limits_version,
+        "amend", 422, "The rules changed after", group="limits", seen=limits_version,
         questions="100", per_team="20",
     )  # fmt: skip
     assert "Now: 200" in page

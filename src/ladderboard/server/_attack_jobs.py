@@ -35,9 +35,9 @@ _LOCK_SECONDS = 0.2  # for the lock, which another process may hold just to test
 _EXIT_SECONDS = 10.0  # for a process to exit that has finished or was told to stop
 _RETRY_SECONDS = 0.01  # between two attempts to lock
 _REASONS = {
-    "cancelled": "The games were cancelled.",
-    "late": "The games took too long, and were ended.",
-    "failed": "The games broke off before their end.",
+    "cancelled": "The simulation was cancelled.",
+    "late": "The simulation exceeded its time limit.",
+    "failed": "The simulation ended unexpectedly.",
 }
 
 State = Literal["none", "running", "done", "cancelled", "late", "failed"]
@@ -47,7 +47,7 @@ class AttackRunning(Exception):
     """Another trial is running: on this board, or on None if that is not recorded yet."""
 
     def __init__(self, board: str | None) -> None:
-        super().__init__("A trial is under way.")
+        super().__init__("A simulation is already running.")
         self.board = board
 
 

@@ -32,9 +32,7 @@ _MAX_COOKIE_LENGTH = 512  # characters
 CSRF_HEADER = "x-csrf-token"
 _SAFE_METHODS = {"GET", "HEAD"}
 _OWN_SITES = {"same-origin", "none"}
-_CSRF_MESSAGE = (
-    "This did not come from a page of this server. Load the page again, and try once more."
-)
+_CSRF_MESSAGE = "The form has expired or came from another site. Reload the page and try again."
 
 
 class CookieSession(NamedTuple):
@@ -148,7 +146,7 @@ def unauthorised() -> RequestRefused:
     return RequestRefused(
         401,
         "no_token",
-        "This needs a token that is good here: Authorization: Bearer lb_...",
+        "A valid token is required: Authorization: Bearer lb_...",
         {"WWW-Authenticate": "Bearer"},
     )
 
@@ -172,7 +170,9 @@ class Authenticator:
         # Not every proxy forwards the port; the public URL has it.
         self._public = None if settings.url is None else urlsplit(settings.url).netloc
         self._failures = RateLimiter(
-            settings.failures, "Too many tokens from here were wrong; wait.", settings.timer
+            settings.failures,
+            "Too many invalid tokens from your address. Wait before you retry.",
+            settings.timer,
         )
 
     def read_credentials(self, request: Request) -> Credentials | None:

@@ -68,8 +68,8 @@ _READ_ONLY = (
     "Try again later, or tell the organiser."
 )
 _UNCERTAIN = (
-    "The server's database did not say whether this was kept. Sending the same again is safe: it "
-    "is answered once, and never counted twice."
+    "The server's database did not confirm the write. A retry is safe: the same predictions "
+    "are never counted twice."
 )
 _NO_READER = "The server lacks a library for this file format; its log says which."
 _NO_PARSER = "The server cannot read predictions now; try again."
@@ -99,35 +99,35 @@ _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
 PROBLEMS = {
-    "bad_request": "400: the request is not one that can be read",
-    "no_token": "401: there is no token, or none that is good here",
-    "not_allowed": "403: not with this token",
-    "csrf": "403: a form, or a request with a cookie, that did not come from this server's page",
-    "wrong_host": "403: the server does not go by the name in the Host header",
-    "not_found": "404: there is no such thing, or none that may be seen",
-    "method": "405: not with this method",
-    "not_acceptable": "406: there is no such format",
-    "too_slow": "408: the rest never came",
+    "bad_request": "400: malformed request",
+    "no_token": "401: missing or invalid token",
+    "not_allowed": "403: not allowed with this token",
+    "csrf": "403: missing or invalid CSRF token, or a request from another site",
+    "wrong_host": "403: unknown Host header",
+    "not_found": "404: not found, or not visible to you",
+    "method": "405: method not allowed",
+    "not_acceptable": "406: unknown format",
+    "too_slow": "408: the upload timed out",
     "not_open": "409: the board takes no submissions, teams or changes now",
-    "budget_spent": "409: no question is left",
-    "taken": "409: a name or a place that somebody else has",
-    "too_large": "413: larger than is allowed",
-    "content_type": "415: a type, charset or coding of the body that is not known",
-    "invalid": "422: a parameter or the body is not as described; `errors` lists what",
+    "budget_spent": "409: no submissions left",
+    "taken": "409: the name is taken, or no place is left",
+    "too_large": "413: the body is too large",
+    "content_type": "415: unsupported content type, charset or encoding",
+    "invalid": "422: invalid parameter or body; `errors` lists what",
     "invalid_predictions": "422: the file cannot be scored; `errors` lists why",
-    "invalid_rules": "422: a change to the rules that cannot be; `errors` lists why",
-    "invalid_setting": "422: something else that cannot be",
-    "form": "400: a form that is not as it should be",
+    "invalid_rules": "422: invalid change to the rules; `errors` lists why",
+    "invalid_setting": "422: invalid value",
+    "form": "400: malformed form",
     "key_reused": "422: the Idempotency-Key was used for another submission",
-    "too_soon": "429: a limit of the rules over time; `Retry-After` says how long",
-    "rate": "429: too many failures from here; `Retry-After` says how long",
-    "broken": "500: a mistake of the server's",
-    "storage": "503: the database cannot be used now; sending again is safe",
-    "read_only": "503: the server's disk, or its database, can only be read now",
-    "busy": "503: too much at once; send again",
+    "too_soon": "429: a rate limit of the rules; `Retry-After` says how long to wait",
+    "rate": "429: too many failures from your address; `Retry-After` says how long to wait",
+    "broken": "500: internal server error",
+    "storage": "503: the database is unavailable; a retry is safe",
+    "read_only": "503: the server's disk or database is read-only",
+    "busy": "503: server busy; retry",
     "unavailable": "503: predictions cannot be read now",
-    "disk_full": "507: no room on the server's disk",
-    "no_room": "507: the board's place for submissions is full",
+    "disk_full": "507: the server's disk is full",
+    "no_room": "507: the board's quota for stored submissions is used up",
 }
 """Every code of a board's problems, with its status and what it means."""
 

@@ -59,15 +59,18 @@ if TYPE_CHECKING:
 _NO_TOKEN_PATHS = frozenset({"/healthz"})
 _UNRECORDED = "Nothing was recorded, and no question was used"
 _STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_UNRECORDED}."
-_FULL = f"The disk of the guard's file is full. {_UNRECORDED}; ask again when its owner made room."
-_READ_ONLY = f"The disk of the guard's file can only be read now. {_UNRECORDED}."
-_UNCERTAIN = (
-    "The guard's file did not say whether this was kept. Asking the same again is safe: it is "
-    "answered once, and never counted twice."
+_FULL = (
+    f"The disk of the guard's file is full. {_UNRECORDED}; ask again when its owner has freed "
+    "space."
 )
-_NO_READER = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
+_READ_ONLY = f"The disk of the guard's file is read-only. {_UNRECORDED}."
+_UNCERTAIN = (
+    "The guard's file did not confirm the write. A retry is safe: the same predictions are "
+    "never counted twice."
+)
+_NO_READER = "The guard has no reader for this file format; its owner's log says why. Try .npy."
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
-_BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
+_BROKEN = "Internal error in the guard; nothing was released. Its owner's log says where."
 # The first match is used.
 _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (InvalidPredictions, ProblemKind(422, "invalid_predictions")),

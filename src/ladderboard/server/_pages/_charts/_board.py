@@ -92,11 +92,11 @@ def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
     caption += ", of which not all are shown. " if history["thinned"] else ". "
     if has_band:
         caption += (
-            f"The band is where the best true {metric} so far lies, {confidence}, as it was known "
-            "at each record; the bar at the end is what is known now. "
+            f"The band is where the best true {metric} so far lies, {confidence}, as computed "
+            "at each record; the bar at the end is the current bound. "
         )
     else:
-        caption += "Nothing is promised about what the best is truly worth. "
+        caption += "There is no guarantee for the best true score. "
     return step_chart(
         steps,
         marks,
@@ -126,10 +126,10 @@ def _confidence_text(beta: float) -> str:
     """Return a confidence as text.
 
     >>> _confidence_text(0.05), _confidence_text(1e-9)
-    ('with probability at least 95%', 'but for a probability of 1e-09')
+    ('with probability at least 95%', 'except with probability 1e-09')
     """
     if beta < 1e-3:
-        return f"but for a probability of {beta:g}"
+        return f"except with probability {beta:g}"
     return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
@@ -138,7 +138,7 @@ def _count_questions(number: int) -> str:
 
 
 def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Markup | None:
-    """Return the scores that a team was told over time, from :meth:`View.own_history`."""
+    """Return the scores released to a team over time, from :meth:`View.own_history`."""
     display = history["display"]
     metric, digits = display["name"], display["digits"]
     points = [point for point in history["points"] if point["display"] is not None]
@@ -198,7 +198,7 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
     if other_count:  # one bar for all of them would dwarf the others
         questions = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (
-            f"Those who asked most. {other_count:,} more: {_count_questions(questions)} in all."
+            f"The most active teams. {other_count:,} more: {_count_questions(questions)} in all."
         )
     everybody = format_count(len(teams) + others["teams"], "team")
     summary = f"{_count_questions(activity['questions'])} by {everybody}"

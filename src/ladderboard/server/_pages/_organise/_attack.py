@@ -29,9 +29,7 @@ _BOARD_NAMES = {"board": "this board", "exact": "exact scores"}
 _SINGLE_ACCOUNT_ATTACKS = ("majority", "shifted_majority")  # a single team can run these
 _REFERENCE_LOSS = 0.5  # gains start from it, if the metric is not linear in the loss
 _PRIVATE_ROUTE: dict[str, Any] = {"security": PRIVATE}
-_UNKNOWN_MECHANISM = (
-    "What answers on this board is not known by its name, so that no game can be played."
-)
+_UNKNOWN_MECHANISM = "This board uses a custom mechanism, which cannot be simulated."
 
 
 class AttackReport(NamedTuple):
@@ -243,13 +241,11 @@ async def start_attack(request: Request, board: Slug) -> Response:
         return await _show_attack_page(request, board, 422, str(error))
     except AttackRunning as busy:
         which_board = "for this board" if busy.board == board else "for another board"
-        message = (
-            f"Nothing was begun: games are under way {which_board}, and one at a time is enough."
-        )
+        message = f"A simulation is already running {which_board}. Wait for it or cancel it."
         return await _show_attack_page(request, board, 409, message)
     except WorkerError:
         raise RequestRefused(
-            503, "busy", "No process could be started for the games; try again later."
+            503, "busy", "No process could be started for the simulation; try again later."
         ) from None
     return redirect(request, f"/boards/{board}/attack")
 

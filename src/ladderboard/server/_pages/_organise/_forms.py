@@ -25,8 +25,8 @@ WINDOW_UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """The units of a window's length, in seconds."""
 _MAX_PHASES = 20  # phases in a form
 _AMENDED_MEANWHILE = (
-    "These rules were amended since this page was made. What stands now is beside each field that "
-    "differs: look at it, and send the form again if you still want yours."
+    "The rules changed after you opened this page. Current values are shown next to each field "
+    "that differs. Review them and submit the form again."
 )
 _SECTION_FIELDS = {
     "display": ("name", "digits"),
@@ -34,18 +34,18 @@ _SECTION_FIELDS = {
     "files": ("bytes", "rows", "seconds", "quota", "team_quota"),
 }
 _DONE_MESSAGES = {
-    "paused": "The board is paused. It takes no questions until you resume it.",
-    "resumed": "The board takes questions again.",
-    "charged": "The board takes questions again; those that may have been lost are charged.",
+    "paused": "The board is paused. It takes no submissions until you resume it.",
+    "resumed": "The board takes submissions again.",
+    "charged": "The board takes submissions again; those that may have been lost are charged.",
     "public": "Everybody sees the standings, with names.",
-    "anonymous": "Everybody sees the standings; teams go without names.",
-    "frozen": "The board is frozen: others see it as it stands now, whatever comes.",
+    "anonymous": "Everybody sees the standings, without team names.",
+    "frozen": "The board is frozen: others keep seeing the current standings.",
     "hidden": "The board is hidden: others see no standings.",
     "amended": "The rules are amended, and the ledger says what changed.",
-    "unchanged": "Nothing differed, so nothing was changed.",
+    "unchanged": "No changes.",
     "closed": "The board is closed for good.",
-    "ended": "The token has ended, with every session that came by it.",
-    "revoked": "The team's token has ended, with every session that came by it.",
+    "ended": "The token is revoked, and its sessions are signed out.",
+    "revoked": "The team's token is revoked, and its sessions are signed out.",
     "disqualified": "The team is disqualified: it is no longer shown. Nothing else has changed.",
     "reinstated": "The team is shown again.",
 }
@@ -164,7 +164,7 @@ def _read_window(fields: Mapping[str, str]) -> dict[str, int] | None:
     if questions is None and length is None:
         return None
     if questions is None or length is None or fields["window_unit"] not in WINDOW_UNITS:
-        raise InvalidSetting("window needs a number of questions and a length, or neither.")
+        raise InvalidSetting("window needs a number of submissions and a length, or neither.")
     return {"questions": questions, fields["window_unit"]: length}
 
 
@@ -285,7 +285,7 @@ def _pause(board: Board, caller: Caller, _: Form) -> ActionDone:
 def _resume(board: Board, caller: Caller, form: Form) -> ActionDone:
     typed = form.get("charge", "").strip()
     if typed and not re.fullmatch("[0-9]{1,15}", typed):
-        raise InvalidSetting("The questions to charge must be a whole number, 0 or more.")
+        raise InvalidSetting("The submissions to charge must be a whole number, 0 or more.")
     charge = int(typed) if typed else None
     board.amendments.resume(caller, charge)
     return ActionDone("charged" if charge else "resumed")
