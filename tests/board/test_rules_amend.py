@@ -103,10 +103,10 @@ def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
         ({"ladder": "board"}, ["ladder"], "Ladder cannot change"),
         ({"baselines": []}, ["baselines"], "cannot change"),
         ({"display": {"direction": "lower"}}, ["display.direction", "display.as"], "cannot change"),
-        ({"questions": 999}, ["questions"], "must be at least 1000, what it was; got 999"),
+        ({"questions": 999}, ["questions"], "must be at least 1000, the current number; got 999"),
         ({"questions": None}, ["questions"], "Questions is missing"),
-        ({"teams": 49}, ["teams"], "at least 50, what it was: each was promised a share"),
-        ({"teams": 60, "questions": 1200}, ["teams"], "Teams must stay 50: each has a ladder"),
+        ({"teams": 49}, ["teams"], "cannot be lowered from 50"),
+        ({"teams": 60, "questions": 1200}, ["teams"], "calibrated for 50 ladders"),
         ({"end": "2027-01-31"}, ["phases[0].end"], "needs an offset"),
         ({"end": "2027-01-31 AoE", "phases": [{}]}, ["phases"], "either phases"),
         ({"tilte": "x"}, ["tilte"], "did you mean title?"),
@@ -127,5 +127,5 @@ def test_rules_that_may_not_change(changes, keys, message):
 def test_the_budget_may_fall_to_what_was_used_where_that_is_known():
     rules = read_rules(TEAM)
     assert rules.amended({"questions": 400, "per_team": 8}, used=400).questions == 400
-    with pytest.raises(InvalidRules, match="at least 401, what was used; got 400"):
+    with pytest.raises(InvalidRules, match="at least 401, the number used; got 400"):
         rules.amended({"questions": 400, "per_team": 8}, used=401)

@@ -70,7 +70,7 @@ def test_rounds_help_an_honest_run_and_cost_little_at_worst():
     late = certificate(10_000, 1_000, [600, 700, 800, 900, 990], LADDER)
     assert early.nats < count.nats - 5
     assert count.nats - 1e-9 <= late.nats <= count.nats + math.log(2)
-    assert any("fixed beforehand" in assumption for assumption in early.assumptions)
+    assert any("decided beforehand" in assumption for assumption in early.assumptions)
 
 
 def test_an_improvement_in_the_last_question_costs_nothing():
@@ -183,10 +183,10 @@ def test_the_papers_own_ladder_gets_the_papers_bound():
         (certificate(n, k + 1, 3, mechanism), "100001 questions are more than 100000"),
         (certificate(n + 1, k, 3, mechanism), "n is 1000001 and not 1000000"),
         (certificate(n, k, 3, mechanism, 0.04), "beta is 0.04, below 0.05"),
-        (certificate(n, k, 3, mechanism, ladders=2), "there are 2 ladders"),
+        (certificate(n, k, 3, mechanism, ladders=2), "it covers one ladder, not 2"),
         (certificate(n, None, 3, mechanism, asked=k), "an unknown number of questions"),
         (certificate(n, k, 3, mechanism, risk_range=(0, 2)), "risks do not lie in"),
-        (certificate(n, k, 3, replace(mechanism, step=0.001)), "give it a grid"),
+        (certificate(n, k, 3, replace(mechanism, step=0.001)), "Give it a grid"),
     ):
         assert other.theorem == "none"
         assert why in other.assumptions[0]

@@ -67,7 +67,7 @@ def test_an_answer_survives_a_full_stdout(guard_folder, run_guard, tmp_path):
         )
     assert result.returncode == 4
     assert result.stderr == (
-        "ladderboard: Standard output cannot be written: No space left on device. Nothing is "
-        "lost; repeating the command costs no question.\n"
+        "ladderboard: Standard output cannot be written: No space left on device. No data "
+        "were lost. You can repeat the command; it is not counted twice.\n"
     )
     assert "Duplicate of question 1" in run_guard("ask", "guard.db", "half.csv").out

@@ -63,7 +63,7 @@ def test_classes_are_taken_from_the_labels_and_said(run_guard, guard_folder):
     )
     assert "taken from the labels" not in output
     output = " ".join(run_guard("create", "any.db", *arguments, "--classes", "any").out.split())
-    assert "A prediction that is not a class is accepted, and surely wrong." in output
+    assert "Predictions outside the classes are accepted and count as wrong." in output
     assert lb.Holdout.open("any.db").loss == lb.loss("zero_one", classes="any")
 
 

@@ -57,7 +57,7 @@ def test_an_export_needs_no_key_and_holds_no_secret(run_guard, guard_folder):
 def test_a_failed_export_leaves_no_file(run_guard, guard_folder, monkeypatch):
     def broken(forms, book=None):
         yield from []
-        raise lb.errors.BrokenLedger("Entry 0 of the ledger is not as it was written.")
+        raise lb.errors.BrokenLedger("Entry 0 of the ledger was changed.")
 
     monkeypatch.setattr("ladderboard.holdout._export.iter_checked_entries", broken)
     result = run_guard("export", "guard.db", "--out", "ledger.jsonl")

@@ -41,13 +41,15 @@ def test_a_guard_is_closed_opened_and_verified(run_guard, guard_folder):
 def test_verify_lists_what_holds_and_what_could_not_be_checked(run_cli, closed_guard):
     assert (closed_guard["before"], closed_guard["bundle"]["labels"]) == (False, False)
     output = run_cli("verify", "a.bundle", "--head", closed_guard["bundle"]["head"]).out
-    assert output.startswith("verified: 2 releases\nVerified:\n  - the chain: 5 entries, ")
-    assert "entries 0 to 4: unchanged since the saved head or receipt" in output
-    assert "  - 2 risks: the labels and submissions are not in the bundle\n" in output
+    assert output.startswith(
+        "verified: 2 releases\nVerified:\n  - The chain is complete: 5 entries, "
+    )
+    assert "Entries 0 to 4 are unchanged since the saved head or receipt" in output
+    assert "  - 2 risks were not checked: " in output
     assert output.endswith(f"\nhead       {closed_guard['bundle']['head']}\n")
     report = run_cli("verify", "a.bundle", "--json").json
     assert (report["verified"], report["releases"], report["unchanged"]) == (True, 2, None)
-    assert "rewritten" in report["unchecked"][0]
+    assert "rewrite" in report["unchecked"][0]
 
 
 def test_a_closed_guard_is_opened_again_with_its_labels(run_guard, run_cli, closed_guard):
@@ -57,7 +59,7 @@ def test_a_closed_guard_is_opened_again_with_its_labels(run_guard, run_cli, clos
     assert "Opening the labels of guard.db cannot be undone" in refused.err
     result = run_guard(*arguments, "--yes")
     assert "guard.db was closed before.\n" in result.out
-    assert "the labels: as committed to" in run_cli("verify", "b.bundle").out
+    assert "The labels match their commitment." in run_cli("verify", "b.bundle").out
 
 
 def test_the_first_entry_that_differs_is_named(run_cli, closed_guard):
@@ -65,7 +67,7 @@ def test_the_first_entry_that_differs_is_named(run_cli, closed_guard):
     Path("a.bundle").write_bytes(content.replace(b'"improved":true', b'"improved":null', 1))
     result = run_cli("verify", "a.bundle")
     assert (result.code, result.out) == (4, "")
-    message = "ladderboard: Entry 2 of the ledger is not as it was written: "
+    message = "ladderboard: Entry 2 of the ledger was changed: "
     assert result.err == f"{message}its field improved is not true or false.\n"
     error = json.loads(run_cli("verify", "a.bundle", "--json").out)["error"]
     assert (error["code"], error["entry"]) == ("broken_ledger", 2)
@@ -78,7 +80,7 @@ def test_the_public_ledger_of_a_guard_is_verified(run_guard, run_cli, guard_fold
     run_guard("export", "guard.db", "--out", "later.jsonl")
     output = run_cli("verify", "--ledger", "later.jsonl", "--head", head).out
     assert output.startswith("the chain holds: 4 entries, not closed yet\n")
-    assert "whether the last entry was rewritten" in output
+    assert "The last entry may have been rewritten" in output
     result = run_cli("verify", "ledger.jsonl", "--head", "ab" * 32)
     assert (result.code, result.out) == (4, "")
     assert "older than that head, or was rewritten" in result.err
@@ -130,7 +132,7 @@ def test_the_commitment_that_was_announced(run_cli, closed_guard, run_guard):
     assert (mixed_up.code, "--commitment" in mixed_up.err) == (2, True)
     mismatch = run_cli("verify", "a.bundle", "--commitment", "ab" * 32)
     assert (mismatch.code, mismatch.out) == (4, "")
-    assert "Entry 0 of the ledger is not as it was written: it commits to other" in mismatch.err
+    assert "Entry 0 of the ledger was changed: it commits to other" in mismatch.err
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -61,8 +61,8 @@ def entries(book):
     [
         (f"UPDATE entry SET form = {SPACED} WHERE {THIRD}", "Entry 4"),
         (f"DELETE FROM entry WHERE {THIRD}", "Entry 3"),
-        (f"UPDATE entry SET asked = 2 WHERE {LAST}", "stands"),
-        (f"UPDATE entry SET changes = changes + 1 WHERE {LAST}", "stands"),
+        (f"UPDATE entry SET asked = 2 WHERE {LAST}", "stored chain state"),
+        (f"UPDATE entry SET changes = changes + 1 WHERE {LAST}", "stored chain state"),
         (f"UPDATE secret SET packed = {OTHER} WHERE {OF_THIRD}", "Entry 3 .* secret is not"),
         (f"DELETE FROM secret WHERE {OF_THIRD}", "Entry 3 .* secret side is missing"),
         ("UPDATE ladder SET state = (SELECT state FROM ladder WHERE number = 1) WHERE number = 0",

@@ -200,7 +200,9 @@ def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
         thread.start()
         thread.join()
     assert len(said) == 2
-    assert all("have been writing" in sentence and not doubt for sentence, doubt in said)
+    assert "waiting for the write lock" in said[0][0]
+    assert "locked by another process" in said[1][0]
+    assert not any(doubt for _, doubt in said)
     try_both()
     assert len(said) == 2
     first.close()

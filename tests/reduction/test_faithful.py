@@ -1,4 +1,4 @@
-"""Who is faithful, and how sure one can be."""
+"""Which mechanisms are faithful, and with what confidence."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def test_one_history_on_two_databases(full_history):
     assert result.risks == result.releases == result.questions > 20
     assert (result.of, result.entries, result.head) == ("board", head.entries, head.hash.hex())
     assert result.unchanged == head.entries - 1
-    assert [line.split()[0] for line in result.unchecked] == ["which", "when"]
-    assert "the final ranking: of the submissions, on the private labels" in result.checked
+    assert [line.split()[0] for line in result.unchecked] == ["Which", "Times"]
+    assert "The final ranking was recomputed from submissions and private labels." in result.checked
 
 
 def test_nothing_but_the_bundle_is_needed(full_history, tmp_path):
@@ -117,11 +117,19 @@ def unselected(records):
 CHANGES = {
     "a label swapped": (swapped, 0, "the labels in the bundle are not those"),
     "another key": (another_key, 0, "the noise key in the bundle is not the one"),
-    "a name in the standings": (standing("name", "Réd2"), None, "committed to at the close"),
-    "a released value": (standing("released", 0.0), None, "committed to at the close"),
+    "a name in the standings": (
+        standing("name", "Réd2"),
+        None,
+        "standings do not match their commitment",
+    ),
+    "a released value": (
+        standing("released", 0.0),
+        None,
+        "standings do not match their commitment",
+    ),
     "a final score": (final(lambda told: told["rows"][0].update(score=0.0)), None, "final ranking"),
     "another file": (another_file, 2, "its file is not what was submitted"),
-    "a selection": (unselected, None, "of the files that were selected"),
+    "a selection": (unselected, None, "does not match the selected files"),
 }
 
 

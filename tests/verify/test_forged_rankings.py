@@ -14,13 +14,19 @@ from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import read_records
 
 UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": None, "since": None}
-STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is not"
+TEAMS_DIFFER = "The final ranking lists other teams"
+NAMES_DIFFER = "The final ranking differs from the standings"
+FILES_DIFFER = "The final ranking does not match the selected files"
+OTHER_BOARD = "The final ranking belongs to another board"
+OTHER_TIME = "The final ranking has another closing time"
+MALFORMED = "The final ranking is malformed"
+SELECTED_TWICE = "A file is selected twice for the final ranking"
 
 
 def test_an_unchanged_bundle_verifies(forge, write_forged):
     result = verify_bundle(write_forged(forge))
     assert result.risks == result.releases == result.questions == 10
-    assert "the final ranking: of the submissions, on the private labels" in result.checked
+    assert "The final ranking was recomputed from submissions and private labels." in result.checked
 
 
 def ranked(forge, rank=1):
@@ -85,17 +91,23 @@ def standing(**changes):
 
 
 STOOD = {
-    "a team twice": (team_twice, "right: a team is in them twice"),
-    "two teams of one name": (named_alike, "right: a team is in them twice, or its name"),
-    "a team more": (more_teams, "right: there are more teams than there may be"),
-    "a team missing": (team_missing, "whole: team "),
-    "a winner marked as a baseline": (winner_is_a_baseline, "right: their baselines are not those"),
-    "and named like one": (winner_is_named_like_a_baseline, "right: a team is in them twice"),
-    "a baseline among the teams": (baseline_is_a_team, "right: their baselines are not those"),
-    "another release": (standing(released=0.0), "what was released: team "),
-    "another time": (standing(since=1), "what was released: team "),
-    "a winner disqualified": (winner_is_disqualified, "what was released: team "),
-    "another rank": (standing(rank=2), "ranked by releases: team "),
+    "a team twice": (team_twice, "The standings list a team or a name twice"),
+    "two teams of one name": (named_alike, "The standings list a team or a name twice"),
+    "a team more": (more_teams, "The standings list more teams than the rules allow"),
+    "a team missing": (team_missing, "is missing from the standings"),
+    "a winner marked as a baseline": (
+        winner_is_a_baseline,
+        "The baselines in the standings differ",
+    ),
+    "and named like one": (
+        winner_is_named_like_a_baseline,
+        "The standings list a team or a name twice",
+    ),
+    "a baseline among the teams": (baseline_is_a_team, "The baselines in the standings differ"),
+    "another release": (standing(released=0.0), "The standings of team "),
+    "another time": (standing(since=1), "The standings of team "),
+    "a winner disqualified": (winner_is_disqualified, "The standings of team "),
+    "another rank": (standing(rank=2), "The rank of team "),
 }
 
 
@@ -103,7 +115,7 @@ STOOD = {
 def test_standings_that_do_not_follow_from_the_releases(forge, check_refused, name):
     change, message = STOOD[name]
     change(forge)
-    check_refused(forge, f"{STANDINGS} {message}")
+    check_refused(forge, message)
 
 
 def made_up_winner(forge):
@@ -178,27 +190,27 @@ def final_row(**changes):
 
 
 RANKED = {
-    "a made-up winner": (made_up_winner, f"{FINALS} of the teams that asked"),
-    "a winner left out": (winner_left_out, f"{FINALS} of the teams that asked"),
-    "a winner marked as a baseline": (demoted, f"{FINALS} of the teams as they are in"),
-    "names swapped": (names_swapped, f"{FINALS} of the teams as they are in"),
-    "more selected than allowed": (all_selected, f"{FINALS} of the files that were selected"),
-    "nothing selected": (none_selected, f"{FINALS} of the files that were selected"),
-    "another number of files": (final(selected=1), f"{FINALS} of the files that were selected"),
-    "other private rows": (final(n=10**6), f"{FINALS} of the files that were selected"),
-    "another beta": (other_beta, f"{FINALS} of this board"),
-    "another board": (final(board="other"), f"{FINALS} of this board"),
-    "an older time": (final(closed="1999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
-    "a later time": (final(closed="2999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
-    "something more": (final(sponsor="x"), f"{FINALS} well-formed"),
-    "something more of a team": (final_row(prize="x"), f"{FINALS} well-formed"),
-    "a score that is no double": (final_row(score=0), f"{FINALS} well-formed"),
-    "a score that is none": (final_row(score=None), f"{FINALS} well-formed"),
-    "the last first": (last_first, f"{FINALS} in the order of its scores"),
+    "a made-up winner": (made_up_winner, TEAMS_DIFFER),
+    "a winner left out": (winner_left_out, TEAMS_DIFFER),
+    "a winner marked as a baseline": (demoted, NAMES_DIFFER),
+    "names swapped": (names_swapped, NAMES_DIFFER),
+    "more selected than allowed": (all_selected, FILES_DIFFER),
+    "nothing selected": (none_selected, FILES_DIFFER),
+    "another number of files": (final(selected=1), FILES_DIFFER),
+    "other private rows": (final(n=10**6), FILES_DIFFER),
+    "another beta": (other_beta, OTHER_BOARD),
+    "another board": (final(board="other"), OTHER_BOARD),
+    "an older time": (final(closed="1999-01-01T00:00:00Z"), OTHER_TIME),
+    "a later time": (final(closed="2999-01-01T00:00:00Z"), OTHER_TIME),
+    "something more": (final(sponsor="x"), MALFORMED),
+    "something more of a team": (final_row(prize="x"), MALFORMED),
+    "a score that is no double": (final_row(score=0), MALFORMED),
+    "a score that is none": (final_row(score=None), MALFORMED),
+    "the last first": (last_first, "The final ranking is not sorted by score"),
     "a rank": (final_row(rank=2), "The final rank of team "),
     "a public rank": (final_row(public_rank=7, move=6), "The final rank of team "),
     "a move": (final_row(move=9), "The final rank of team "),
-    "what is shown": (final_row(display=0.9999), "What is shown for team "),
+    "what is shown": (final_row(display=0.9999), "The displayed number of team "),
     "a better score": (better_score, "The final score of team "),
     "a narrower interval": (final_row(low=0.0), "The final score of team "),
     "another file": (final_row(submission="none"), "The final score of team "),
@@ -221,13 +233,13 @@ def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, chec
     last = {file["id"]: file for file in forge_corrected.files()}
     again = next(file for file in forge_corrected.files() if file is not last[file["id"]])
     again["selected"] = last[again["id"]]["selected"] = True
-    check_refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
+    check_refused(forge_corrected, SELECTED_TWICE)
 
 
 def test_uncommitted_standings_are_reported_as_unchecked(forge, write_forged):
     forge.standings = None
     assert (
-        "the standings: the last entry does not commit to them"
+        "The standings were not checked: the last entry does not commit to them."
         in verify_bundle(write_forged(forge)).unchecked
     )
 
@@ -235,8 +247,8 @@ def test_uncommitted_standings_are_reported_as_unchecked(forge, write_forged):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("standings", f"{STANDINGS} there, or nothing commits to them"),
-        ("finals", f"{FINALS} the one that was committed to at the close"),
+        ("standings", "The standings are missing from the bundle"),
+        ("finals", "The final ranking does not match its commitment"),
     ],
 )
 def test_what_is_committed_to_and_was_taken_out(forge, check_refused, kind, message):
@@ -255,8 +267,8 @@ def test_private_rows_without_a_final_ranking(forge, check_refused):
 def test_without_labels_a_missing_final_ranking_is_reported_as_unchecked(forge, write_forged):
     forge.finals, forge.samples = None, []
     forge.head["labels"] = False
-    unchecked = "whether there should be a final ranking: the labels are not in the bundle"
-    assert unchecked in verify_bundle(write_forged(forge)).unchecked
+    unchecked = verify_bundle(write_forged(forge)).unchecked
+    assert any(line.startswith("The bundle has no final ranking.") for line in unchecked)
 
 
 def test_a_final_ranking_without_private_rows(tmp_path, check_refused):
@@ -271,6 +283,6 @@ def test_a_final_ranking_without_private_rows(tmp_path, check_refused):
     closed = format_time(forge.first("closed")["time"])
     forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}
     forge.rank()
-    check_refused(forge, "There is a final ranking, but there are no private rows.")
+    check_refused(forge, "The bundle has a final ranking but no private rows.")
     forge.files()[0]["selected"] = True
-    check_refused(forge, f"{FINALS} possible: a file is selected twice, or for nothing")
+    check_refused(forge, SELECTED_TWICE)

@@ -11,7 +11,7 @@ from support.verify.bundles import make_bundle, read_records
 
 LABELS = "what it states about the labels is not true of those in the bundle"
 TWICE = "its board rules contradict its loss, mechanism, budget or beta"
-NONE_TAKEN = "it is a question while the board accepted none"
+NONE_TAKEN = "it is a question while the board was paused"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "complement"}
 
 
@@ -93,7 +93,7 @@ AMENDED = {
     "nothing": ({}, "it changes nothing, or an unknown rule"),
     "no budget": ({"questions": 0}, "its budget is not a positive integer"),
     "a budget that is no number": ({"questions": True}, "its budget is not a positive integer"),
-    "labels and nothing new": ({"labels": 1}, "it corrects labels without a new commitment"),
+    "labels and nothing new": ({"labels": 1}, "it corrects labels without committing to them"),
 }
 
 
@@ -215,7 +215,7 @@ def broken(forge):
 
 
 LIMITS = {
-    "teams": (board(teams=1), 2, "it was asked by one team too many"),
+    "teams": (board(teams=1), 2, "more teams asked than the rules allow"),
     "per team": (board(per_team=1), 4, "it is a question past the limit of its team"),
     "the budget": (lambda forge: budget(forge, 5), 5, "it is a question past the budget"),
     "broken": (broken, 0, "its loss failed, and its risk is not 1"),

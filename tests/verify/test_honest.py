@@ -63,13 +63,16 @@ def test_every_mechanism_with_two_corrections(tmp_path, check_sound, second_veri
         board.amendments.correct_labels(ORGANISER, holdout_table(flip=9))
         ask(board, teams, 30)
         result = check_sound(close_and_bundle(board, tmp_path / "bundle"))
-        assert "the final ranking: of the submissions, on the private labels" in result.checked
+        assert (
+            "The final ranking was recomputed from submissions and private labels."
+            in result.checked
+        )
         write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
     # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
     result = verify_bundle(tmp_path / "closed")
     assert result.risks == 0
     assert result.releases == (0 if name in LOSSES else result.questions)
-    assert f"the noise of {result.questions} questions: from the key" in result.checked
+    assert f"The noise of {result.questions} questions was drawn from the key." in result.checked
     assert second_verifier(tmp_path / "closed").endswith(HOLDS)
 
 
@@ -241,12 +244,12 @@ def test_a_file_that_was_lost(tmp_path, second_verifier, name):
         write_board_bundle(board, path, labels=True, submissions=True)
     result = verify_bundle(path)
     # A mechanism that looks at losses cannot go on with the ladder of the team that lost it.
-    lacks = "2 releases: the mechanism needs the losses of examples"
+    lacks = "2 releases were not checked: the mechanism needs the losses of examples"
     assert str(result) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
     assert result.risks == 5
-    assert "1 risk: the submissions are not in the bundle" in result.unchecked
+    assert "1 risk was not checked: the submissions are not in the bundle." in result.unchecked
     assert any(line.startswith(lacks) for line in result.unchecked) == (name == "bootstrap")
-    assert "the final ranking, except that it is the one of the closing entry" in result.unchecked
+    assert "The final ranking was compared only with its commitment." in result.unchecked
     assert second_verifier(path).endswith(HOLDS)
 
 

@@ -91,7 +91,7 @@ def test_a_time_that_no_calendar_knows(forge, write_forged, verify, tmp_path, ti
         entry.fields["time"] = time
     code, output = verify(write_forged(forge), "--receipt", receipt_of(forge, tmp_path / "kept"))
     assert code == 4
-    assert "Entry 0 of the ledger is not as it was written: its time" in output
+    assert "Entry 0 of the ledger was changed: its time" in output
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
@@ -105,7 +105,7 @@ def test_a_release_that_is_not_a_number_is_refused(forge, verify, tmp_path, valu
     (tmp_path / "ledger").write_bytes(b"".join(forms))
     code, output = verify(*arguments, "--ledger", tmp_path / "ledger", "--receipt", receipt)
     assert code == 4
-    assert f"Entry {number} of the ledger is not as it was written: its release is no" in output
+    assert f"Entry {number} of the ledger was changed: its release is no" in output
 
 
 def many_replicates(forge):
@@ -228,7 +228,10 @@ def deep(forge):
 ODD = {
     "n": (no_examples, "Entry 0 .* its number of examples n is not a positive integer"),
     "a key": (short_key, "Entry 0 .* cannot be used .key must be 32 bytes"),
-    "beta": (lambda forge: forge.finals.update(beta=0), "The final ranking is not of this board"),
+    "beta": (
+        lambda forge: forge.finals.update(beta=0),
+        "The final ranking belongs to another board",
+    ),
     "labels": (labels_that_are_maps, "Entry 0 .* cannot be used .*labels must be text, numbers"),
     "weights": (weights_of_nothing, "Entry 0 .* cannot be used .*[Ww]eights must be"),
     "standings": (lambda forge: setattr(forge, "standings", 7), "The records after the entries"),

@@ -141,18 +141,18 @@ CASES = {
     "a secret risk that is whole": (secret(risk=1), 3, "its secret side is malformed", None),
     "a mechanism's setting": (mechanism(note="x"), 0, "its board rules contradict", None),
     "an unknown mechanism": (magic, 0, "its board rules contradict", "is not one of the house"),
-    "baseline 1": (standing(baseline=1), None, "a row is malformed", None),
-    "team 7": (silent(team=7), None, "a row is malformed", None),
-    "name 7": (silent(name=7), None, "a row is malformed", None),
-    "a final's name 7": (final_team, None, "The final ranking is not well-formed", None),
+    "baseline 1": (standing(baseline=1), None, "have a malformed row", None),
+    "team 7": (silent(team=7), None, "have a malformed row", None),
+    "name 7": (silent(name=7), None, "have a malformed row", None),
+    "a final's name 7": (final_team, None, "The final ranking is malformed", None),
     "a final's closed without an offset": (
         lambda forge: forge.finals.update(closed=forge.finals["closed"].removesuffix("Z")),
         None, "The records after the entries", None,
     ),
-    "rank 1.0": (ranks, None, "ranked by releases", None),
+    "rank 1.0": (ranks, None, "does not follow from the releases", None),
     "a standing's extra": (
         lambda forge: forge.standings[0].update(prize="x"),
-        None, "a row is malformed", None,
+        None, "have a malformed row", None,
     ),
     "labels of shape -1": (labels([-1]), None, "abels in the bundle cannot be read", None),
     "a sample's extra": (
@@ -194,7 +194,7 @@ def test_a_correction_is_counted_in_whole_numbers(
 
 def test_an_amendment_of_no_labels(forge, check_refused, write_forged, second_verifier):
     forge.amend(4, labels=None)
-    check_refused(forge, "it corrects labels without a new commitment", 4)
+    check_refused(forge, "it corrects labels without committing to them", 4)
     assert second_verifier(write_forged(forge)) == "entry 4: its correction is miscounted"
 
 

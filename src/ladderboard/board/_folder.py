@@ -41,34 +41,34 @@ _TRAIN, _PUBLIC, _PRIVATE = 1_000, 3_000, 1_000
 _FEATURES = "temperature,strength,waited"
 
 _EXAMPLE_RULES = """\
-# An example board: who asks for a second cup of coffee? Everybody in it was made up.
+# An example board: which guests ask for a second cup of coffee? All data are synthetic.
 title: A second cup
 description: |
-  Will the guest who got this cup ask for another one? Of each cup is known how hot it was when it
-  came (degrees), how strong (grams of coffee in a litre) and how long the guest had waited for it
-  (minutes).
+  Will the guest who got this cup ask for another one? For each cup you know its temperature on
+  arrival (degrees), its strength (grams of coffee per litre) and how long the guest had waited for
+  it (minutes).
 
   Learn from `train.csv`, predict 0 or 1 for every cup in `test.csv`, and send a table with the
-  columns `id` and `prediction`. `example_submission.py` does it in ten lines, and can be beaten.
+  columns `id` and `prediction`. `example_submission.py` does so in ten lines, and can be beaten.
 
-  A score that does not move means that nothing is known to be better, not that nothing happened.
+  An unchanged score means that no improvement was measured.
 
 loss: {name: accuracy, classes: [0, 1]}
 display: {name: accuracy, digits: 3}
 
-# Five teams with twenty questions each, and one for the baseline.
+# Five teams with twenty submissions each, and one for the baseline.
 questions: 101
 teams: 5
 registration: invited
 ladder: team
 
 baselines:
-- {name: Whoever waited little, file: baselines/waited.csv}
+- {name: Short wait, file: baselines/waited.csv}
 - {name: Guessing, value: 0.5, source: a coin}
 
 finals: {selections: 2}
 
-# This board is here to explain: its page Play shows what attacks gain.
+# This is a demonstration: the page Play shows what attacks gain.
 play: true
 """
 
@@ -88,7 +88,7 @@ cup-0000,1
 cup-0001,0
 ```
 
-The guests are made up, and so is the coffee.
+All data are synthetic.
 """
 
 _EXAMPLE_SCRIPT = '''\
@@ -105,21 +105,21 @@ test = np.array([row[1:] for row in rows], dtype=float)
 
 
 def features(cups):
-    """What is known of each cup, and a one. Add (cups - 62) ** 2, and see what the board says."""
+    """The columns of each cup, and a constant. Add (cups - 62) ** 2 to improve the model."""
     return np.column_stack([np.ones(len(cups)), cups])
 
 
 line, *_ = np.linalg.lstsq(features(train[:, 1:]), train[:, 0], rcond=None)
-again = (features(test) @ line > 0.5).astype(int)
+guesses = (features(test) @ line > 0.5).astype(int)
 
-lines = [f"{row[0]},{guess}" for row, guess in zip(rows, again, strict=True)]
+lines = [f"{row[0]},{guess}" for row, guess in zip(rows, guesses, strict=True)]
 (here / "predictions.csv").write_text("\\n".join(["id,prediction", *lines]) + "\\n")
 print(f"predictions.csv holds {len(lines)} predictions.")
 '''
 _SETTINGS, _SOLUTION, _DESCRIPTION = "conf.json", "solution.csv", "COMPETITION_DESC.md"
 _HUGGINGFACE_RULES = """\
-# From the competition's {settings}. Two numbers it has no words for: how many questions in all,
-# and for how many teams. How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
+# From the competition's {settings}. Set these two numbers yourself: questions (the total number of
+# submissions) and teams. To see what the holdout supports: ladderboard plan --n ROWS --error 0.05
 title: {title}
 description: |2
 {description}
@@ -248,7 +248,9 @@ def _find_holdout(folder: Path, problems: RuleProblems) -> str | None:
     if len(present) == 1:
         return present[0] if _check_inside(folder, present[0], problems) else None
     if present:
-        problems.add("several_files", f"there must be one holdout; there are {', '.join(present)}.")
+        problems.add(
+            "several_files", f"expected exactly one holdout file; found {', '.join(present)}."
+        )
     else:
         message = (
             "there must be a holdout.csv with the columns id and label, or the same as .parquet."
@@ -289,9 +291,7 @@ def _check_inside(folder: Path, name: str, problems: RuleProblems) -> bool:
             "outside", f"{name} must be inside the folder; its link leads out of it.", key=name
         )
     elif not real.is_file():
-        problems.add(
-            "missing_file", f"{name} must be a file in the folder; there is none.", key=name
-        )
+        problems.add("missing_file", f"{name} is missing from the folder.", key=name)
     else:
         return True
     return False
@@ -362,9 +362,7 @@ def _normalize_splits(table: HoldoutTable, name: str, problems: RuleProblems) ->
         if spelling not in SPLITS
     ]
     if other:
-        message = (
-            f"{name}: split must be public, private or ignored; there is {format_names(other)}."
-        )
+        message = f"{name}: split must be public, private or ignored; got {format_names(other)}."
         problems.add("unknown_split", message, key="split")
     elif "public" not in normalized:
         problems.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",

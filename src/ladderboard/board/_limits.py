@@ -28,8 +28,8 @@ _RECOUNT_POOLED = (
     "WHERE main.team.book = ? AND kind = 'team' AND used > ?) WHERE book = ?"
 )
 _SPENT_MESSAGES = {
-    "board": "The board's budget of {0} questions is used up.",
-    "team": "This team has used all its {0} questions.",
+    "board": "The board's budget of {0} submissions is used up.",
+    "team": "This team has used all its {0} submissions.",
 }
 _by_remaining = attrgetter("remaining")
 _CLOSED_MESSAGES = {
@@ -159,7 +159,7 @@ def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
         if limit.next is not None:
             wait = max(limit.next - clock(), 1)
             raise RateLimited(
-                f"This team has used its {limit.allowed} questions for now. The next is at "
+                f"This team has used its {limit.allowed} submissions for now. The next is at "
                 f"{format_time(limit.next)}.",
                 wait=wait,
             )
@@ -224,7 +224,7 @@ def redact_quota(quota: Quota, team: TeamRow, share: int) -> Quota:
 
 
 def serialize_budget(rules: Rules, row: BoardRow, state: ChainState) -> dict[str, int]:
-    """Return how a board's questions were used, and how many are left for whom.
+    """Return used and remaining submissions: the teams' shares, the pool and the baselines.
 
     ``used`` is ``asked`` plus ``charged``, which a restore adds. Of those asked, ``baselines`` and
     ``replayed`` (after labels were corrected) count against no team. Each team has ``share``

@@ -75,7 +75,8 @@ class TransactionQueue:
 
     A job must check everything before it writes. If it raises a ``LadderboardError`` it has changed
     nothing, and the other jobs go on. Any other error rolls back the transaction, and each job runs
-    again in its own; so jobs must be repeatable, as questions are, which are looked up first.
+    again in its own. So jobs must be idempotent; questions are, because recorded answers are looked
+    up first.
     Results are returned only after the commit. If no transaction can begin, all waiting jobs fail
     at once.
 

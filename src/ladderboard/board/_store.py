@@ -371,7 +371,7 @@ class GroupedFolderSync:
         self._running: dict[Path, _PendingSync] = {}
 
     def sync(self, path: Path) -> None:
-        """Return after a sync that began after this call has ended."""
+        """Sync the folder: return once a sync that started after this call has completed."""
         with self._lock:
             pending = self._next.get(path)
             first = pending is None

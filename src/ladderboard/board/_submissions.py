@@ -163,7 +163,7 @@ class SubmissionAnswer:
 
 
 class _PendingUpload(NamedTuple):
-    """A submission whose body has not been read yet; its size is at least a byte."""
+    """A submission whose body is still unread; limits assume a size of 1 byte."""
 
     received: int
     size: int

@@ -377,7 +377,7 @@ class View:
         return own_row
 
     def budget(self) -> dict[str, int]:
-        """Return how the board's questions were used, and how many are left for whom."""
+        """Return used and remaining submissions: the teams' shares, the pool and the baselines."""
         check_permission(self._caller, "see everything")
         with self._board.reading() as view:
             row, state = read_board(view), view.chain_state()

@@ -41,8 +41,8 @@ NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 
 _TRIVIAL = 1e-9
 _KNOWN_BEFOREHAND, _NO_MORE = (
-    "this was known beforehand",
-    "this says no more than the range of risks does",
+    "this was known before the first question",
+    "this covers the whole range of risks",
 )
 
 _ZERO_ONE = (
@@ -50,14 +50,14 @@ _ZERO_ONE = (
     "in [0, 1]."
 )
 WHY_NOT_PROMISED: dict[type[Mechanism], str] = {
-    Noisy: "Noisy says an unrounded number about every model; its transcripts cannot be counted.",
-    Thresholdout: "Thresholdout says unrounded numbers; its transcripts cannot be counted.",
+    Noisy: "Noisy releases unrounded scores, so its transcripts cannot be counted.",
+    Thresholdout: "Thresholdout releases unrounded scores, so its transcripts cannot be counted.",
     BootstrapLadder: (
         "BootstrapLadder resamples the holdout; nothing is proved about its releases."
     ),
     ShakyLadder: (
-        "A ShakyLadder without a grid says unrounded numbers; give it a grid, or take "
-        "ShakyLadder.from_paper where the paper's theorem speaks."
+        "A ShakyLadder without a grid releases unrounded scores. Give it a grid, or use "
+        "ShakyLadder.from_paper where the paper's theorem applies."
     ),
     Exact: f"Exact {_ZERO_ONE}",
     ParameterFreeLadder: f"ParameterFreeLadder {_ZERO_ONE}",
@@ -249,9 +249,7 @@ def assumption_sentences(
     sentences = [] if beta is None else [_WHEN.format(format_confidence(beta))]
     sentences += [_SAMPLE, _INPUTS]
     if rounds:
-        sentences.append(
-            "That rounds, and not only their number, would be given was fixed beforehand."
-        )
+        sentences.append("It was decided beforehand to give the rounds, not only their number.")
     if noisy:
         sentences.append(
             "Noise is drawn from one tape, independent of the data, and never redrawn."
@@ -274,7 +272,7 @@ def assumption_sentences(
     return tuple(sentences)
 
 
-_UNKNOWN = "Nothing is known about what this mechanism can say; its transcripts are not counted."
+_UNKNOWN = "The possible releases of this mechanism are unknown; its transcripts are not counted."
 _LARGEST = 10**15
 _LEAST_BETA = 1e-100
 _LAST_BITS = 2.0**-50  # a few last bits of a double
@@ -680,7 +678,7 @@ def _paper_bound(
                 f"{question_count} questions are more than {origin.questions}",
             ),
             (beta >= origin.beta, f"beta is {beta:g}, below {origin.beta:g}"),
-            (ladders == 1, f"there are {ladders} ladders, and it speaks of one"),
+            (ladders == 1, f"it covers one ladder, not {ladders}"),
             ((setup.low, setup.high) == (0, 1), "risks do not lie in [0, 1]"),
             *((False, sentence) for sentence in bound.conditions),
         )
@@ -688,7 +686,7 @@ def _paper_bound(
     ]
     if fails:
         return None, (
-            "The paper's theorem does not speak here, and without a grid transcripts cannot be "
+            "The paper's theorem does not apply, and without a grid transcripts cannot be "
             f"counted: {'; '.join(fails)}."
         )
     return bound, ""

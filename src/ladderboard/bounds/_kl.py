@@ -1,6 +1,6 @@
 """The binary relative entropy, its inverses, and the interval that they give for a fresh sample.
 
-Proofs: docs/explanation/certificates.md, "In floating point" and "A sample that nobody has asked".
+Proofs: docs/explanation/certificates.md, "In floating point" and "A fresh sample".
 """
 
 from __future__ import annotations

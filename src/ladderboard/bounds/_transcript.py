@@ -205,7 +205,7 @@ def _one_bit_transcript(mechanism: Any, setup: Setup) -> Transcript:
         ladder.lowest,
         ladder.highest,
         ladder.cell,
-        assumptions=("The value is told only after the last question.",),
+        assumptions=("The value is released only after the last question.",),
     )
 
 

@@ -91,7 +91,9 @@ def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
             lines = traceback.format_exc().splitlines()
             echo_err(*lines)
             if as_json:
-                echo_json_error("fault", f"This should not happen: {type(error).__name__}.")
+                echo_json_error(
+                    "fault", f"Internal error ({type(error).__name__}); please report it."
+                )
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # skip the collection at exit: it takes a fifth of the run
     sys.exit(code)
@@ -127,7 +129,9 @@ def _disk_error(error: OSError) -> LadderboardError | None:
     if error.filename is not None:
         return failed
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return type(failed)(f"{failed} Nothing is lost; repeating the command costs no question.")
+    return type(failed)(
+        f"{failed} No data were lost. You can repeat the command; it is not counted twice."
+    )
 
 
 def _run_parsed(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:

@@ -211,7 +211,7 @@ def selections(slug: str) -> Request[tuple[str, ...]]:
 
 
 def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
-    """Select, in path of what was selected before."""
+    """Replace the team's selected submissions."""
     ids = [submissions] if isinstance(submissions, str) else list(submissions)
     invalid = [chosen_id for chosen_id in ids if not isinstance(chosen_id, str)]
     if invalid or isinstance(submissions, str):

@@ -1,8 +1,8 @@
 """Columns and tables: the types that every file, frame or list is converted to.
 
-:class:`Numbers` is a NumPy array, :class:`Text` a polars series, :class:`Mixed` a list of plain
-Python values. Each can be parsed as numbers or as text; values that do not fit are marked instead
-of raised, so that one refusal can list all of them.
+:class:`NumberColumn` is a NumPy array, :class:`TextColumn` a polars series, :class:`MixedColumn` a
+list of plain Python values. Each can be parsed as numbers or as text; values that do not fit are
+marked instead of raised, so that one refusal can list all of them.
 
 Polars is imported only when a file needs it. It gets bytes or values, never a path or a URL, so it
 cannot expand glob patterns or access the network. Every exception of polars, panics included,

@@ -49,7 +49,7 @@ class RemoteHoldout:
         If the guard requires one; by default the environment variable LADDERBOARD_TOKEN.
     timeout
         Seconds to wait for an answer.
-    line, ladder
+    transport, ladder
         An existing transport instead of a URL, and the name of a ladder.
     """
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Release
 
 UNDECLARED_CLASSES = (
-    "A prediction that is not a class is accepted, and surely wrong. An attacker who uses that "
-    "keeps about 1.5 times as much as one who knows half of the labels (the abstaining attack)."
+    "Predictions outside the classes are accepted and count as wrong. The abstaining attack "
+    "exploits this: it gains about 1.5 times as much as an attacker that knows half of the labels."
 )
 """A warning about what undeclared classes allow."""
 

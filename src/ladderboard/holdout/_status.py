@@ -61,8 +61,8 @@ class Meter:
         ``released`` is the current value on the ladder. For weighted examples only the Hoeffding
         form is available.
 
-        This never fails, because the question is recorded by now and its reply must not be lost: a
-        certificate that cannot be computed promises nothing and states the reason.
+        If the certificate cannot be computed, this returns a vacuous one with the reason: the
+        question is recorded by now, so its reply must not fail.
         """
         from ladderboard.bounds import vacuous_certificate  # noqa: PLC0415 - few questions want it
 

@@ -323,9 +323,8 @@ class Book:
                     and sent_answer.entry_number == answer.entry_number
                 ):
                     form = next(iter(book.entries(answer.entry_number, answer.entry_number + 1)))
-                    if (
-                        Entry(form).hash == sent_answer.chain_state.head
-                    ):  # salted: it is the very one that was sent
+                    # Entries are salted, so an equal hash means that our own commit succeeded.
+                    if Entry(form).hash == sent_answer.chain_state.head:
                         answer = sent_answer
         except StorageFailed:
             raise failed from None  # whether it was committed cannot be found out now
@@ -466,17 +465,16 @@ def _too_many_ladders_message(
     ladder: str, limit: int, names: list[str], opening: dict[str, Any]
 ) -> str:
     """Return the message that no ladder is left, which are in use, and how to get more."""
-    names_in_use = ", ".join(repr(name) if name else "the one without a name" for name in names[:3])
+    names_in_use = ", ".join(repr(name) if name else "the unnamed ladder" for name in names[:3])
     names_in_use += f" and {len(names) - 3} more" if len(names) > 3 else ""
-    count = f"{limit} ladder{'' if limit == 1 else 's'}"
-    declared = f"This guard was made for {count}"
+    limited = "The only ladder is" if limit == 1 else f"All {limit} ladders are"
     if "ladders" not in opening["rules"]:
-        declared = "This guard was made by an older version and starts no new ladder"
-    refused = repr(ladder) if ladder else "the ladder without a name"
+        limited = "This guard was created by an older version and starts no new ladder;"
+    refused = f"Ladder {ladder!r}" if ladder else "The unnamed ladder"
     return (
-        f"{declared}; in use: {names_in_use}. {refused[0].upper()}{refused[1:]} would be one more. "
-        f"Ask on a ladder that is in use, or make a guard with more: --ladders {limit + 1}, in "
-        f"Python ladders={limit + 1}. No question was used."
+        f"{refused} cannot be started. {limited} in use: {names_in_use}. Use one that is in use, "
+        f"or create a guard with --ladders {limit + 1} (ladders={limit + 1} in Python). "
+        "No question was used."
     )
 
 

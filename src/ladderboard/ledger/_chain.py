@@ -172,7 +172,7 @@ def iter_checked_entries(
 
 def broken_entry(number: int, problem: str) -> BrokenLedger:
     """Return the error that names an entry and its problem."""
-    message = f"Entry {number} of the ledger is not as it was written: {problem}."
+    message = f"Entry {number} of the ledger was changed: {problem}."
     return BrokenLedger(message, entry=number)
 
 
@@ -201,7 +201,7 @@ def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
         raise BrokenLedger("The noise key is not the one that was committed to.")
     committed_fields = {field: opening[field] for field in COMMITTED_FIELDS}
     if digest("opening", committed_fields).hex() != opening["commitment"]:
-        raise BrokenLedger("The commitment is not that of what the first entry says.")
+        raise BrokenLedger("The commitment does not match the first entry.")
 
 
 def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption: Encryption) -> int:
@@ -232,7 +232,7 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
             if ladders.can_replay:
                 _replay_question(number, fields, secret, sessions[ladder])
     if chain_state != book.chain_state():
-        raise BrokenLedger("The ledger's last entry is not where the book says it stands.")
+        raise BrokenLedger("The stored chain state does not match the last entry.")
     for ladder, last_digest in enumerate(ladder_digests):
         if digest_state(ladders.encoded_state(book, ladder)) != last_digest:
             raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
@@ -263,7 +263,7 @@ def _check_hashes(
         if commitment.hash.hex() != fields[field]:
             raise broken_entry(number, f"its {field} is not what was committed to")
     if secret.before != state_digest:
-        raise broken_entry(number, "its ladder stood elsewhere before it")
+        raise broken_entry(number, "the ladder's state before this question does not match")
 
 
 def _replay_question(
@@ -279,4 +279,4 @@ def _replay_question(
     if release != release_from_entry(fields):
         raise broken_entry(number, "its release does not follow from its risk and noise")
     if digest_state(encode_state(session)) != secret.after:
-        raise broken_entry(number, "its ladder stood elsewhere after it")
+        raise broken_entry(number, "the ladder's state after this question does not match")

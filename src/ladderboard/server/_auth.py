@@ -163,7 +163,7 @@ class Credentials(NamedTuple):
 
 
 class Authenticator:
-    """Finds out who sends a request."""
+    """Authenticates requests: bearer tokens and session cookies."""
 
     def __init__(self, boards: Boards, sessions: CookieSessions, settings: Settings) -> None:
         self.boards, self.sessions = boards, sessions

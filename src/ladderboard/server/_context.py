@@ -107,8 +107,8 @@ class ServerContext:
         self.parser_specs: dict[str, tuple[Hashable, Spec]] = {}
         """By slug: the parser specification of a board, and the key that it depends on."""
         self.pages = PageCache()
-        self._threads = ThreadPoolExecutor(settings.threads, "board")
-        self._writers = ThreadPoolExecutor(settings.threads, "desk")
+        self._threads = ThreadPoolExecutor(settings.threads, "board-reader")
+        self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
 
     def close(self) -> None:
         """Wait for running work, and stop the threads."""

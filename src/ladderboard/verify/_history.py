@@ -255,14 +255,14 @@ class HistoryChecker:
         self.is_repeat = self._paused
         if self._paused:
             if not self.epoch or asker not in self.questions_by_team or asker in self._repeated_by:
-                raise broken_entry(number, "it is a question while the board accepted none")
+                raise broken_entry(number, "it is a question while the board was paused")
             self._repeated_by.add(asker)
         else:
             self.questions_by_team[asker] = self.questions_by_team.get(asker, 0) + 1
             if self.questions_by_team[asker] > board["per_team"]:
                 raise broken_entry(number, "it is a question past the limit of its team")
             if len(self.questions_by_team) > board["teams"] + len(self.rules.baselines):
-                raise broken_entry(number, "it was asked by one team too many")
+                raise broken_entry(number, "more teams asked than the rules allow")
         self._check_ladder_of_team(number, fields["ladder"], asker)
         if fields["improved"]:
             self.best_by_team[asker] = TeamBest(fields["value"], fields["time"])
@@ -286,7 +286,7 @@ class HistoryChecker:
         if corrected is not ("holdout" in fields):
             raise broken_entry(
                 number,
-                "it corrects labels without a new commitment to them, or the other way round",
+                "it corrects labels without committing to them, or commits without a correction",
             )
         if corrected:
             epoch = changes["labels"]
@@ -351,7 +351,7 @@ class DuplicateChecker:
         self._again.append(again)
 
     def check(self) -> None:
-        """Refuse the first question that wrongly repeats an earlier one, or wrongly does not."""
+        """Refuse the first unexpected duplicate, or the first replay without an original."""
         if not self._entries:
             return
         digests = np.frombuffer(self._digests, np.uint64).reshape(-1, _DIGEST_WORDS)
@@ -373,4 +373,4 @@ class DuplicateChecker:
         is_repeat = np.frombuffer(self._again, np.int8)[first_asked] != 0
         wrong = entries[first_asked[is_repeat]]
         if len(wrong):
-            raise broken_entry(int(wrong.min()), "it is a question while the board accepted none")
+            raise broken_entry(int(wrong.min()), "it is a question while the board was paused")

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ladderboard.verify._history import HistoryChecker
     from ladderboard.verify._risks import RiskChecker, SubmittedFile
 
-_STANDINGS = "The standings in the bundle are not"
 _STANDING_FIELDS = {"team", "name", "baseline", "disqualified", "rank", "released", "since"}
-_FINALS = "The final ranking is not"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FINALS_FIELDS = {"board", "closed", "n", "selected", "beta", "rows"}
 _FINAL_FIELDS = {
@@ -40,13 +38,15 @@ def check_standings(
     shown = (history.closed or {}).get("standings")
     if standings is None or shown is None:
         if standings is not None or shown is not None:
-            raise BrokenLedger(f"{_STANDINGS} there, or nothing commits to them.")
+            raise BrokenLedger(
+                "The standings are missing from the bundle, or from the closing entry."
+            )
         return None
     rows: RankingRows = standings["content"]
     if Commitment("standings", rows, standings["salt"]).hash.hex() != shown:
-        raise BrokenLedger(f"{_STANDINGS} those that were committed to at the close.")
+        raise BrokenLedger("The standings do not match their commitment in the closing entry.")
     if not all(has_exact_keys(row, _STANDING_FIELDS) and _is_standing(row) for row in rows):
-        raise BrokenLedger(f"{_STANDINGS} right: a row is malformed.")
+        raise BrokenLedger("The standings have a malformed row.")
     _check_standing_teams(history, rows)
     _check_standing_ranks(history, rows)
     return rows
@@ -56,9 +56,9 @@ def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
     """Refuse a duplicate or missing team, and a team that is declared a baseline."""
     teams, names = [row["team"] for row in rows], {row["name"] for row in rows}
     if len(set(teams)) != len(teams) or len(names) != len(teams):
-        raise BrokenLedger(f"{_STANDINGS} right: a team is in them twice, or its name.")
+        raise BrokenLedger("The standings list a team or a name twice.")
     if missing := history.questions_by_team.keys() - set(teams):
-        raise BrokenLedger(f"{_STANDINGS} whole: team {min(missing)!r:.40} is missing.")
+        raise BrokenLedger(f"Team {min(missing)!r:.40} is missing from the standings.")
     baselines, known = (
         {row["name"] for row in rows if row["baseline"]},
         set(history.rules.baselines),
@@ -66,9 +66,9 @@ def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
     others = names - baselines
     # A board that was closed before its baselines were asked has fewer.
     if not baselines <= known or others & known:
-        raise BrokenLedger(f"{_STANDINGS} right: their baselines are not those of the rules.")
+        raise BrokenLedger("The baselines in the standings differ from those in the rules.")
     if len(others) > history.rules.board["teams"]:
-        raise BrokenLedger(f"{_STANDINGS} right: there are more teams than there may be.")
+        raise BrokenLedger("The standings list more teams than the rules allow.")
 
 
 def _check_standing_ranks(history: HistoryChecker, rows: RankingRows) -> None:
@@ -78,10 +78,10 @@ def _check_standing_ranks(history: HistoryChecker, rows: RankingRows) -> None:
         team, stands = row["team"], history.best_at_close.get(row["team"], (None, None))
         released = same_encoding([row["released"], row["since"]], list(stands))
         if not released or row["disqualified"] is not (team in history.disqualified_at_close):
-            raise BrokenLedger(f"{_STANDINGS} what was released: team {team!r:.40} differs.")
+            raise BrokenLedger(f"The standings of team {team!r:.40} differ from its releases.")
         rank = 1 + bisect_left(ranked, row["released"]) if _is_ranked(row) else None
         if not same_encoding(row["rank"], rank):
-            raise BrokenLedger(f"{_STANDINGS} ranked by releases: team {team!r:.40} differs.")
+            raise BrokenLedger(f"The rank of team {team!r:.40} does not follow from the releases.")
 
 
 def _is_standing(row: dict[str, Any]) -> bool:
@@ -101,19 +101,19 @@ def check_finals(
     if text is None and shown is None:
         return None
     if text is None or digest("finals", text).hex() != shown:
-        raise BrokenLedger(f"{_FINALS} the one that was committed to at the close.")
+        raise BrokenLedger("The final ranking does not match its commitment in the closing entry.")
     finals = parse_strict_json(text)
     rows = finals["rows"]
     if not has_exact_keys(finals, _FINALS_FIELDS) or not all(
         has_exact_keys(row, _FINAL_FIELDS) and _is_final(row) for row in rows
     ):
-        raise BrokenLedger(f"{_FINALS} well-formed.")
+        raise BrokenLedger("The final ranking is malformed.")
     board = history.rules.board
     if not same_encoding([finals["board"], finals["beta"]], [board["slug"], board["beta"]]):
-        raise BrokenLedger(f"{_FINALS} of this board.")
+        raise BrokenLedger("The final ranking belongs to another board.")
     when = datetime.strptime(finals["closed"], _TIME).replace(tzinfo=UTC).timestamp()
     if not history.last_question_time <= when <= (history.closed or {})["time"]:
-        raise BrokenLedger(f"{_FINALS} of the time of the close.")
+        raise BrokenLedger("The final ranking has another closing time than the ledger.")
     _check_final_teams(history, rows, standings)
     _check_final_ranks(rows, standings)
     if loss is not None:
@@ -136,18 +136,20 @@ def _check_final_teams(
     """Refuse a duplicate or missing team, and a name that differs from the standings."""
     teams = [row["team"]["id"] for row in rows]
     if len(set(teams)) != len(teams) or set(teams) != history.questions_by_team.keys():
-        raise BrokenLedger(f"{_FINALS} of the teams that asked.")
+        raise BrokenLedger("The final ranking lists other teams than those that asked.")
     known = {row["team"]: (row["name"], row["baseline"]) for row in standings or ()}
     for row in rows if standings is not None else ():
         if (row["team"]["name"], row["baseline"]) != known[row["team"]["id"]]:
-            raise BrokenLedger(f"{_FINALS} of the teams as they are in the standings.")
+            raise BrokenLedger(
+                "The final ranking differs from the standings in a team's name or kind."
+            )
 
 
 def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None:
     """Refuse ranks that do not follow from scores; baselines have no rank."""
     all_scores = [row["score"] for row in rows]
     if all_scores != sorted(all_scores):
-        raise BrokenLedger(f"{_FINALS} in the order of its scores.")
+        raise BrokenLedger("The final ranking is not sorted by score.")
     teams = [row for row in rows if not row["baseline"]]
     before = {row["team"]["id"]: row["public_rank"] for row in teams}
     if standings is not None:  # older versions committed to no standings
@@ -164,7 +166,9 @@ def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None
             move = None if public is None else public - rank
         if not same_encoding([row["rank"], row["public_rank"], row["move"]], [rank, public, move]):
             team = row["team"]["id"]
-            raise BrokenLedger(f"The final rank of team {team!r:.40} is not that of its score.")
+            raise BrokenLedger(
+                f"The final rank of team {team!r:.40} does not follow from its score."
+            )
 
 
 def _check_final_display(rows: RankingRows, display: dict[str, Any], unit: float) -> None:
@@ -173,7 +177,7 @@ def _check_final_display(rows: RankingRows, display: dict[str, Any], unit: float
         shown = _display_loss(row["score"], display["as"], unit)
         if not same_encoding(row["display"], round(shown, display["digits"])):
             team = row["team"]["id"]
-            raise BrokenLedger(f"What is shown for team {team!r:.40} is not its final score.")
+            raise BrokenLedger(f"The displayed number of team {team!r:.40} is not its final score.")
 
 
 def _display_loss(loss: float, way: str, unit: float) -> float:
@@ -199,7 +203,9 @@ class FinalsChecker:
         """Score a file that a team selected for the finals."""
         scorer = risks.find_scorer(len(risks.tables) - 1, "private")
         if scorer is None or file.id in self._files:
-            raise BrokenLedger(f"{_FINALS} possible: a file is selected twice, or for nothing.")
+            raise BrokenLedger(
+                "A file is selected twice for the final ranking, or without private rows."
+            )
         risk = scorer.score(submission).risk
         self._files.add(file.id)
         self._selected_by_team[team] += 1
@@ -211,7 +217,7 @@ class FinalsChecker:
         """Refuse a final ranking that does not follow from files and labels."""
         scorer = risks.find_scorer(len(risks.tables) - 1, "private")
         if scorer is None:
-            raise BrokenLedger("There is a final ranking, but there are no private rows.")
+            raise BrokenLedger("The bundle has a final ranking but no private rows.")
         grouping = scorer.grouping
         effective_n, weighted = int(grouping.effective_n), grouping.weight is not None
         among = self._selected_by_team.total()
@@ -224,11 +230,11 @@ class FinalsChecker:
         if not within_limit or not same_encoding(
             [final["n"], final["selected"]], [effective_n, among]
         ):
-            raise BrokenLedger(f"{_FINALS} of the files that were selected.")
+            raise BrokenLedger("The final ranking does not match the selected files.")
         for row in final["rows"]:
             team = row["team"]["id"]
             if team not in self._best:
-                raise BrokenLedger(f"{_FINALS} of the files that were selected.")
+                raise BrokenLedger("The final ranking does not match the selected files.")
             risk, ids = self._best[team]
             interval = fresh_sample_interval(
                 effective_n, risk, among=among, beta=final["beta"], weighted=weighted
@@ -236,4 +242,6 @@ class FinalsChecker:
             if (row["score"], row["low"], row["high"]) != (risk, *interval) or (
                 row["submission"] not in ids
             ):
-                raise BrokenLedger(f"The final score of team {team!r:.40} is not that of its file.")
+                raise BrokenLedger(
+                    f"The final score of team {team!r:.40} does not match its files."
+                )

@@ -38,68 +38,86 @@ def describe_checks(summary: CheckSummary) -> tuple[tuple[str, ...], tuple[str, 
 def _checked(summary: CheckSummary) -> list[str]:
     entries = format_count(summary.entries, "entry", "entries")
     lines = [
-        f"the chain: {entries}, each after the one before it, within the budget",
-        "the commitment to rules, loss and mechanism, and every change of them",
+        f"The chain is complete: {entries}, within the budget.",
+        "Rules, loss and mechanism match their commitments, and so does every change of them.",
     ]
     if summary.opened:
-        lines.append("the noise key, and the secret side of every question: as committed to")
+        lines.append("The noise key and the secret side of every question match their commitments.")
     if summary.draws:
-        lines.append(f"the noise of {format_count(summary.draws, 'question')}: from the key")
-    if summary.releases:
         lines.append(
-            f"{format_count(summary.releases, 'release')}: made of risk and noise by the mechanism"
+            f"The noise of {format_count(summary.draws, 'question')} was drawn from the key."
         )
+    if summary.releases:
+        lines.append(f"{_count_were(summary.releases, 'release')} recomputed from risk and noise.")
     if summary.labels:
-        lines.append("the labels: as committed to")
+        lines.append("The labels match their commitment.")
     if summary.risks:
-        lines.append(f"{format_count(summary.risks, 'risk')}: of the submissions, on the labels")
+        lines.append(
+            f"{_count_were(summary.risks, 'risk')} recomputed from submissions and labels."
+        )
     if summary.standings:
-        lines.append("the standings at the close: as released")
-    if summary.finals:
-        again = "of the submissions, on the private labels"
-        lines.append(f"the final ranking: {again if summary.finals_again else 'as committed to'}")
+        lines.append("The standings at the close match the releases.")
+    if summary.finals_again:
+        lines.append("The final ranking was recomputed from submissions and private labels.")
+    elif summary.finals:
+        lines.append("The final ranking matches its commitment.")
     if summary.unchanged is not None:
         lines.append(
-            f"entries 0 to {summary.unchanged:,}: unchanged since the saved head or receipt"
+            f"Entries 0 to {summary.unchanged:,} are unchanged since the saved head or receipt."
         )
     return lines
+
+
+def _count_were(number: int, noun: str) -> str:
+    return f"{format_count(number, noun)} {'was' if number == 1 else 'were'}"
 
 
 def _unchecked(summary: CheckSummary) -> list[str]:
     lines = _describe_rewrites(summary)
     if not summary.opened:
-        return [*lines, "noise, risks and releases: they are opened at the close, in a bundle"]
+        return [
+            *lines,
+            "Noise, risks and releases stay secret until a bundle is made at the close.",
+        ]
     if summary.custom_mechanism:
-        lines.append("noise and releases: the mechanism is a custom one")
+        lines.append("Noise and releases were not checked: the mechanism is a custom one.")
     elif summary.releases < summary.questions:
         lines.append(
-            f"{format_count(summary.questions - summary.releases, 'release')}: the mechanism "
-            "needs the losses of examples, so labels and submissions"
+            f"{_count_were(summary.questions - summary.releases, 'release')} not checked: the "
+            "mechanism needs the losses of examples, so labels and submissions."
         )
     if not summary.labels:
-        lines.append("the labels: they are not in the bundle")
+        lines.append("The labels are not in the bundle.")
     if summary.labels and summary.custom_loss:
-        lines.append("risks: the loss is a custom one; give it with --loss to check them")
+        lines.append(
+            "Risks were not checked: the loss is a custom one; give it with --loss to check them."
+        )
     elif summary.risks < summary.questions:
-        lack = "submissions" if summary.labels else "labels" if summary.files else "both"
-        lack = lack.replace("both", "labels and submissions")
-        left = format_count(summary.questions - summary.risks, "risk")
-        lines.append(f"{left}: the {lack} are not in the bundle")
+        missing = "submissions" if summary.labels else "labels" if summary.files else "both"
+        missing = missing.replace("both", "labels and submissions")
+        lines.append(
+            f"{_count_were(summary.questions - summary.risks, 'risk')} not checked: the {missing} "
+            "are not in the bundle."
+        )
     return [*lines, *_describe_board_gaps(summary)] if summary.board else lines
 
 
 def _describe_board_gaps(summary: CheckSummary) -> list[str]:
     lines = []
     if not summary.standings:
-        lines.append("the standings: the last entry does not commit to them")
+        lines.append("The standings were not checked: the last entry does not commit to them.")
     if summary.finals and not summary.finals_again:
-        lines.append("the final ranking, except that it is the one of the closing entry")
+        lines.append("The final ranking was compared only with its commitment.")
     elif summary.finals:
-        lines.append("which of its files each team selected for the final ranking")
+        lines.append("Which files each team selected for the final ranking was not checked.")
     elif not summary.labels:
-        lines.append("whether there should be a final ranking: the labels are not in the bundle")
+        lines.append(
+            "The bundle has no final ranking. Whether there should be one depends on the labels, "
+            "which are not in the bundle."
+        )
     lines.append(
-        "when submissions were sent: only the server knows about deadlines and limits per day"
+        "Times of submissions were not checked: only the server knows about deadlines and limits "
+        "per day."
     )
     return lines
 
@@ -108,14 +126,14 @@ def _describe_rewrites(summary: CheckSummary) -> list[str]:
     """Return which part of the history may have been rewritten."""
     last = summary.entries - 1
     if summary.unchanged is None:
-        saved = "a saved head or receipt"
-        return [f"whether everything was rewritten: only {saved} can show it (--head, --receipt)"]
+        saved = "a saved head or receipt (--head, --receipt)"
+        return [f"A complete rewrite can only be detected with {saved}."]
     if summary.unchanged == last:
         return []
-    since = "the last entry was"
+    entries = "The last entry"
     if summary.unchanged + 1 < last:
-        since = f"entries {summary.unchanged + 1:,} to {last:,} were"
-    return [f"whether {since} rewritten: the saved head or receipt is older"]
+        entries = f"Entries {summary.unchanged + 1:,} to {last:,}"
+    return [f"{entries} may have been rewritten: the saved head or receipt is older."]
 
 
 class RankedTeam(NamedTuple):

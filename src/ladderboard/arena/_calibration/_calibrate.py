@@ -241,18 +241,18 @@ class CalibrationTask:
         return calibration.describe()
 
 
-def result_to_json(trial: CandidateResult) -> dict[str, Any]:
-    """Return a trial, JSON-able."""
+def result_to_json(result: CandidateResult) -> dict[str, Any]:
+    """Return a candidate's result, JSON-able."""
     return {
-        **trial.candidate._asdict(),
-        "error": trial.error,
-        "error_se": trial.error_se,
-        "worst": trial.worst,
-        "bias": trial.bias,
-        "bias_se": trial.bias_se,
-        "repetitions": trial.repetitions,
-        "errors": trial.errors,
-        "errors_se": trial.errors_se,
+        **result.candidate._asdict(),
+        "error": result.error,
+        "error_se": result.error_se,
+        "worst": result.worst,
+        "bias": result.bias,
+        "bias_se": result.bias_se,
+        "repetitions": result.repetitions,
+        "errors": result.errors,
+        "errors_se": result.errors_se,
     }
 
 
@@ -322,8 +322,8 @@ def _markdown(results: list[dict[str, Any]]) -> str:
         "# Calibrated settings",
         "",
         "Step, noises, error and bias in units of 1/√n, the grid as it is; ± is a standard error.",
-        "*error* is the largest mean leaderboard error over the analysts, *of* the analyst who",
-        "causes it; *least* is the least worst-case error found for the size; *bias* is what the",
+        "*error* is the largest mean leaderboard error over the analysts, *of* the analyst with",
+        "that error; *least* is the least worst-case error found for the size; *bias* is what the",
         "attacker's last model keeps.",
         "",
         f"| {_HEAD.replace(' ', ' | ')} |",

@@ -104,7 +104,7 @@ def search_settings(
     ranked = _lowest_bias(list(measured.values()), max_error)[: 2 * effort.finalists // 3]
     ranked += sorted(measured.values(), key=lambda result: result.error)[: effort.finalists // 3]
     finalists = dict.fromkeys(result.candidate for result in ranked)
-    # New games: the best of many candidates limit better than it is.
+    # The best of many candidates looks better than it is, so finalists play new games.
     return rank_finalists(measure(finalists, effort.final_games, seed + 1), max_error)
 
 

@@ -42,7 +42,7 @@ that much: *error of the answer*, over the games in which the vote was answered,
 mean without approximation. *answered* is how many of the k guesses got an answer, on average: the
 estimator refuses once its threshold is spent, which happens early only if the mechanism's error
 reached alpha/4. The vote of m guesses, exactly answered, gives away about √(m/n)/π. *spent* counts
-the games in which the threshold was spent before k answers; where there are any, the figure's
+the games in which the threshold was spent before k answers; if any, the figure's
 marker is hollow. *farthest* is the largest distance of an answer from its sample mean. Bias,
 errors, distances and alpha are in units of 1/√n; ± is one standard deviation over the games, which
 share their labels and guesses between mechanisms.
@@ -63,16 +63,17 @@ _ATTACK_HEADS = (
     "alpha",
 )
 _VERDICTS = """\
-## Who is faithful
+## Which mechanisms are faithful
 
 A mechanism is faithful if with probability 2/3 all its updates in a game, after the first
-question, are within 1/(2√n) of the risk, whoever asks. `is_faithful` lets five probes try it;
-the *worst* is that under which the fewest games were *kept*, every update within that distance.
-*limits* are for the probability that a game is kept, all five probes' at once with the
-*confidence* stated; *within* is the share of the *updates* that were near enough. "Not faithful"
-holds with that confidence; "faithful" says that none of these probes found otherwise, and who
-never updates is faithful by the letter. `shaky_ladder` is calibrated for the questions that are
-asked, or for the number of them beside its name. Steps and grids are in units of 1/√n."""
+question, are within 1/(2√n) of the risk, whatever the analyst asks. `is_faithful` lets five
+probes try it; the *worst* is that under which the fewest games were *kept*, every update within
+that distance. *limits* are for the probability that a game is kept, all five probes' at once
+with the *confidence* stated; *within* is the share of the *updates* that were near enough. "Not
+faithful" holds with that confidence; "faithful" says that none of these probes found otherwise.
+A mechanism that never updates is faithful by definition. `shaky_ladder` is calibrated for the
+questions that are asked, or for the number of them beside its name. Steps and grids are in units
+of 1/√n."""
 _VERDICT_HEADS = (
     "mechanism",
     "step",

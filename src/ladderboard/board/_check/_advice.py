@@ -75,7 +75,7 @@ class BoardPromise:
         if self.likely.vacuous:
             size = f"{self.worth:,} examples and {self.questions:,} questions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
-            return [f"The promise is no better than knowing nothing: {reason}."]
+            return [f"The guarantee is vacuous: {reason}."]
         sure = format_confidence(self.likely.beta)
         interval = (
             f"With probability {sure} the true {self._metric_name} of the best model lies "
@@ -292,8 +292,8 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
         )
     if rules.per_team * rules.teams + rules.asked_baselines > rules.questions:
         yield (
-            f"{rules.teams:,} teams with {rules.per_team:,} questions each are more than the "
-            f"{rules.questions:,} there are: {rules.share:,} are reserved for each, and the "
+            f"{rules.teams:,} teams with {rules.per_team:,} submissions each exceed the total of "
+            f"{rules.questions:,}: {rules.share:,} are reserved for each team, and the "
             f"other {rules.pool:,} are first come, first served."
         )
     if promise.is_impossible:
@@ -303,16 +303,16 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
         on = format_count(promise.ladders, "ladder")
         yield (
             f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
-            f"on {on}: the promise says no more than is known without data. "
+            f"on {on}: the guarantee is vacuous. "
             + (
-                f"It would say more with {', or '.join(ways)}."
+                f"It is useful with {', or '.join(ways)}."
                 if ways
                 else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
             )
         )
     origin = getattr(promise.mechanism, "origin", None)
     if isinstance(origin, CalibratedSettings) and origin.beyond:
-        yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
+        yield f"The mechanism's settings are {origin.note}: outside the measured range."
     if isinstance(promise.mechanism, OneBit):
         yield "one_bit shows no scores before the close: standings show only who improved."
     yield from _undeclared_classes(folder)
@@ -335,5 +335,5 @@ def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:
         yield (
             f"No classes are declared. {UNDECLARED_CLASSES} "
             + (declare if loss.name == "zero_one" else "")
-            + "Where they are unknown by design, that is what it costs."
+            + "If the classes cannot be declared, accept this weaker protection."
         )

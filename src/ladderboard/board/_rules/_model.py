@@ -274,22 +274,22 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
     """Note a budget below what was used, and a number of teams that cannot change."""
     least = before.questions if used is None else used
     if after.questions < least:
-        rule = f"at least {least}, " + ("what it was" if used is None else "what was used")
+        rule = f"at least {least}, " + ("the current number" if used is None else "the number used")
         problems.add(
             "bad_value", f"questions must be {rule}; got {after.questions}.", key="questions"
         )
     if after.teams < before.teams:
         problems.add(
             "bad_value",
-            f"teams must be at least {before.teams}, what it was: each was promised a share; "
+            f"teams cannot be lowered from {before.teams}: each team's submissions are reserved; "
             f"got {after.teams}.",
             key="teams",
         )
     if after.teams > before.teams and after.ladder == "team":
         problems.add(
             "bad_value",
-            f"teams must stay {before.teams}: each has a ladder, and so many are what this board's "
-            f"mechanism was calibrated for; got {after.teams}.",
+            f"teams cannot change: the mechanism was calibrated for {before.teams} ladders; "
+            f"got {after.teams}.",
             key="teams",
         )
 

@@ -109,7 +109,9 @@ def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float |
         sure = f"Except with probability of a constant times {bound.beta:g}"
     low_end, high_end = display.format_interval(low, high)
     text = f"{sure}, the true {display.name} of the best model lies in [{low_end}, {high_end}]."
-    return f"{text} That is no more than was known beforehand." if bound.vacuous else text
+    if bound.vacuous:
+        text += " This bound is not informative: it was known before the first question."
+    return text
 
 
 def _describe_board(summary: dict[str, Any]) -> list[str]:

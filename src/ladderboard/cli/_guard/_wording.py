@@ -36,7 +36,9 @@ def describe_bound(bound: "Certificate") -> str:
     else:
         width = f"half width {round_up(bound.half_width)}"
         text = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)} ({width})."
-    return f"{text} That is no more than was known beforehand." if bound.vacuous else text
+    if bound.vacuous:
+        text += " This bound is not informative: it was known before the first question."
+    return text
 
 
 def _first_assumption(bound: "Certificate") -> str:

@@ -99,7 +99,10 @@ class ThriftReader:
 
 
 def parquet_size(data: bytes) -> tuple[int, int]:
-    """Return rows and bytes after unpacking; raise Malformed if the accounts do not agree."""
+    """Return the number of rows, and of bytes after unpacking.
+
+    Raises MalformedMetadata if the stated sizes contradict each other.
+    """
     if len(data) < 12 or not data.startswith(_PARQUET_MAGIC) or not data.endswith(_PARQUET_MAGIC):
         raise MalformedMetadata
     length = int.from_bytes(data[-8:-4], "little")
@@ -210,7 +213,10 @@ class _FlatbufferTable:
 
 
 def arrow_size(data: bytes) -> tuple[int, int]:
-    """Return rows and bytes after unpacking; raise Malformed if the accounts do not agree."""
+    """Return the number of rows, and of bytes after unpacking.
+
+    Raises MalformedMetadata if the stated sizes contradict each other.
+    """
     if not data.startswith(_ARROW_MAGIC) or not data.endswith(_ARROW_MAGIC) or len(data) < 24:
         raise MalformedMetadata
     end = len(data) - 10

@@ -50,7 +50,7 @@ class GlobalWriterLock(WriterLock):
             raise InvalidState(_NESTED_WRITE)
         if not self._lock.acquire(False) and not self._lock.acquire(timeout=WRITER_TIMEOUT):
             raise StorageFailed(
-                f"Others have been writing for more than {WRITER_TIMEOUT:.0f} seconds."
+                f"Timed out after {WRITER_TIMEOUT:.0f} seconds waiting for the write lock."
             )
         self._owner = me
 
@@ -177,14 +177,14 @@ class Pool:
     another one's loop on the same thread has its own view. ``writer_lock`` is the lock of the
     process's writers.
 
-    A child process must neither use nor close its parent's connections, and cannot always ignore
-    them: SQLite keeps a table of file locks per process, and a child would inherit entries for
-    locks that it does not hold. For such a database, ``mark_unusable`` refuses the file in a child,
-    and a fork first waits for the transactions of other threads and closes all connections. So a
+    Fork safety: a child process must neither use nor close its parent's connections. SQLite also
+    keeps a table of file locks per process, and a child would inherit entries for locks that it
+    does not hold. For such a database, a fork waits for the transactions of other threads and
+    closes all connections; ``mark_unusable`` refuses the file in a child that inherits one. So a
     connection counts as open from before it is opened until after it is closed.
 
-    One lock protects the pool's lists, and a fork holds it, so that the child gets a consistent
-    copy. It is never held while a connection is opened or closed, except by a fork.
+    One lock protects the pool's lists. A fork holds it, so the child gets a consistent copy. It is
+    never held while a connection is opened or closed, except by a fork.
     """
 
     def __init__(
@@ -263,7 +263,10 @@ class Pool:
                 self._waiting -= 1
 
     def _may_begin(self, me: int) -> bool:
-        """Return whether no fork is pending, or only one that is or waits for this thread."""
+        """Return whether this thread may begin a transaction.
+
+        It may if no fork is pending, or if the fork is its own or waits for it.
+        """
         return (
             not self._forking
             or me in self._forking
@@ -350,7 +353,7 @@ class Pool:
 
 
 class _Forks(threading.local):
-    """The forks that a thread is in, usually one, with the pools to keep alive until then."""
+    """The fork calls in progress on a thread, with the pools kept alive meanwhile."""
 
     def __init__(self) -> None:
         self.pools: list[list[Pool]] = []

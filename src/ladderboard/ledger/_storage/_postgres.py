@@ -128,7 +128,7 @@ def _wait_with_timeout(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
             elif not deadline:  # the driver polls ten times a second
                 deadline = monotonic() + seconds
             elif monotonic() > deadline:
-                message = f"the server said nothing for {seconds:g} seconds"
+                message = f"no response from the server for {seconds:g} seconds"
                 raise load_psycopg().OperationalError(message)
             awaited = gen.send(ready)
     except StopIteration as done:

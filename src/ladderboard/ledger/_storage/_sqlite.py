@@ -51,9 +51,12 @@ _COMMITS_PER_WAL_CHECK = 256  # commits between two checks of its length
 _LOW_DISK = 2**28  # free bytes on a disk that is nearly full
 _SMALL_WAL = 2**20  # bytes of a write-ahead log that may stay on such a disk
 _READ_ONLY_REASON = "it is read-only"
+_LOCKED_REASON = (
+    f"the database is locked by another process (timed out after {WRITER_TIMEOUT:.0f} s)"
+)
 _REASONS = {
-    sqlite3.SQLITE_BUSY: "other processes have been writing for too long",
-    sqlite3.SQLITE_LOCKED: "other processes have been writing for too long",
+    sqlite3.SQLITE_BUSY: _LOCKED_REASON,
+    sqlite3.SQLITE_LOCKED: _LOCKED_REASON,
     sqlite3.SQLITE_READONLY: _READ_ONLY_REASON,
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
     sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, cannot be opened or created",

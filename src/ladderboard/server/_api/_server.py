@@ -82,5 +82,5 @@ def _free_disk(context: ServerContext) -> dict[str, float]:
 
 @router.get("/openapi.json", include_in_schema=False)
 async def openapi(request: Request) -> Response:
-    """Return what can be asked, and what is said."""
+    """Return the OpenAPI document."""
     return make_response(request, request.app.openapi())

@@ -132,7 +132,9 @@ def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
             try:
                 rows: list[tuple[Any, ...]] = connection.execute(sql, values or None).fetchall()
             except driver.Error as error:
-                raise StorageFailed(f"{address!r} said: {address.safe_message(error)}.") from None
+                raise StorageFailed(
+                    f"{address!r} reported: {address.safe_message(error)}."
+                ) from None
             return rows
 
         yield run, connection
@@ -439,9 +441,9 @@ def _check_key_location(
         remedy = f"If that is not intended: chmod 600 {key_file}"
         findings.append(note(_KEY_FILE, "Its group may read it.", remedy))
     if database is not None and _is_same_folder(key_file, database):
-        message = "It is beside the database: a thief of one has the other, too."
+        message = "It is in the database's folder, so a copy of the folder includes both."
         findings.append(
-            note(_KEY_FILE, message, "Keep it in another folder, better on another disk.")
+            note(_KEY_FILE, message, "Move it to another folder, better on another disk.")
         )
     return findings
 

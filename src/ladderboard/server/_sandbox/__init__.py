@@ -1,4 +1,4 @@
-"""The sandbox: processes that know no label read what strangers send."""
+"""The sandbox: parser processes without labels or keys read untrusted uploads."""
 
 from ladderboard.server._sandbox._pool import ParserPool, sandbox
 from ladderboard.server._sandbox._reply import Spec
