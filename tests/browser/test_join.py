@@ -102,7 +102,7 @@ def test_boards_where_only_the_organiser_adds_teams(visit, make_board):
     slug = make_board(registration="organiser")
     guest = visit()
     guest.open(f"/boards/{slug}/join")
-    assert "The organiser makes the teams of this board" in guest.text()
+    assert "The organiser creates the teams of this board" in guest.text()
     assert guest.page.locator("main form").count() == 0
 
 

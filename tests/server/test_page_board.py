@@ -61,13 +61,13 @@ def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
     summary = live_server.call("GET", "/boards/first").json()
     for sentence in (
         "The board is open.",
-        "Every file that is scored is a question. The board answers 100 questions in all.",
-        "25 questions are kept for each of at most 4 teams",
-        "Questions are answered at any time",
+        "Every scored file counts as one submission. The board takes 100 submissions in all.",
+        "25 submissions are reserved for each of up to 4 teams.",
+        "Submissions are taken at any time",
         "Anyone can register a team.",
         "Improvements smaller than about 0.01 may not be detected.",
-        "With confidence 95%, the true zero_one of the best model asked so far lies between",
-        "if the examples are independent, and if nothing public but the answers of this board",
+        "With confidence 95%, the true zero_one of the best model submitted so far lies between",
+        "the examples are independent, and nothing public except this board",
         summary["commitment"],
         summary["head"]["hash"],
         f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions",

@@ -164,7 +164,7 @@ def test_pages_say_who_submits_scores(score_server):
         assert "Evaluators give a score from 0 to 1, the best, to each of 300 hidden" in page
         assert "a team itself cannot submit" in page
         assert "--data-binary @scores.csv" in page
-        assert "if the evaluators' scores are right" in page
+        assert "the evaluators' scores are right" in page
         assert "predictions" not in page
         assert "scores are handed in by evaluators" in text_of(browser.get(f"{path}/join").text)
         csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)

@@ -38,30 +38,30 @@ SCORED_EVERY_TIME = {"exact": "", "rounded": ", rounded", "noisy": ", with noise
 """Mechanisms that release a score for every submission, and how it is altered."""
 _REGISTRATION = {
     "open": "Anyone can register a team.",
-    "invited": "A team needs an invitation, which the organiser gives; each is good for one team.",
-    "organiser": "The organiser makes the teams, and gives each its token.",
+    "invited": "A team needs an invitation from the organiser; each is valid for one team.",
+    "organiser": "The organiser creates the teams and gives each one its token.",
 }
 _REGISTRATION_PAST = {
     "open": "Anyone could register a team.",
-    "invited": "A team needed an invitation, which the organiser gave.",
-    "organiser": "The organiser made the teams.",
+    "invited": "A team needed an invitation from the organiser.",
+    "organiser": "The organiser created the teams.",
 }
 _VISIBILITY = {
     "public": "Everybody sees the standings.",
-    "anonymous": "Everybody sees the standings; teams go by an id in place of their names.",
+    "anonymous": "Everybody sees the standings, with ids in place of team names.",
     "frozen": "Others see the standings as they were when the organiser froze them; every team "
     "still sees its own answers.",
     "hidden": "Only the organiser sees the standings; every team sees its own answers.",
 }
 _BOUND_CONDITIONS = {
-    "predictions": "True means over fresh labels for these same examples; for models that were "
-    "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
-    "examples are independent, and if nothing public but the answers of this board, the "
-    "organiser's acts included, depends on their labels.",
-    "scores": "True means over fresh examples of the same kind, scored in the same way, for models "
-    "that were made without a look at these. It holds if the examples are independent, if the "
-    "evaluators' scores are right, and if nothing public but the answers of this board, the "
-    "organiser's acts included, depends on them.",
+    "predictions": "“True” refers to new labels for the same examples. For models built without "
+    "seeing the test inputs it also covers new data of the same kind. Conditions: the examples are "
+    "independent, and nothing public except this board's answers, the organiser's acts included, "
+    "depends on their labels.",
+    "scores": "“True” refers to new examples of the same kind, scored in the same way, for models "
+    "built without seeing these. Conditions: the examples are independent, the evaluators' scores "
+    "are right, and nothing public except this board's answers, the organiser's acts included, "
+    "depends on them.",
 }
 _CORRECTED_LABELS = (
     " Labels were corrected: each new one must follow from its own example, its old label and what "
@@ -214,7 +214,7 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
             "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
         )
     label = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
-    return BoardState(label, "badge-wait", f"Questions are taken {relative_time(coming, now)}.")
+    return BoardState(label, "badge-wait", f"Submissions open {relative_time(coming, now)}.")
 
 
 def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -222,8 +222,8 @@ def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     rules = [
         ("Score", _describe_score(board)),
         ("Files", _describe_files(board)),
-        ("Questions", _describe_questions(board)),
-        ("What is told", _describe_answers(board)),
+        ("Submissions", _describe_submissions(board)),
+        ("What is released", _describe_answers(board)),
         ("When", _describe_phases(board)),
         ("Taking part", _describe_registration(board)),
         ("Baselines", _describe_baselines(board)),
@@ -273,32 +273,33 @@ def _describe_files(board: Mapping[str, Any]) -> str:
     )
 
 
-def _describe_questions(board: Mapping[str, Any]) -> str:
-    """Return how many questions are allowed.
+def _describe_submissions(board: Mapping[str, Any]) -> str:
+    """Return how many submissions are allowed.
 
-    >>> print(_describe_questions({"questions": 1001, "baselines": [{"file": "a.csv"}], "teams": 40,
+    >>> print(_describe_submissions({"questions": 1001, "baselines": [{"file": "a.csv"}],
+    ...     "teams": 40,
     ...     "share": 25, "per_team": 30, "window": {"questions": 5, "seconds": 86400},
     ...     "takes": "predictions"}))
-    Every file that is scored is a question. The board answers 1,001 questions in all, 1 of them
-    for the baseline. 25 questions are kept for each of at most 40 teams, and nobody else can use
-    them. A team may ask 30 questions in all, and at most 5 in any 24 hours. A file that is
-    refused, or the same predictions sent again, costs nothing.
+    Every scored file counts as one submission. The board takes 1,001 submissions in all, 1 of them
+    for the baseline. 25 submissions are reserved for each of up to 40 teams. A team may make 30
+    submissions in all, and at most 5 in any 24 hours. Refused files and duplicates of the same
+    predictions do not count.
     """
     baseline_count = sum("file" in baseline for baseline in board["baselines"])
     share, limit = board["share"], board["per_team"]
     pool = board["questions"] - baseline_count - board["teams"] * share
-    sentences = ["Every file that is scored is a question."]
+    sentences = ["Every scored file counts as one submission."]
     for_baselines = ""
     if baseline_count:
         plural = "s" if baseline_count > 1 else ""
         for_baselines = f", {baseline_count:,} of them for the baseline{plural}"
     sentences.append(
-        f"The board answers {count(board['questions'], 'question')} in all{for_baselines}."
+        f"The board takes {count(board['questions'], 'submission')} in all{for_baselines}."
     )
     verb = "is" if share == 1 else "are"
     sentences.append(
-        f"{count(share, 'question')} {verb} kept for each of at most "
-        f"{count(board['teams'], 'team')}, and nobody else can use them."
+        f"{count(share, 'submission')} {verb} reserved for each of up to "
+        f"{count(board['teams'], 'team')}."
     )
     window = board["window"]
     window_rule = (
@@ -309,12 +310,14 @@ def _describe_questions(board: Mapping[str, Any]) -> str:
     pool_rule = ""
     if limit > share and pool > 0:
         pool_rule = (
-            f"; what goes beyond its {share:,} comes out of a pool of {pool:,}, first come, first "
-            "served"
+            f"; those beyond its {share:,} come out of a shared pool of {pool:,}, first come, "
+            "first served"
         )
-    sentences.append(f"A team may ask {count(limit, 'question')} in all{window_rule}{pool_rule}.")
+    sentences.append(
+        f"A team may make {count(limit, 'submission')} in all{window_rule}{pool_rule}."
+    )
     takes = board["takes"]
-    sentences.append(f"A file that is refused, or the same {takes} sent again, costs nothing.")
+    sentences.append(f"Refused files and duplicates of the same {takes} do not count.")
     return " ".join(sentences)
 
 
@@ -323,40 +326,43 @@ def _describe_answers(board: Mapping[str, Any]) -> str:
 
     >>> rounded = {"mechanism": "rounded", "digits": 2}
     >>> print(_describe_answers({"ladder": "team", "mechanism": rounded}))
-    Every submission is told its own score, rounded; the standings show each team's best.
+    Every submission gets its own score, rounded; the standings show each team's best.
     """
     name = board["mechanism"]["mechanism"]
     is_shared = board["ladder"] == "board"
     if name in SCORED_EVERY_TIME:
         best = "the best of all teams" if is_shared else "each team's best"
         how = SCORED_EVERY_TIME[name]
-        return f"Every submission is told its own score{how}; the standings show {best}."
-    best = "the best of all teams" if is_shared else "the best of its own team"
+        return f"Every submission gets its own score{how}; the standings show {best}."
+    best = "the best of all teams" if is_shared else "the best of its team"
     if name == "one_bit":
-        return f"A submission is told only whether it beats {best}; numbers come at the close."
+        return (
+            f"You see only whether a submission beats {best}. Scores are published when the board "
+            "closes."
+        )
     if is_shared:
         return (
-            "The whole board has one ladder: only a submission that beats the best of all teams is "
-            "told a number. All others hear that the best stays what it is."
+            "The whole board has one ladder: a score is released only when a submission beats the "
+            "best of all teams. For all other submissions the best is unchanged."
         )
     return (
-        "Every team has a ladder of its own: a submission is told a number when it beats the best "
-        "of its own team, whatever the others have."
+        "Each team has its own ladder: a score is released when a submission beats that team's "
+        "best, regardless of other teams."
     )
 
 
 def _describe_phases(board: Mapping[str, Any]) -> str:
-    """Return when questions are answered.
+    """Return when submissions are taken.
 
     >>> phase = {"name": "main", "start": None, "end": None}
     >>> print(_describe_phases({"status": "open", "phases": [phase]}))
-    Questions are answered at any time, until the organiser closes the board.
+    Submissions are taken at any time, until the organiser closes the board.
     """
     phases = board["phases"]
     if is_over(board):
-        return "The board takes no more questions."
+        return "The board takes no more submissions."
     if len(phases) == 1 and phases[0]["start"] is phases[0]["end"] is None:
-        return "Questions are answered at any time, until the organiser closes the board."
+        return "Submissions are taken at any time, until the organiser closes the board."
     times = [
         Markup("{}{}{}").format(
             f"in the phase {phase['name']} " if len(phases) > 1 else "",
@@ -369,7 +375,7 @@ def _describe_phases(board: Mapping[str, Any]) -> str:
         )
         for phase in phases
     ]
-    return Markup("Questions are answered {}. When a request arrives decides.").format(
+    return Markup("Submissions are taken {}. The time at which the request arrives counts.").format(
         Markup("; ").join(times)
     )
 
@@ -398,18 +404,19 @@ def _describe_baselines(board: Mapping[str, Any]) -> str:
     """Return where the baselines come from.
 
     >>> _describe_baselines({"baselines": [{"name": "Mean", "file": "mean.csv"}]})
-    'Mean was asked as everybody asks, and has no rank.'
+    "Mean was submitted and scored like any team's files. Baselines are not ranked."
     """
     scored = [baseline["name"] for baseline in board["baselines"] if "file" in baseline]
     declared = [baseline["name"] for baseline in board["baselines"] if "file" not in baseline]
     sentences = []
     if scored:
-        were, have = ("were", "have") if len(scored) > 1 else ("was", "has")
+        were = "were" if len(scored) > 1 else "was"
         sentences.append(
-            f"{format_list(scored)} {were} asked as everybody asks, and {have} no rank."
+            f"{format_list(scored)} {were} submitted and scored like any team's files. Baselines "
+            "are not ranked."
         )
     if declared:
-        sentences.append(f"{format_list(declared)}: known from elsewhere, and never asked here.")
+        sentences.append(f"{format_list(declared)}: declared by the organiser, not scored here.")
     return " ".join(sentences)
 
 
@@ -418,41 +425,35 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
 
     >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}))
     When the organiser closes the board, the final ranking is made on private examples that no
-    question was about. Every team selects up to 2 submissions for it; where it selects none, its
-    last 2 count, those that improved before the others. The best of them is ranked.
+    earlier score used. Every team selects up to 2 submissions for it; if it selects none, its
+    last 2 submissions count, preferring those that improved. The best of them is ranked.
     >>> print(_describe_finals({"status": "closed", "finals": {"selections": 1}}))
-    When the board was closed, the final ranking was made on private examples that no question was
-    about. Every team could select 1 submission for it; where it selected none, its last one
-    counted, one that improved before others.
+    When the board was closed, the final ranking was made on private examples that no earlier score
+    used. Every team could select 1 submission for it; if it selected none, its last submission
+    counted, preferring those that improved.
     """
     finals = board["finals"]
     selections = 1 if finals is None else finals["selections"]
     private = (
-        "on private examples that no question was about"
+        "on private examples that no earlier score used"
         if finals is not None
-        else "on the private examples, if the board has some, which no question was about"
+        else "on the private examples, if the board has some, which no earlier score used"
     )
     if board["status"] == "closed":
-        last = "last one counted, one that improved before others"
-        if selections > 1:
-            last = f"last {selections} counted, those that improved before the others"
+        last = "last submission" if selections == 1 else f"last {selections} submissions"
         up_to = "up to " if selections > 1 else ""
         best = "" if selections == 1 else " The best of them was ranked."
         return (
             f"When the board was closed, the final ranking was made {private}. Every team could "
-            f"select {up_to}{count(selections, 'submission')} for it; where it selected none, its "
-            f"{last}.{best}"
+            f"select {up_to}{count(selections, 'submission')} for it; if it selected none, its "
+            f"{last} counted, preferring those that improved.{best}"
         )
-    last = (
-        " last one counts, one that improved before others"
-        if selections == 1
-        else f" last {selections} count, those that improved before the others"
-    )
+    last = "last submission counts" if selections == 1 else f"last {selections} submissions count"
     best = "" if selections == 1 else " The best of them is ranked."
     return (
         f"When the organiser closes the board, the final ranking is made {private}. Every team "
-        f"selects up to {count(selections, 'submission')} for it; where it selects none, its"
-        f"{last}.{best}"
+        f"selects up to {count(selections, 'submission')} for it; if it selects none, its "
+        f"{last}, preferring those that improved.{best}"
     )
 
 
@@ -467,7 +468,7 @@ def explain_scores(
     entries = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
     if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, point)))
-    return [*entries, ("What it does not mean", _explain_limits(board))]
+    return [*entries, ("Limits of the scores", _explain_limits(board))]
 
 
 def _explain_released(board: Mapping[str, Any]) -> str:
@@ -477,8 +478,8 @@ def _explain_released(board: Mapping[str, Any]) -> str:
     if mechanism in SCORED_EVERY_TIME:
         how = SCORED_EVERY_TIME[mechanism]
         return (
-            f"A released number is the {name} of {whose} on {examples}{how}. Every submission is "
-            "told its own, so whoever asks often enough can climb without a better model."
+            f"A released number is the {name} of {whose} on {examples}{how}. Every submission "
+            "gets its score, so a team can climb without a better model by submitting often enough."
         )
     if mechanism == "one_bit":
         return (
@@ -488,9 +489,9 @@ def _explain_released(board: Mapping[str, Any]) -> str:
     if mechanism != "parameter_free_ladder":
         how = f"by enough, rounded{' and with noise' if mechanism == 'shaky_ladder' else ''}"
     return (
-        f"A released number is about the {name} of {whose} on {examples}. A new one is told only "
-        f"when a submission beats the one before {how}. The exact score of every file is not told: "
-        "people could climb by asking again and again, without better models."
+        f"A released number is about the {name} of {whose} on {examples}. A new score is "
+        f"released only when a submission beats the previous one {how}. Exact scores are not "
+        "released, because teams could climb by resubmitting without better models."
     )
 
 
@@ -510,21 +511,21 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
     >>> print(explain_bound(board, point))
-    With confidence 95%, the true accuracy of the best model asked so far lies between 0.70 and
-    0.85. This counts all 12 questions of all teams together, and holds at all times at once,
-    whatever they try, even if they work together. True means over fresh labels for these same
-    examples; for models that were made without a look at the test inputs, over fresh data of the
-    same kind. It holds if the examples are independent, and if nothing public but the answers of
-    this board, the organiser's acts included, depends on their labels.
+    With confidence 95%, the true accuracy of the best model submitted so far lies between 0.70 and
+    0.85. This counts all 12 submissions of all teams together, and holds at all times at once,
+    whatever they try, even if they work together. “True” refers to new labels for the same
+    examples. For models built without seeing the test inputs it also covers new data of the same
+    kind. Conditions: the examples are independent, and nothing public except this board's answers,
+    the organiser's acts included, depends on their labels.
     """
     name, digits = board["display"]["name"], board["display"]["digits"]
     if point is None:
         return "Once a number is released, this says where the best model's true score lies."
     if point["bound"]["vacuous"]:
         return (
-            f"After {count(point['used'], 'question')} nothing can be promised about the true "
-            f"{name} of the best model that was not known before: there are too few examples for "
-            "so many answers, or this way of answering bears no promise."
+            f"After {count(point['used'], 'submission')} there is no useful guarantee for the true "
+            f"{name} of the best model: the board has too few examples for this many submissions, "
+            "or its mechanism has no guarantee."
         )
     low, high = (f"{point['bound']['display'][end]:.{digits}f}" for end in ("low", "high"))
     hidden = ""
@@ -532,8 +533,8 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
         hidden = " That is a model of a team that was disqualified, and is not shown."
     return (
         f"With confidence {confidence_percent(board['beta'])}%, the true {name} of the best model "
-        f"asked so far lies between {low} and {high}.{hidden} This counts all "
-        f"{count(point['used'], 'question')} of "
+        f"submitted so far lies between {low} and {high}.{hidden} This counts all "
+        f"{count(point['used'], 'submission')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
         f"together. {_BOUND_CONDITIONS[board['takes']]}"
         f"{_CORRECTED_LABELS if board.get('epoch') else ''}"
@@ -541,9 +542,9 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
 
 
 def _explain_limits(board: Mapping[str, Any]) -> str:
-    text = "A rank is no proof: teams that stand close together may be in another order."
+    text = "Ranks are estimates: teams with similar scores may truly be in a different order."
     if board["mechanism"]["mechanism"] not in SCORED_EVERY_TIME:
-        text += " A number that does not move does not mean that nothing got better."
+        text += " An unchanged score can hide a small improvement."
     text += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:
         text += " The final ranking is made on other examples, so it may differ from this one."
