@@ -27,7 +27,7 @@ def test_a_simulation_shows_progress_and_results(organiser, make_board, live_ser
     other = make_board(title="Beside it")
     other_page = organiser.context.new_page()
     other_page.goto(f"/boards/{other}/attack")
-    assert "Games are under way for" in other_page.inner_text("main")
+    assert "A simulation is running for" in other_page.inner_text("main")
     assert other_page.get_by_role("button", name="Play the games").count() == 0
     # The page polls until they end.
     page.get_by_role("heading", name="What they found").wait_for(timeout=240_000)
@@ -80,4 +80,4 @@ def test_a_refused_start_is_not_sent_again_on_reload(organiser):
     # The page with the refusal polls, too, and reloads with GET when the games end.
     page.get_by_text("The simulation was cancelled.").wait_for()
     assert methods.count("POST") == 1
-    assert "under way" not in organiser.text()
+    assert "The simulation is running." not in organiser.text()

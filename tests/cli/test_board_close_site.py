@@ -99,7 +99,7 @@ def test_a_site_refuses_a_bundle_that_reveals_more_than_the_page(run_cli, board,
     result = run_cli("board", "close", "first", "--site", SITE, "--yes")
     assert (result.code, board(), SITE.exists()) == (2, "open", False)
     errors = " ".join(result.err.split())
-    assert f"first is {visibility}, and its bundle tells what its page does not" in errors
+    assert f"first is {visibility}, and its bundle would reveal what the page hides" in errors
     way = errors.rpartition("see it first: ladderboard ")[2].split()
     assert run_cli("board", "close", "first", "--site", SITE, "--no-bundle", "--yes").code == 0
     assert run_cli(*way).code == 0  # after the close, too

@@ -125,7 +125,7 @@ def test_keys_that_do_not_fit(doctor, database_options, tmp_path):
 
 def test_a_key_beside_the_database_and_a_database_without_one(doctor, run_cli, folder, tmp_path):
     assert run_cli("board", "create", folder, "--key-file", "key").code == 0
-    assert "beside the database" in doctor("--key-file", "key")["key file"][1][1]
+    assert "in the database's folder" in doctor("--key-file", "key")["key file"][1][1]
     (tmp_path / "key").unlink()
     run_cli("board", "create", folder, "--database", "open.db")
     (state, message, _), *_ = doctor("--database", "open.db")["key file"]

@@ -211,7 +211,7 @@ def test_a_parent_folder_that_others_can_write_is_refused(guard_folder, mode, fi
     if fine:
         check_private_files(inner / "g.db")
     else:
-        with pytest.raises(InvalidSetting, match=f"replace what is in {guard_folder}"):
+        with pytest.raises(InvalidSetting, match=f"replace files in {guard_folder}"):
             check_private_files(inner / "g.db")
 
 
@@ -220,7 +220,7 @@ def test_the_folder_behind_a_link_is_checked(guard_folder):
     (guard_folder / "open").chmod(0o777)
     (guard_folder / "key").rename(guard_folder / "open/key")
     (guard_folder / "key").symlink_to("open/key")
-    with pytest.raises(InvalidSetting, match=f"Others can put files into {guard_folder / 'open'}"):
+    with pytest.raises(InvalidSetting, match=f"users can write to {guard_folder / 'open'}"):
         check_private_files(guard_folder / "g.db", guard_folder / "key")
 
 

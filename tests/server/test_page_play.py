@@ -53,7 +53,7 @@ def test_only_boards_with_play_enabled_have_the_page(get_page, empty_server):
     empty_server.reset()
     empty_server.create_board()
     response = get_page()
-    assert (response.status_code, "This board has no page Play" in response.text) == (404, True)
+    assert (response.status_code, "not enabled on this board" in response.text) == (404, True)
     assert "/play" not in empty_server.client.get(f"/boards/{empty_server.slug}").text
 
 
@@ -121,7 +121,7 @@ def test_invalid_choices_are_reported_and_defaults_are_shown(get_page, typed):
     response = get_page(**typed)
     assert response.status_code == 200
     (key,) = typed
-    assert f"There is nothing for {key} " in response.text
+    assert f"Unknown {key} " in response.text
     assert response.text.count('role="alert"') == 1
     assert "<b>&#34;" not in response.text
     assert animation_data(response.text) == animation_data(get_page().text)

@@ -171,7 +171,7 @@ def test_file_formats_of_other_losses():
         "guess_2",
     )
     custom = describe_file_format(lb.loss(absolute_error), roster)
-    assert "in the order that the board's description tells" in custom.column_rules[1]
+    assert "in the order given in the board's description" in custom.column_rules[1]
     assert custom.column_rules[0] == "id: the row's number, from 0."
 
 

@@ -147,7 +147,7 @@ def test_a_team_cannot_submit_on_the_page_either(score_server):
         page = browser.get(path).text
         assert 'type="file"' not in page
         assert "only its evaluators hand them in, for your team too" in text_of(page)
-        assert "score: from 0 to 1, which is the best." in text_of(page)
+        assert "score: from 0 to 1 (best)." in text_of(page)
         csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
         response = browser.post(path, params={"csrf": csrf}, files={"file": ("s.csv", scores(0))})
         assert response.status_code == 403

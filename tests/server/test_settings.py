@@ -191,7 +191,7 @@ def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeyp
         ("[serve]\nhost = ''", "text on one line"),
         ("key_file = 3", "must be a path; got 3"),
         (f"database = ['{HIDDEN_TEXT}']", "database in .* must be text"),
-        (f"[serve]\nmetrics_token = '{HIDDEN_TEXT} x'", "serve.metrics_token in .* not shown"),
+        (f"[serve]\nmetrics_token = '{HIDDEN_TEXT} x'", "serve.metrics_token in .* is hidden"),
         (f"[serve]\nmetrics_token = {HIDDEN_TEXT}", "is not TOML at line 2, column 1"),
         (f"metrics_token = '{HIDDEN_TEXT}'", "Put metrics_token under [serve]"),
         ("[serve\nport = 80", "is not TOML at line 1"),
@@ -324,7 +324,7 @@ def test_the_process_environment_is_read_by_default(monkeypatch):
 
 @pytest.mark.parametrize("address", ["host=db password=hunter2 dbname=b", "PASSWORD = 'hunter2'"])
 def test_a_connection_string_is_refused_without_showing_its_password(address):
-    with pytest.raises(InvalidSetting, match=r"_DATABASE must be a path.* not shown") as refused:
+    with pytest.raises(InvalidSetting, match=r"_DATABASE must be a path.* is hidden") as refused:
         find_settings(environment={"LADDERBOARD_DATABASE": address})
     assert "hunter2" not in str(refused.value)
     with pytest.raises(InvalidSetting, match="database must be a path") as refused:

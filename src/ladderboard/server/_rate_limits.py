@@ -27,7 +27,7 @@ _CONCURRENT_PER_ADDRESS = 2  # requests
 _CROWD = 8  # waiting requests: more than a browser sends at once
 _PAUSE = 8.0  # times the duration of the request
 _REFUSAL_SECONDS = 1.0
-_TOO_MANY_REQUESTS = "Too many requests from your address are under way; wait for their answers."
+_TOO_MANY_REQUESTS = "Too many concurrent requests from your address."
 
 
 class Rate(NamedTuple):

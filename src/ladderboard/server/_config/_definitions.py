@@ -40,8 +40,8 @@ def check_database(name: str, address: str) -> None:
     """Refuse a libpq connection string, which would become a file with a password in its name."""
     if has_libpq_password(address):
         raise InvalidSetting(
-            f"{name} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; what "
-            "it is now is not shown."
+            f"{name} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; the "
+            "current value is hidden."
         )
 
 
@@ -243,7 +243,7 @@ class Setting:
             if not self.contains_secret(given):
                 raise
             raise InvalidSetting(
-                f"{name} must be {self.kind.label} on one line; what it is now is not shown."
+                f"{name} must be {self.kind.label} on one line; the current value is hidden."
             ) from None
         if self.name == "database":
             check_database(name, value)

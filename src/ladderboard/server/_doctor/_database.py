@@ -209,10 +209,10 @@ def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
 
 
 def _interrupted_finding(path: Path) -> Finding:
-    message = (
-        f"{path} was not closed: the machine stopped. Its log may hold entries not checked here."
+    message = f"{path} was not closed cleanly. Entries in its write-ahead log were not checked."
+    return note(
+        _SUBJECT, message, "No action needed: the next process that opens it recovers the log."
     )
-    return note(_SUBJECT, message, "Nothing: the next process that opens it recovers the log.")
 
 
 def check_format(state: DatabaseState, where: str) -> Finding:
@@ -228,7 +228,7 @@ def check_format(state: DatabaseState, where: str) -> Finding:
         return note(
             _SUBJECT,
             f"{where} has {boards}, in format {state.version}, an old one.",
-            "Nothing: the next process that opens it copies and migrates it.",
+            "No action needed: the next process that opens it copies and migrates it.",
         )
     return ok(_SUBJECT, f"{where} has {boards}, in format {state.version}.")
 

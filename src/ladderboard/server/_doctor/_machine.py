@@ -59,7 +59,7 @@ EXTRAS: dict[str, Extra] = {
         ("polars", "cryptography", "typer", "rich", "starlette", "uvicorn"),
     ),
     "server": Extra(
-        "boards on SQLite or PostgreSQL, and the server of them",
+        "boards on SQLite or PostgreSQL, and their server",
         (
             "polars",
             "cryptography",
@@ -89,11 +89,11 @@ EXTRAS: dict[str, Extra] = {
         ("numba", "scipy", "matplotlib", "typer", "rich", "cloudpickle", "distributed"),
     ),
     "mcp": Extra("tools for research agents", ("httpx", "typer", "rich", "mcp")),
-    "sklearn": Extra("searches of scikit-learn that a guard judges", ("sklearn",)),
-    "optuna": Extra("studies of Optuna that a guard judges", ("optuna",)),
-    "lightning": Extra("trainings of Lightning that a guard stops", ("lightning",)),
-    "xgboost": Extra("trainings of XGBoost that a guard stops", ("xgboost",)),
-    "lightgbm": Extra("trainings of LightGBM that a guard stops", ("lightgbm",)),
+    "sklearn": Extra("searches of scikit-learn, checked by a guard", ("sklearn",)),
+    "optuna": Extra("studies of Optuna, checked by a guard", ("optuna",)),
+    "lightning": Extra("trainings of Lightning, stopped by a guard", ("lightning",)),
+    "xgboost": Extra("trainings of XGBoost, stopped by a guard", ("xgboost",)),
+    "lightgbm": Extra("trainings of LightGBM, stopped by a guard", ("lightgbm",)),
     "inspect": Extra("logs of Inspect AI", ("inspect_ai",)),
 }
 
@@ -358,9 +358,7 @@ def check_clock(newest: int | None, ahead: float | None) -> list[Finding]:
     """
     subject, now = "clock", time.time()
     if now < _RELEASED:
-        return [
-            problem(subject, f"It shows {_format_utc(now)}, which is in the past.", _SYNCHRONISE)
-        ]
+        return [problem(subject, f"The clock is wrong: it shows {_format_utc(now)}.", _SYNCHRONISE)]
     database_now = now + (ahead or 0.0)
     if newest is not None and newest > database_now + _CLOCK_TOLERANCE:
         message = (

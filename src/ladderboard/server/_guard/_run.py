@@ -60,8 +60,7 @@ def _check_file(path: Path) -> None:
     _check_owner(path)
     if path.exists() and path.stat().st_mode & 0o077:
         raise InvalidSetting(
-            f"Others than its owner can open {path}, and would need no guard; close it: "
-            f"chmod 600 {path}"
+            f"Other users can read {path} and so bypass the guard. Run: chmod 600 {path}"
         )
 
 
@@ -74,13 +73,13 @@ def _check_folder(folder: Path, *, inmost: bool) -> None:
         return
     if inmost:
         raise InvalidSetting(
-            f"Others can put files into {folder}; keep a guard in a folder of its own: "
+            f"Other users can write to {folder}; keep a guard in a folder of its own, or run: "
             f"chmod go-w {folder}"
         )
     if not mode & stat.S_ISVTX:
         raise InvalidSetting(
-            f"Others can replace what is in {folder}, and with it the guard; keep it elsewhere, "
-            f"or: chmod go-w {folder}"
+            f"Other users can replace files in {folder}, and so the guard; keep it elsewhere, or "
+            f"run: chmod go-w {folder}"
         )
 
 

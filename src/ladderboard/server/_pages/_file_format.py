@@ -74,7 +74,7 @@ def _describe_columns(loss: Loss, roster: Roster) -> Columns:
         sentence = f"prediction: {value}; outside {low:g} to {high:g} it counts as the nearer end."
         return ("prediction",), (f"{(low + high) / 2:g}",), (sentence,)
     if isinstance(loss, Shortfall):
-        return ("score",), ("0.5",), ("score: from 0 to 1, which is the best.",)
+        return ("score",), ("0.5",), ("score: from 0 to 1 (best).",)
     return _describe_label_columns(loss, roster)
 
 
@@ -88,7 +88,7 @@ def _describe_label_columns(loss: Loss, roster: Roster) -> Columns:
         return _describe_numbered_columns(
             "label", roster.width, f"{roster.width} columns, one for each label."
         )
-    sentence = "All other columns, in the order that the board's description tells."
+    sentence = "All other columns, in the order given in the board's description."
     return ("prediction",), (_ELLIPSIS,), (sentence,)
 
 

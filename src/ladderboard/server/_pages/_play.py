@@ -54,7 +54,7 @@ class PlayChoice(NamedTuple):
         """Return the choice in a query, with defaults, and a sentence for each invalid value.
 
         >>> PlayChoice.from_query({"n": "4000", "noise": "much"})[1]
-        ["There is nothing for noise 'much'; this is as calibrated."]
+        ["Unknown noise 'much'; showing as calibrated."]
         """
         chosen: dict[str, Any] = {}
         problems = []
@@ -66,9 +66,7 @@ class PlayChoice(NamedTuple):
             if chosen[key] is None:
                 chosen[key] = default
                 default_text = NOISES[default] if isinstance(default, str) else f"{default:,}"
-                problems.append(
-                    f"There is nothing for {key} {query[key][:20]!r}; this is {default_text}."
-                )
+                problems.append(f"Unknown {key} {query[key][:20]!r}; showing {default_text}.")
         return cls(**chosen), problems
 
 
@@ -296,9 +294,9 @@ def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
     """Return a sentence about what a board reveals."""
     mechanism: Any = board.mechanism
     if board.key == "exact":
-        return "Tells every score, to the last digit."
+        return "Releases every score exactly."
     if board.key == "ladder":
-        return f"Tells a score only if it beats the best by a step of {mechanism.step:.3f}."
+        return f"Releases a score only if it beats the best by a step of {mechanism.step:.3f}."
     noise = {"none": "here without its noise", "half": "with half of its noise"}
     noise |= {"calibrated": "with noise in every comparison", "double": "with twice its noise"}
     return f"A Ladder with larger steps of {mechanism.step:.3f}, {noise[choice.noise]}."
@@ -345,7 +343,7 @@ async def play_page(request: Request, board: Slug) -> Response:
     def read_summary(opened_board: Board, caller: Caller) -> dict[str, Any]:
         summary = opened_board.as_seen_by(caller).summary()
         if not summary["play"]:
-            raise NotFound("This board has no page Play.")
+            raise NotFound("The Play page is not enabled on this board.")
         return {"board": summary, "role": caller.role.name.lower()}
 
     variables = await get_context(request).for_page(request, board, read_summary)

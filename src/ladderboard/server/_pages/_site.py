@@ -114,8 +114,8 @@ def check_site(board: Board, to: Path, *, bundle: bool = True) -> None:
     visibility = board.row().visibility
     if bundle and visibility in {"hidden", "anonymous"}:
         raise InvalidSetting(
-            f"{board.slug} is {visibility}, and its bundle tells what its page does not: every "
-            "team by its name, with all answers. Give --no-bundle for a site that shows what the "
+            f"{board.slug} is {visibility}, and its bundle would reveal what the page hides: "
+            "team names and all answers. Give --no-bundle for a site that shows what the "
             "page shows, or let everybody see it first: ladderboard board amend "
             f"{board.slug} --set visibility=public"
         )

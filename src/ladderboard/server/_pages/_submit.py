@@ -1,4 +1,4 @@
-"""A team's submit page: remaining questions, the form, the reply, and its history."""
+"""A team's submit page: remaining submissions, the form, the reply, and its history."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -47,7 +47,7 @@ BeforeNumber = Annotated[int | None, Query(ge=1, le=2**53)]
 _SUBMISSIONS_PER_PAGE = 20
 _ENDED = {"closing", "closed", "moved"}
 _CLOSED_REASONS = {
-    "paused": "The board is paused. It takes no submissions until its organiser goes on.",
+    "paused": "The board is paused. It takes no submissions until the organiser resumes it.",
     "restored": "The board was restored from a dump, and waits for its organiser.",
     "closing": "The board is being closed. It takes no more submissions.",
     "closed": "The board is closed. It takes no more submissions.",
@@ -56,7 +56,7 @@ _CLOSED_REASONS = {
 
 
 class FormOutcome(NamedTuple):
-    """What came of a form: an answer, a problem, or a new token with its session."""
+    """The outcome of a form: an answer, a problem, or a new token with its session."""
 
     answer: SubmissionAnswer | None = None
     problem: PageProblem | None = None
@@ -216,7 +216,7 @@ async def rotate_token(request: Request, board: Slug) -> Response:
 
 
 class FinalSelection(NamedTuple):
-    """A team's selection for the finals: the limit, how many it selected, and if that is final.
+    """A team's selection for the finals: the limit, how many it selected, and whether it is final.
 
     ``on_other_pages`` are selected submissions that this page of the history does not list.
     """
