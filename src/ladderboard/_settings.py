@@ -135,7 +135,8 @@ def from_registry(
         value = settings.pop(word, None)
     if not isinstance(value, str) or value not in registry:
         raise InvalidSetting(
-            f"There is no {word} named {safe_repr(value)}; there is {', '.join(sorted(registry))}."
+            f"There is no {word} named {safe_repr(value)}; choose from "
+            f"{', '.join(sorted(registry))}."
         )
     try:
         return registry[value](**settings)

@@ -48,7 +48,7 @@ def test_the_monitor_decides_when_to_ask_and_the_guard_decides_the_winner(guard)
     assert [verdict.name for verdict in done.judge.verdicts] == [0, 2, 3, 4]
     assert (done.winner.name, done.winner.reply.released) == (2, 0.3)
     assert done.judge.stale == 3
-    assert done.reason == "In 3 checks of loss the guard saw no improvement."
+    assert done.reason == "In 3 checks of loss the guard measured no improvement."
     assert guard.remaining == 1
 
 
@@ -95,7 +95,7 @@ def test_a_repeated_run_stops_at_the_same_step_and_costs_nothing(guard):
     first = train(stopping(guard), models)
     remaining = guard.remaining
     again = train(stopping(guard), models)
-    expected = (1, "In 3 checks of loss the guard saw no improvement.")
+    expected = (1, "In 3 checks of loss the guard measured no improvement.")
     assert (first.winner.name, first.reason) == (again.winner.name, again.reason) == expected
     assert guard.remaining == remaining
 

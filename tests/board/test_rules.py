@@ -204,7 +204,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("play: 1", "play", "must be true or false"),
         ("files: {seconds: 0}", "files.seconds", "at least 1"),
         ("tilte: x", "tilte", "there is no key 'tilte'; did you mean title?"),
-        ("sdfghj: x", "sdfghj", "there is slug, title"),
+        ("sdfghj: x", "sdfghj", "choose from slug, title"),
     ],
 )  # fmt: skip
 def test_refused_by_key_and_line(text, key, message):

@@ -230,7 +230,7 @@ def test_the_final_ranking(run_cli, folder, predictions):
     assert run_cli("board", "close", "first", "--no-bundle", "--yes").code == 3
     result = run_cli("board", "show", "first")
     assert "Final ranking on 100 private examples" in result.out
-    assert "with at least 0.9 these" in " ".join(result.out.split())
+    assert "probability at least 0.9, all intervals" in " ".join(result.out.split())
     assert run_cli("board", "amend", "first", "--set", "questions=80").code == 3
 
 
@@ -291,7 +291,7 @@ def test_a_copy_stays_paused_until_it_is_charged(run_cli, folder, tmp_path):
     refused = run_cli("board", "resume", "first", "--database", "b.db")
     assert (refused.code, "--charge N" in refused.err) == (2, True)
     arguments = ["board", "resume", "first", "--charge", "1e1", "--database", "b.db"]
-    assert "10 questions were charged. 29 questions are left." in run_cli(*arguments).out
+    assert "10 submissions were charged. 29 submissions are left." in run_cli(*arguments).out
 
 
 def test_an_old_copy_of_the_database_is_charged_too(run_cli, folder, predictions, tmp_path):

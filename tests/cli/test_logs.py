@@ -113,7 +113,7 @@ def test_a_guard_is_created_from_a_table_of_ids_and_groups(run_guard, samples):
         (["ask", "scores.db", "--lm-eval", "written.jsonl"], "METRIC,FILTER"),
         (
             ["ask", "scores.db", "--lm-eval", "written.jsonl", "--metric", "exact_match,loose"],
-            "No id is one of the holdout's",
+            "None of the ids is in the holdout",
         ),
         (["create", "new.db", *EXACT], "give one of --labels"),
         (["create", "new.db", "--labels", "a", "--lm-eval", "sums.jsonl", *EXACT], "give one of"),

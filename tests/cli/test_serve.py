@@ -31,7 +31,9 @@ def test_the_organiser_token_is_shown_once(serve, folder):
     assert second.code == 0
     assert token[:20] not in second.out
     assert second.out.startswith("Ladderboard is at http://127.0.0.1:8000; Ctrl-C stops it.\n")
-    assert "First: http://127.0.0.1:8000/boards/first (open, 39 of 40 questions left)" in second.out
+    assert (
+        "First: http://127.0.0.1:8000/boards/first (open, 39 of 40 submissions left)" in second.out
+    )
 
 
 def test_a_closed_board_has_no_questions_left(serve, run_cli, folder):

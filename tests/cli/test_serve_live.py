@@ -120,7 +120,7 @@ def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
             check=True,
         )
         assert result.stdout.startswith("lb_organiser_")
-        assert "99 of 101 questions left" in output
+        assert "99 of 101 submissions left" in output
         rows = standings(run_pasted_commands(output, tmp_path, **path))
         assert (row_before["team"], rows["Team 1"]["team"]) == ("Team 1 (you)", "Team 1")
         moved = {name: row_before[name] for name in ("rank", "team")}

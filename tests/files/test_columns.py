@@ -57,7 +57,7 @@ def test_several_labels_per_example():
         match=r"3 columns of .*, such as 'label_1', 'label_2', 'label_3'; there are 2",
     ):
         read_predictions(b"id,y_1,y_2\na,1,0\nb,1,0\n", roster, loss)
-    with pytest.raises(InvalidPredictions, match="must hold 3 values a row; got 2 columns"):
+    with pytest.raises(InvalidPredictions, match="need 3 values per row; got 2 columns"):
         read_predictions(np.zeros((2, 2)), roster, loss)
 
 

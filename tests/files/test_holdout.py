@@ -88,7 +88,7 @@ def test_invalid_holdouts_are_refused(data, code):
 
 
 def test_duplicate_ids_are_refused():
-    with pytest.raises(InvalidLabels, match="these come again: 'a'"):
+    with pytest.raises(InvalidLabels, match="Duplicate ids in the holdout: 'a'"):
         read_holdout(b"id,label\na,1\na,2\n")
 
 

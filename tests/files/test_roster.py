@@ -92,7 +92,7 @@ def test_integer_and_text_ids():
 
 def test_invalid_rosters_are_refused():
     for wrong in (["a", "a"], [1, 1], pl.Series(["a", "b", "a"]), [1.0, "1"]):
-        with pytest.raises(InvalidLabels, match=r"these come again: ('a'|1|'1')"):
+        with pytest.raises(InvalidLabels, match=r"Duplicate ids in the holdout: ('a'|1|'1')"):
             Roster.of(wrong)
     for wrong in (["a", None], ["a", ""], [1.5, 2.0], pl.Series(["a", None]), [True, False]):
         with pytest.raises(InvalidLabels, match="needs an id"):

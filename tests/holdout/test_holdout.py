@@ -277,7 +277,7 @@ def test_another_holdout_is_refused(path):
     lb.Holdout.open(path, labels=LABELS[order], ids=[IDS[number] for number in order])
     with pytest.raises(InvalidLabels, match=r"2 ids missing \('img_0', 'img_1'\) and 1 id unknown"):
         lb.Holdout.open(path, labels=LABELS[1:], ids=["new", *IDS[2:]])
-    with pytest.raises(InvalidLabels, match="has ids and this one has none"):
+    with pytest.raises(InvalidLabels, match="has ids, this one has none"):
         lb.Holdout.open(path, labels=LABELS)
     message = []
     for number in (0, 100):
@@ -286,7 +286,10 @@ def test_another_holdout_is_refused(path):
         with pytest.raises(InvalidLabels) as refused:
             lb.Holdout.open(path, labels=changed, ids=IDS)
         message.append(str(refused.value))
-    assert message == ["This is another holdout: its labels differ from the guard's."] * 2
+    assert (
+        message
+        == ["These labels belong to another holdout: its labels differ from the guard's."] * 2
+    )
 
 
 def test_another_holdout_without_ids_is_refused(path):
@@ -317,7 +320,7 @@ def test_existing_files_are_never_overwritten(path):
         ({"labels": []}, "."),
         ({"labels": [0, None]}, "missing"),
         ({"ids": ["a"]}, "one length"),
-        ({"ids": ["a"] * N}, "differ"),
+        ({"ids": ["a"] * N}, "Duplicate ids"),
         ({"loss": "brier", "classes": [5, 6]}, "."),
         ({"key": b"short"}, "32 bytes"),
     ],

@@ -185,7 +185,7 @@ def test_a_newer_vault_format_is_named():
 
 
 def test_a_key_that_everybody_shares_is_refused():
-    with pytest.raises(InvalidSetting, match="protects nothing"):
+    with pytest.raises(InvalidSetting, match="is insecure"):
         closed(b"content", PublicKey(bytes(32)))
 
 

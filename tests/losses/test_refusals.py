@@ -215,7 +215,7 @@ def test_no_name_is_both_taken_and_refused():
     ("name", "params", "message"),
     [
         ("acuracy", {}, "did you mean 'accuracy'"),
-        ("zzz", {}, "there is absolute, acc"),
+        ("zzz", {}, "choose from absolute, acc"),
         ("absolute", {}, r"needs a range"),
         ("absolute", {"range": (3, 1)}, "low < high"),
         ("absolute", {"range": "ab"}, "low < high"),

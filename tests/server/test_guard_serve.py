@@ -86,7 +86,7 @@ def test_the_server_answers_until_stopped_and_removes_its_socket(start_guard, gu
     assert not path.exists()
     assert "question on ladder 'a\u00e9': answered" in err
     assert len(err.splitlines()) == 1
-    assert "user of its own" in out
+    assert "separate user" in out
 
 
 def test_a_token_is_required_and_never_shown(start_guard, guard_file):

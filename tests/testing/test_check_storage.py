@@ -237,7 +237,7 @@ MUTANTS = [
     (entries_of_one_page, "all entries once, in order"),
     (entries_twice_at_a_page, "all entries once, in order"),
     (entries_of_all_books, "anything of another book"),
-    (bytes_that_are_not, "Bytes must come back as bytes"),
+    (bytes_that_are_not, "Bytes must read back as bytes"),
     (closed_as_a_number, "True or False"),
     (small_numbers, "keep what its transaction saw"),
     (secrets_forgotten, "secret side"),

@@ -210,7 +210,7 @@ WHOLE = {
     "a guard's": (
         of_a_guard,
         0,
-        "it is a board's and the bundle a guard's, or the other way round",
+        "the bundle's kind (board or guard) does not match",
     ),
     "not closed": (no_close, None, "was not closed"),
     "more labels": (one_sample_more, None, "labels in the bundle that no entry commits to"),

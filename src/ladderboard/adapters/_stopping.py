@@ -70,7 +70,7 @@ class Stopping:
             self.reason = "The budget is spent: no questions left."
         elif self.judge.stale >= self.patience:
             checks = "1 check" if self.patience == 1 else f"{self.patience} checks"
-            self.reason = f"In {checks} of {self.monitor} the guard saw no improvement."
+            self.reason = f"In {checks} of {self.monitor} the guard measured no improvement."
         return won
 
     def monitored_score(self, scores: Iterable[tuple[str, Any]]) -> Any:

@@ -214,7 +214,7 @@ def _choose(
     if scorer in scorers:
         return scorer, part
     raise InvalidSetting(
-        f"There is no score {metric!r:.80} in {path}; there is {format_names(scorers)}."
+        f"There is no score {metric!r:.80} in {path}; choose from {format_names(scorers)}."
     )
 
 
@@ -251,7 +251,8 @@ def _reduced_values(header: Any, scorer: str, reducer: str | None) -> tuple[str,
         )
     if reducer is not None and reducer not in by_reducer:
         raise InvalidSetting(
-            f"There is no reducer {reducer!r:.80} in the log; there is {format_names(by_reducer)}."
+            f"There is no reducer {reducer!r:.80} in the log; choose from "
+            f"{format_names(by_reducer)}."
         )
     name = next(iter(by_reducer)) if reducer is None else reducer
     problems = LogProblems("sample")

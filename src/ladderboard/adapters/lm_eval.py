@@ -78,7 +78,7 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
     _check_filters(path, filters, filter)
     if metric not in metrics:
         raise InvalidSetting(
-            f"There is no metric {metric!r:.80} in {path}; there is {format_names(metrics)}."
+            f"There is no metric {metric!r:.80} in {path}; choose from {format_names(metrics)}."
         )
     problems.refuse_if_any()
     run.check_size(len(scores))
@@ -186,7 +186,7 @@ def _check_filters(path: Path, filters: dict[str, None], chosen: str | None) -> 
             f"filter={next(iter(filters))!r:.80}, or on a command line --metric METRIC,FILTER."
         )
     if chosen is not None and chosen not in filters:
-        raise InvalidSetting(f"There is no filter {chosen!r:.80} in {path}; there is {names}.")
+        raise InvalidSetting(f"There is no filter {chosen!r:.80} in {path}; choose from {names}.")
 
 
 def _not_a_mean_error(metric: str, why: str = "") -> NoPerExampleLoss:

@@ -30,7 +30,7 @@ _BLANK_CHARACTERS = set(
     "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 )  # drawn as nothing or as a space
 _EMOJI_JOINERS = {_JOINER, "\ufe0e", "\ufe0f"}
-# Letters that look like Latin ones, so that no team can pass for another.
+# Letters that look like Latin ones, to prevent look-alike team names.
 _LOOKALIKES = str.maketrans("аеорсухкмнтвіјѕԁԛԝһοανκρτυχι", "aeopcyxkmhtbijsdqwhoavkptuxi")
 _SCORES_ONLY_MESSAGE = (
     "This board takes scores from its evaluators only; teams cannot submit. Ask the organiser how "

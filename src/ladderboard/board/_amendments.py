@@ -90,7 +90,7 @@ class Amendments:
         """
         check_permission(caller, "run")
         if charge is not None and (type(charge) is not int or charge < 0):
-            raise InvalidSetting("charge must be 0 or more questions.")
+            raise InvalidSetting("charge must be 0 or more submissions.")
 
         def record_resume(transaction: BookTransaction) -> None:
             view, row = (
@@ -98,20 +98,22 @@ class Amendments:
                 read_board(cast("SqlWriteView", transaction.view)),
             )
             if row.status in {"closed", "moved"}:
-                raise NotOpen(f"The board is {row.status}; it takes no more questions.")
+                raise NotOpen(f"The board is {row.status}; it accepts no more submissions.")
             if row.status == "open":
                 if charge:
-                    raise InvalidSetting("The board is open. Pause it before you charge questions.")
+                    raise InvalidSetting(
+                        "The board is open. Pause it before you charge submissions."
+                    )
                 return
             if charge is None and waits_for_charge(view, row):
                 raise InvalidSetting(
-                    "This board was restored from a copy. Give charge: how many questions may have "
-                    "been answered since the copy was made."
+                    "This board was restored from a copy. Give charge: how many submissions may "
+                    "have been answered since the copy was made."
                 )
             charged = charge or 0
             spent = transaction.chain_state.asked + transaction.chain_state.charged
             if charged > self._board.rules_of(row).questions - spent:
-                raise InvalidSetting("charge is more than the questions that are left.")
+                raise InvalidSetting("charge exceeds the remaining submissions.")
             transaction.append_entry(
                 "resumed", {"charged": charged}, charged=transaction.chain_state.charged + charged
             )
@@ -125,7 +127,7 @@ class Amendments:
         view = cast("SqlWriteView", transaction.view)
         row = read_board(view)
         if row.status in ENDED_STATUSES:
-            raise NotOpen(f"The board is {row.status}; it takes no more questions.")
+            raise NotOpen(f"The board is {row.status}; it accepts no more submissions.")
         return view, row
 
     def amend(self, caller: Caller, changes: Mapping[str, Any]) -> Rules:
@@ -342,8 +344,8 @@ def replay_submissions(
     remaining = board.rules_of(row).questions - state.asked - state.charged
     if len(submission_rows) > remaining:
         raise InvalidSetting(
-            f"{len(submission_rows)} submissions would be asked again, but only {remaining} "
-            "questions are left. Raise the budget first."
+            f"{len(submission_rows)} submissions would be scored again, but only {remaining} "
+            "are left in the budget. Raise it first."
         )
     with open_stored_predictions(board, row, sandbox) as read:
         for _, _, *stored in submission_rows:  # fail before anything changes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SECRETS_OPENED = "the noise key, every risk and every draw"
 _OPTIONAL_PARTS = {
     "labels": (
-        "The labels stay hidden; --labels would publish them, and end their use elsewhere.",
+        "The labels stay hidden; --labels would publish them, and they could not be reused.",
         "The labels will be in it, so no other board can use them.",
     ),
     "submissions": (

@@ -130,7 +130,7 @@ def doctor(
     checks = []
     for check in check_installation(config, database=database, key_file=key_file):
         checks.append(check)
-        if not as_json:  # print each at once: a database that does not answer takes its time
+        if not as_json:  # print each at once: a database that does not answer is slow
             first, indent = f"{check.state:<8} ", " " * 9
             echo(*wrap_lines(f"{check.subject}: {check.message}", indent=indent, first=first))
             echo(*([] if check.remedy is None else wrap_lines(check.remedy, indent=indent)))

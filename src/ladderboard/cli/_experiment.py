@@ -76,7 +76,7 @@ _add_experiment(
 _add_experiment(
     "calibrated",
     "Compare the calibrated Shaky Ladder.",
-    "Compare the calibrated Shaky Ladder with its peers, each at its worst.",
+    "Compare the calibrated Shaky Ladder with other mechanisms, each at its worst.",
 )
 _add_experiment(
     "faithful",

@@ -326,7 +326,7 @@ def format_farewell(database: str) -> str:
 def _board_line(url: str, summary: dict[str, Any]) -> str:
     left, status = summary["questions"] - summary["used"], summary["status"]
     if status not in {"closed", "moved"}:
-        status = f"{status}, {left:,} of {summary['questions']:,} questions left"
+        status = f"{status}, {left:,} of {summary['questions']:,} submissions left"
     return f"  {summary['title']}: {url}/boards/{summary['slug']} ({status})"
 
 

@@ -49,7 +49,7 @@ class AsyncClient(BaseClient):
         return tuple([iterate_page async for iterate_page in self._iterate_pages(requests.boards)])
 
     async def board(self, board: str) -> BoardInfo:
-        """Return a board: its rules, its guarantees and how many questions were used."""
+        """Return a board: its rules, its guarantees and how many submissions were used."""
         return await self._ask(requests.board(board))
 
     async def submit(

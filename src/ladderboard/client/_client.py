@@ -66,7 +66,7 @@ class Client(BaseClient):
         return tuple(self._iterate_pages(requests.boards))
 
     def board(self, board: str) -> BoardInfo:
-        """Return a board: its rules, its guarantees and how many questions were used."""
+        """Return a board: its rules, its guarantees and how many submissions were used."""
         return self._ask(requests.board(board))
 
     def submit(

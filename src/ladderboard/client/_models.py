@@ -141,7 +141,7 @@ class LimitStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardInfo(_ResponseModel):
-    """A board: its rules, its guarantees and how many questions were used.
+    """A board: its rules, its guarantees and how many submissions were used.
 
     ``takes`` is ``"predictions"``, or ``"scores"``, which only evaluators submit.
     """

@@ -309,7 +309,7 @@ class BaseClient:
                 "Ask its administrator to raise the limit."
             )
         return ServerUnreachable(
-            f"What answers at {self.url} is not a Ladderboard server: unexpected response with "
+            f"{self.url} is not a Ladderboard server: unexpected response with "
             f"status {response.status}."
         )
 

@@ -34,7 +34,7 @@ _MAX_COMPARED_CLASSES = 16  # with more classes, sorting is faster than comparin
 
 def read_memory(source: Any, error_class: ErrorClass) -> MemoryTable:
     """Return an object in memory as a table."""
-    rule = f"{_ACCEPTED}; got something of type {type(source).__name__}."
+    rule = f"{_ACCEPTED}; got {type(source).__name__}."
     try:
         table = _read_object(source)
     except Exception as error:  # a foreign object may raise anything

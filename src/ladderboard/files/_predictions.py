@@ -243,7 +243,7 @@ def _select_columns(
     if selected is not None:
         return selected
     values_per_row = "one value" if expected.width == 1 else f"{expected.width} values"
-    message = f"Predictions must hold {values_per_row} a row; got {table.width} columns."
+    message = f"Predictions need {values_per_row} per row; got {table.width} columns."
     return refuse(InvalidPredictions, "wrong_shape", message)
 
 

@@ -268,9 +268,7 @@ def read_ids(column: Column) -> Any:
     else:
         duplicates = ids.filter(ids.is_duplicated()).unique(maintain_order=True).to_list()
     if duplicates:
-        raise InvalidLabels(
-            f"Ids of the holdout must differ; these come again: {format_names(duplicates)}."
-        )
+        raise InvalidLabels(f"Duplicate ids in the holdout: {format_names(duplicates)}.")
     return ids
 
 
@@ -361,7 +359,7 @@ def _add_id_problems(
     unknown = ~known & ~empty
     if len(unknown) and unknown.all():  # probably another kind of id, so show both
         shown = ids.values_at(np.arange(min(len(ids), 3)))
-        message = f"No id is one of the holdout's. {roster.describe_ids()}; "
+        message = f"None of the ids is in the holdout. {roster.describe_ids()}; "
         message += f"the file's are {format_names(shown)}."
         shown_ids = [str(value) for value in shown]
         problems.add("unknown_id", message, column=column, count=len(unknown), ids=shown_ids)

@@ -153,15 +153,16 @@ def check_same_sample(stored: HoldoutTable, given: HoldoutTable) -> None:
     """
     if (stored.ids is None) != (given.ids is None):
         with_ids, without_ids = (
-            ("The guard's", "this one") if given.ids is None else ("This", "the guard's")
+            ("the guard's", "this one") if given.ids is None else ("this one", "the guard's")
         )
         raise InvalidLabels(
-            f"This is another holdout: {with_ids} has ids and {without_ids} has none."
+            f"These labels belong to another holdout: {with_ids} has ids, {without_ids} has none."
         )
     if stored.ids is None:
         if len(stored) != len(given):
             raise InvalidLabels(
-                f"This is another holdout: it has {len(given)} rows, the guard's has {len(stored)}."
+                f"These labels belong to another holdout: it has {len(given)} rows, the guard's "
+                f"has {len(stored)}."
             )
         order = np.arange(len(stored))
     else:
@@ -172,7 +173,9 @@ def check_same_sample(stored: HoldoutTable, given: HoldoutTable) -> None:
             continue
         same = stored_values is not None and given_values is not None and stored.kind == given.kind
         if not same or write_array(stored_values) != write_array(given_values[order]):
-            raise InvalidLabels(f"This is another holdout: its {name} differ from the guard's.")
+            raise InvalidLabels(
+                f"These labels belong to another holdout: its {name} differ from the guard's."
+            )
 
 
 def _match_ids(stored: list[Any], given: list[Any]) -> NDArray[np.int64]:
@@ -188,5 +191,5 @@ def _match_ids(stored: list[Any], given: list[Any]) -> NDArray[np.int64]:
             for ids, problem in ((missing, "missing"), (unknown, "unknown"))
             if ids
         ]
-        raise InvalidLabels(f"This is another holdout: {' and '.join(problems)}.")
+        raise InvalidLabels(f"These labels belong to another holdout: {' and '.join(problems)}.")
     return np.array([position_by_id[id_] for id_ in stored], dtype=np.int64)

@@ -156,7 +156,7 @@ class HighWaterMark:
                 self._write(file, position)
 
     def replace(self, position: Position) -> None:
-        """Write a position over any other: the file is new, or its owner restores an old copy.
+        """Overwrite the mark unconditionally, for a new file or a restore.
 
         This waits for the disk. Later positions are written over this one in a file of the same
         size, so that a power cut leaves one or the other.

@@ -145,8 +145,8 @@ class Passphrase(EncryptionKey, DecryptionKey):
         sound = parallelism and 0 < log2_n < 16 * block_size  # RFC 7914, section 2
         if not sound or size * block_size * parallelism > _MAX_SCRYPT_WORK:
             raise InvalidState(
-                "The file asks for more memory or work than a passphrase needs; it was damaged, or "
-                "made to overload this machine."
+                "The file asks for more memory or work than a passphrase needs; it is damaged, or "
+                "crafted to exhaust memory."
             )
         words = unicodedata.normalize("NFC", self.words).encode("utf-8", "surrogatepass")
         scrypt = Scrypt(salt=head[-_SALT_BYTES:], length=32, n=size, r=block_size, p=parallelism)
@@ -174,7 +174,7 @@ class PublicKey(EncryptionKey):
         try:
             shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(self.key))
         except ValueError:  # a point of low order: the shared secret would be public
-            raise InvalidSetting("This public key protects nothing; use another one.") from None
+            raise InvalidSetting("This public key is insecure; use another one.") from None
         return _append_check(head, _expand(shared, head + self.key))
 
 

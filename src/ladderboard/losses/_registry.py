@@ -203,7 +203,7 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **param
         raise_if_refused(key)
     known = sorted({*LOSSES, *METRICS})
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
-    hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(known)}."
+    hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}."
     raise InvalidSetting(f"There is no loss named {_settings.safe_repr(name)}; {hint}")
 
 

@@ -74,9 +74,9 @@ def is_significantly_below(
 ) -> bool:
     """Return whether the risk is below the best by more than the standard error of the difference.
 
-    A gain of exactly one standard error is a tie, and common: one more example right is a gain of
-    1/n, and so is its standard error. It must be exceeded by a unit of 1e-12, so that rounding,
-    which is a thousand times smaller, does not decide.
+    A gain of exactly one standard error is common: one more correct example is a gain of 1/n, with
+    that standard error. So this requires one unit (1e-12) more; rounding errors are 1000 times
+    smaller.
     """
     margin = float(np.std(losses - leader, ddof=1)) / math.sqrt(len(losses))
     return best - risk > margin + 1 / _fixed_point.UNITS

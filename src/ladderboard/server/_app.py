@@ -110,7 +110,7 @@ def make_app(
             async with running():
                 yield
         except Exception as error:
-            log.write_error(error)  # uvicorn says only that it failed
+            log.write_error(error)  # uvicorn reports only the failure
             raise
 
     app = FastAPI(

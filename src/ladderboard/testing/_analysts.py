@@ -215,8 +215,8 @@ def _check_no_bias(
         bias[index, : len(recorded)] = [question.true_risk - question.risk for question in recorded]
     sentence = (
         "Without information there must be no bias: its models are better on the holdout than in "
-        "truth, by {:.3f} in the mean of {}; {:.3f} would be bad luck. Does it peek at labels, or "
-        "do the examples of its world depend on each other?"
+        "truth, by {:.3f} in the mean of {}; an honest analyst stays below {:.3f}. Does it peek at "
+        "labels, or do the examples of its world depend on each other?"
     )
     means = [("all questions", np.nanmean(bias, axis=1))]
     means += [(f"question {index + 1}", column) for index, column in enumerate(bias.T)]
@@ -249,15 +249,19 @@ def _check_identity(subject: Analyst) -> None:
         rebuilt = type(subject)(**description)
     except Exception as error:
         raise AssertionError(
-            f"An analyst must come back from its settings. Got {type(error).__name__}: {error}"
+            "An analyst must be reconstructible from its settings. Got "
+            f"{type(error).__name__}: {error}"
         ) from error
-    require(rebuilt == subject, "An analyst must come back from its settings.")
+    require(rebuilt == subject, "An analyst must be reconstructible from its settings.")
     if subject.name in ANALYSTS:
         require(
             type(subject) is ANALYSTS[subject.name],
             f"An analyst of your own needs a name of its own; {subject.name!r} is taken.",
         )
-        require(analyst(subject.describe()) == subject, "An analyst must come back by its name.")
+        require(
+            analyst(subject.describe()) == subject,
+            "An analyst must be reconstructible by its name.",
+        )
     try:
         copied = pickled_copy(subject)
     except Exception as error:

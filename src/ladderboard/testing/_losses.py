@@ -69,7 +69,9 @@ def _check_identity(subject: Loss) -> None:
             type(subject) is LOSSES[subject.name],
             f"A loss of your own needs a name of its own; {subject.name!r} is taken.",
         )
-        require(loss(subject.describe()) == subject, "A loss must come back from its description.")
+        require(
+            loss(subject.describe()) == subject, "A loss must be reconstructible from describe()."
+        )
     require(pickled_copy(subject) == subject, "A loss must survive pickling.")
 
 

@@ -165,7 +165,8 @@ def _check_identity(subject: Mechanism) -> None:
             f"A mechanism of your own needs a name of its own; {subject.name!r} is taken.",
         )
         require(
-            mechanism(description) == subject, "A mechanism must come back from its description."
+            mechanism(description) == subject,
+            "A mechanism must be reconstructible from describe().",
         )
 
 

@@ -251,7 +251,10 @@ def _check_reads_back(storage: Storage) -> None:
         require(type(view.chain_state().closed) is bool, "closed must be True or False.")
         forms, secret = list(view.entries()), view.secret_side(1)
         require(forms == [b"first", bytes(range(256))], "Entries must read back byte for byte.")
-        require((view.secret_side(0), secret) == (None, b"\0secret"), "So must the secret side.")
+        require(
+            (view.secret_side(0), secret) == (None, b"\0secret"),
+            "The secret side must read back byte for byte.",
+        )
         states = [view.ladder_state(number) for number in range(5)]
         expected = [_BYTES[0], b"changed", *_BYTES[2:], None]
         require(states == expected, "A ladder's state must be the last one that was set.")
@@ -263,7 +266,7 @@ def _check_reads_back(storage: Storage) -> None:
         values = [view.get_value(key) for key in _NAMES]
         require(values == [key.encode() for key in _NAMES], "The last value set must count.")
         read_back = (*forms, secret, view.chain_state().head, *states[:4], *values)
-        require(all(type(value) is bytes for value in read_back), "Bytes must come back as bytes.")
+        require(all(type(value) is bytes for value in read_back), "Bytes must read back as bytes.")
 
 
 def _check_rollback(storage: Storage) -> None:

@@ -115,7 +115,7 @@ class _Verification:
             self._holdouts = list(bundle.iter_holdouts())
             if bundle.header["labels"] is not bool(self._holdouts):
                 raise BrokenLedger(
-                    "The bundle says whether it holds labels, and the records say otherwise."
+                    "The bundle states whether it holds labels, but the records do not match."
                 )
         chain = ChainReader(None if bundle is None else bundle.header["book"])
         items = source.iter_entries()
@@ -195,9 +195,7 @@ class _Verification:
         if bundle is None:
             return history
         if history.rules.is_board != (bundle.header["of"] == "board"):
-            raise broken_entry(
-                0, "it is a board's and the bundle a guard's, or the other way round"
-            )
+            raise broken_entry(0, "the bundle's kind (board or guard) does not match")
         key, salt = bundle.key["key"], bundle.key["salt"]
         shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
         if shown != fields["key"]:

@@ -71,7 +71,9 @@ def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
     booster, log = train(callback)
     losses = log["binary_logloss"]  # the last round too: those that write down come first
     assert len(losses) < 200
-    assert callback.reason == "In 8 checks of valid-binary_logloss the guard saw no improvement."
+    assert (
+        callback.reason == "In 8 checks of valid-binary_logloss the guard measured no improvement."
+    )
     # Asked at records that are large enough, and nowhere else.
     records, best = [], np.inf
     for step, loss in enumerate(losses):

@@ -50,7 +50,7 @@ def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     assert isinstance(callback, lightning.Callback)
     trainer = fit(callback)
     assert trainer.current_epoch < 40
-    assert callback.reason == "In 3 checks of val_loss the guard saw no improvement."
+    assert callback.reason == "In 3 checks of val_loss the guard measured no improvement."
     assert set(modes) == {(False, False)}
     verdicts = callback.judge.verdicts
     assert len(predictions_by_step) == len(verdicts) == 100 - guard.remaining
@@ -138,7 +138,7 @@ def test_of_two_processes_one_asks_and_both_get_the_result(make_guard, tmp_path,
         assert guard.remaining == 100
     else:
         assert first["error"] is None
-        assert first["reason"] == "In 3 checks of val_loss the guard saw no improvement."
+        assert first["reason"] == "In 3 checks of val_loss the guard measured no improvement."
         assert first["questions"] == 100 - guard.remaining
         assert [str(path) for path in tmp_path.glob("*.ckpt")] == [first["path"]]
         assert first["path"].endswith(f"step={first['winner']}.ckpt")

@@ -79,7 +79,7 @@ def test_on_the_command_line(complete_run, tmp_path):
     assert answer.stdout == "The best is now 0.666667. 4 questions left.\n"
     other = ladderboard("ask", "guard.db", "--lm-eval", complete_run["sums"])
     assert other.returncode == 2
-    assert "No id is one of the holdout's" in other.stderr
+    assert "None of the ids is in the holdout" in other.stderr
 
 
 def test_the_example(tmp_path):

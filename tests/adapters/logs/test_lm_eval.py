@@ -63,7 +63,9 @@ def test_a_filter_is_required_if_there_are_several(generation_samples):
     strict = read_samples(generation_samples, metric="exact_match", filter="strict")
     assert loose.ids == strict.ids
     assert (loose.mean, strict.mean) == (pytest.approx(1 / 3), 0)
-    with pytest.raises(InvalidSetting, match=r"no filter 'none' in .*; there is 'strict', 'loose'"):
+    with pytest.raises(
+        InvalidSetting, match=r"no filter 'none' in .*; choose from 'strict', 'loose'"
+    ):
         read_samples(generation_samples, metric="exact_match", filter="none")
 
 

@@ -29,7 +29,7 @@ def test_a_log_asked_of_a_served_guard(serve, data, tmp_path):
     served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, loss="score", **settings))
     assert scores.ask(served, ladder="first").released == 1 - scores.mean
     other = serve(lb.Holdout.create(tmp_path / "b.db", ids=["a"], loss="score", **settings))
-    with pytest.raises(InvalidPredictions, match="No id is one of the holdout's"):
+    with pytest.raises(InvalidPredictions, match="None of the ids is in the holdout"):
         scores.ask(other)
     labelled = serve(lb.Holdout.create(tmp_path / "c.db", [0, 1] * 6, ids=scores.ids, **settings))
     with pytest.raises(InvalidSetting, match="This guard takes predictions"):

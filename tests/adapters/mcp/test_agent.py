@@ -83,7 +83,7 @@ def test_instructions_and_descriptions_explain_the_released_value(run_over_stdio
     for rule in [
         "Costs one question",
         "not the value of the model you sent",
-        "goes unseen",
+        "are not detected",
         "the last one that improved",
         "Never compare released values",
         "choose on your own validation data",
@@ -160,7 +160,7 @@ def test_an_agent_cannot_choose_its_ladder(run_in_process, served, labels):
         return refused, (await client.call_tool("standing", {})).structured_content
 
     refused, standing = run_in_process(agent, served.url, ladder="agent 7")
-    assert refused.content[0].text.startswith("ask has no argument 'ladder'; there is predictions,")
+    assert refused.content[0].text.startswith("ask has no argument 'ladder'; it takes predictions,")
     assert (standing["released"], standing["asked"]) == (0.3, 1)
     assert [ladder.name for ladder in served.guard.status().ladders] == ["", "agent 7"]
 
@@ -292,7 +292,7 @@ def test_a_closed_guard_refuses_questions(run_in_process, served, labels):
         return message.content[0].text, (await client.call_tool("budget", {})).structured_content
 
     message, budget = run_in_process(agent, served.url)
-    assert "Ask no more" in message
+    assert "Stop asking" in message
     assert not budget["open"]
 
 

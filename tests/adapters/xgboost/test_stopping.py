@@ -62,7 +62,7 @@ def test_training_stops_and_the_booster_points_to_the_winner(data, task):
     booster, log = train(data, callback)
     trained, losses = booster.num_boosted_rounds(), log["logloss"]
     assert trained < 200
-    assert callback.reason == "In 8 checks of valid-logloss the guard saw no improvement."
+    assert callback.reason == "In 8 checks of valid-logloss the guard measured no improvement."
     # Asked at records that are large enough, and nowhere else.
     records, best = [], np.inf
     for step, loss in enumerate(losses):

@@ -174,7 +174,7 @@ def test_an_unchanged_dump_is_restored(dumped):
         (set_fields("team", name=None), "a team whose name "),
         (set_fields("team", colour="red"), "a team with other columns"),
         (without_last("team", "name"), "a team with other columns"),
-        (duplicated("team"), "A team of this board is here already"),
+        (duplicated("team"), "This database already has this team row"),
         (duplicated("board"), "not write"),
         (without_last("dump"), "not write"),
         (without_last("body"), "does not write|lacks files"),

@@ -160,7 +160,7 @@ class EvalAiApi:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise RequestFailed(f"What answers at {self.server} is not EvalAI.")
+            raise RequestFailed(f"{self.server} is not an EvalAI server.")
         return document
 
 

@@ -96,7 +96,7 @@ def refusal_message(error: LadderboardError) -> str:
     if isinstance(error, InvalidInput):
         message += "\nNothing was spent."
     elif isinstance(error, BudgetSpent | SessionClosed):
-        message += "\nAsk no more, and report the last model that improved; standing tells which."
+        message += "\nStop asking, and report the last model that improved; standing tells which."
     elif isinstance(error, NotAllowed):
         message += "\nYour predictions are not the cause, and trying again does not help: tell "
         message += "the user who started you. Nothing was spent."

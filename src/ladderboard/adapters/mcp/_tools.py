@@ -20,14 +20,14 @@ INSTRUCTIONS = (
     "result so far, not the score of the model that you just sent. Tune on your own "
     "validation data, and ask only about a model that beats all your earlier ones there. The "
     "model to report is the last one for which improved was true, and standing tells which; "
-    "never the one with the least released value, which all later models share, however bad "
+    "never the one with the lowest released value, which all later models share, however bad "
     "they are."
 )
 
 REPLY_MEANING = (
     "released is the best so far, not the value of the model you sent: a worse model gets the "
-    "same number again. improved says whether this very model was seen to beat all before it; "
-    "a gain smaller than the step goes unseen, so a small true gain may get improved = false. "
+    "same number again. improved says whether this model measurably beat all earlier ones; "
+    "smaller gains are not detected, so a small true gain may get improved = false. "
     "The model to report in the end is the last one that improved. Never compare released "
     "values to choose between models, and never use them as the objective of a search: choose "
     "on your own validation data, and ask about promising models, one question for each model "
@@ -185,7 +185,7 @@ class Toolset(Protocol):
             if name not in known and not (name == "path" and "predictions" in known):
                 raise InvalidSetting(
                     f"{tool} has no argument {_settings.safe_repr(name)}; "
-                    f"there is {', '.join(known) or 'none'}."
+                    f"it takes {', '.join(known) or 'none'}."
                 )
         result: ToolResult = getattr(self, tool)(arguments)
         return result

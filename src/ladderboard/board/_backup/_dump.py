@@ -269,7 +269,7 @@ def restore_row(
     )
     if not view.execute(statement, (view.book_id, *row.values())):
         raise Conflict(
-            f"A {table.name} of this board is here already; the board cannot be restored."
+            f"This database already has this {table.name} row; the board cannot be restored."
         )
 
 

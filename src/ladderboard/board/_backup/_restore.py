@@ -187,7 +187,7 @@ def _parse_header(fields: dict[str, Any]) -> DumpHeader:
 
 def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
     if header.book in boards.storage.books():
-        raise Conflict(f"This board is or was in this database already: {header.slug!r:.80}.")
+        raise Conflict(f"This database already has, or had, the board {header.slug!r:.80}.")
     if header.slug in boards.list():
         raise Conflict(
             f"There is a board {header.slug!r:.80} here already. Restore into another database."

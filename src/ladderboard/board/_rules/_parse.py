@@ -139,7 +139,7 @@ class MappingReader:
             if key in known:
                 continue
             close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
-            hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}."
+            hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}."
             owner = f"{self.name()} has no" if self.path else "there is no"
             self.add_problem(key, f"{owner} key {_settings.safe_repr(key)}; {hint}", "unknown_key")
 

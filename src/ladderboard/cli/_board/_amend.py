@@ -159,7 +159,7 @@ def _describe_amendment(board: str, outcome: dict[str, Any]) -> list[str]:
         scored = "1 submission was" if count == 1 else f"{count:,} submissions were"
         return [
             f"{labels} corrected; epoch {outcome['epoch']} of {board} begins.",
-            f"{scored} scored again, and counted as questions.",
+            f"{scored} scored again, and counted against the budget.",
         ]
     if not outcome["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
@@ -240,8 +240,8 @@ def resume(
         status = {"status": summary["status"], "charged": charge or 0, "remaining": left}
         echo_json({"board": board, **status})
     else:
-        charged = f" {charge:,} questions were charged." if charge else ""
-        echo(f"{board} is {summary['status']}.{charged} {left:,} questions are left.")
+        charged = f" {charge:,} submissions were charged." if charge else ""
+        echo(f"{board} is {summary['status']}.{charged} {left:,} submissions are left.")
 
 
 def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":

@@ -174,9 +174,10 @@ def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainH
 def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
     """Print the final ranking."""
     sentence = (
-        f"Final ranking on {final['n']:,} private examples; with probability at least "
-        f"{1 - final['beta']:g} every interval contains its team's true {display.name}, and "
-        f"with at least {1 - 2 * final['beta']:g} these and all shown before the close do."
+        f"Final ranking on {final['n']:,} private examples. With probability at least "
+        f"{1 - final['beta']:g}, every interval contains its team's true {display.name}. With "
+        f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close do "
+        "so too."
     )
     echo(*wrap_lines(sentence, indent="  ", first=""))
     echo_table(

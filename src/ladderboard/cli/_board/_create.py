@@ -34,7 +34,7 @@ loss: accuracy
 # write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
-# How many questions in all, and how many teams may ever take part. Each team's share is reserved.
+# Total submissions, and the maximum number of teams. Each team's share is reserved.
 # How many questions the holdout allows: ladderboard plan --n ROWS --error 0.05
 questions: 1000
 teams: 20

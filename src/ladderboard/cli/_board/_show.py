@@ -124,9 +124,9 @@ def _describe_board(summary: dict[str, Any]) -> list[str]:
             f"registration is {summary['registration']}, {ladder}."
         ),
         (
-            f"{summary['used']:,} of {summary['questions']:,} questions used; "
+            f"{summary['used']:,} of {summary['questions']:,} submissions used; "
             f"{summary['registered']:,} of {summary['teams']:,} teams, "
-            f"{summary['share']:,} questions each."
+            f"{summary['share']:,} submissions each."
         ),
     ]
 

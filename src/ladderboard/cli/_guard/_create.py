@@ -182,8 +182,8 @@ def _warn_if_too_coarse(guard: "Holdout") -> None:
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
             f"loss of {gap:.2g}, and gains below {coarse:.2g} may not be detected: even a perfect "
             "model may look no better. Use more examples, declare a narrower range, or give "
-            "--mechanism a finer step and grid. (This warning depends on the labels; keep it to "
-            "yourself.)"
+            "--mechanism a finer step and grid. (Keep this warning private: it "
+            "depends on the labels.)"
         )
         typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
@@ -429,8 +429,8 @@ def _describe_guard(
         f"Public: {_PUBLIC_WITH_SCORES if scored else _PUBLIC_WITH_LABELS}.",
         f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
         + (
-            f"They are encrypted with {key_file}. Without it everything is lost: keep a copy of it "
-            "in another place than the file."
+            f"They are encrypted with {key_file}. Without the key file the data cannot be "
+            "recovered; store a copy elsewhere."
             if key_file is not None
             else f"Every user who can read {file} can read them; --key-file would encrypt them."
         ),

@@ -140,7 +140,5 @@ def _format_welcome(file: str, meter: "Meter", url: str, token_file: Path | None
         lines.append(f"Clients need the token in {token_file}, as LADDERBOARD_TOKEN.")
     elif url.startswith("http"):
         lines.append("Every user of this machine can ask; --token-file or --socket restricts that.")
-    lines.append(
-        "Run this as a user of its own: a guard cannot protect a file that clients can read."
-    )
+    lines.append("Run this as a separate user: clients must not be able to read the guard's file.")
     return lines

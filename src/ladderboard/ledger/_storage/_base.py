@@ -1,6 +1,6 @@
 """The interface of a storage: what a database must do for a ledger.
 
-A storage holds books: for each its chain, its ladders and other stored values. It decides nothing.
+A storage holds books: for each its chain, its ladders and other stored values.
 There is one write transaction at a time per book. What it did is durable when the ``with`` block
 ends, and is rolled back if the block raises. A view is valid inside its block only.
 

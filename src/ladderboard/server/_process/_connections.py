@@ -1,4 +1,4 @@
-"""Connections with limits on their number and on every kind of silence."""
+"""Connections with limits on number, idle time and stalls."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class ParserProcess:
         """A replacement is being started."""
         self.replaced = False
         """A replacement is ready."""
-        self._hung_up = False  # the process closed the socket, not we
+        self._hung_up = False  # the socket was closed by the process, not by us
         self._limits = limits
         self._on_exit = on_exit
         self._slots: OrderedDict[Hashable, int] = OrderedDict()
