@@ -85,7 +85,8 @@ def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
         low, high = (float(part) for part in row[2].split(" to "))
         assert low <= high
     for fact in (
-        "1,500 questions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC", "at most 40 teams",
+        "1,500 submissions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC",
+        "at most 40 teams",
         "Released", "Improved", "Bound", "With confidence 95%",
     ):  # fmt: skip
         assert fact in page_text, fact

@@ -126,7 +126,7 @@ def test_the_style_sheet_is_applied(visit):
     assert visitor.page.evaluate(radius) == "12px"  # the policy allows the style sheet
     box = visitor.page.locator("figure svg:visible").first.bounding_box()
     assert box["width"] > 500
-    assert "The board was closed at 2027-01-15 08:00 UTC, after 18 questions." in visitor.text()
+    assert "The board was closed at 2027-01-15 08:00 UTC, after 18 submissions." in visitor.text()
 
 
 def test_links_work(visit, url):

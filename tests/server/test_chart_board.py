@@ -58,12 +58,12 @@ def test_a_history_has_a_text_description():
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
         "The best accuracy went from 0.600 on 15 Jan 2027 to 0.750 in 2 records, with 1,234 "
-        "questions so far. The best model so far is truly worth between 0.650 and 0.800, with "
+        "submissions so far. The best model so far is truly worth between 0.650 and 0.800, with "
         "probability at least 95%."
     )
     assert notes == [
-        "0.600 on 15 Jan 2027, 08:00 UTC, after 1 question; truly between 0.500 and 0.650",
-        "0.750 on 15 Jan 2027, 10:00 UTC, after 40 questions; truly between 0.650 and 0.800",
+        "0.600 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
+        "0.750 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
     assert "The band is where the best true accuracy so far lies" in caption
     assert "not all are shown" not in caption
@@ -79,7 +79,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
     assert "truly worth" not in summary
-    assert notes == ["0.600 on 15 Jan 2027, 08:00 UTC, after 1 question"]
+    assert notes == ["0.600 on 15 Jan 2027, 08:00 UTC, at submission 1"]
     assert "no guarantee" in caption
     assert "not all are shown" in caption
 
@@ -160,24 +160,24 @@ def activity(teams, others=0):
 
 def test_the_most_active_teams_have_a_bar_each():
     summary, notes, _ = texts_of(team_activity_chart(activity([9, 5, 1])))
-    assert summary == "15 questions by 3 teams; most by Team 0, with 9."
-    assert notes[1] == "Team 1: 5 questions, 1 of which improved"
+    assert summary == "15 submissions by 3 teams; most by Team 0, with 9."
+    assert notes[1] == "Team 1: 5 submissions, 1 of which improved"
     summary, notes, caption = texts_of(team_activity_chart(activity([2] * 25, others=4)))
     assert len(notes) == 20
-    assert caption == "The most active teams. 9 more: 14 questions in all."
-    assert summary.startswith("54 questions by 29 teams;")
+    assert caption == "The most active teams. 9 more: 14 submissions in all."
+    assert summary.startswith("54 submissions by 29 teams;")
     assert team_activity_chart(activity([])) is None
 
 
 def test_questions_over_time():
     summary, notes, caption = texts_of(activity_histogram(activity([3, 0, 7])))
     assert summary == (
-        "10 questions between 1 Jan 2027, 00:00 UTC and 4 Jan 2027, 00:00 UTC; most of them, 7, "
+        "10 submissions between 1 Jan 2027, 00:00 UTC and 4 Jan 2027, 00:00 UTC; most of them, 7, "
         "from 3 Jan 2027, 00:00 UTC on."
     )
     assert notes == [
-        "3 questions from 1 Jan 2027, 00:00 UTC",
-        "7 questions from 3 Jan 2027, 00:00 UTC",
+        "3 submissions from 1 Jan 2027, 00:00 UTC",
+        "7 submissions from 3 Jan 2027, 00:00 UTC",
     ]
     assert "UTC" in caption
     assert ">1.0<" not in activity_histogram(activity([1, 1]))  # questions are whole numbers
@@ -216,6 +216,6 @@ def test_the_charts_of_a_real_board(tmp_path):
     value = f"{history_view['points'][-1]['display']:.{history_view['display']['digits']}f}"
     assert re.search(rf">{re.escape(value)}</text>", history_chart(history_view))
     assert "After 3 submissions" in team_history_chart(own_view)
-    assert "Ada: 3 questions" in team_activity_chart(activity)
+    assert "Ada: 3 submissions" in team_activity_chart(activity)
     assert activity_histogram(activity) is not None
     boards.close()

@@ -141,7 +141,7 @@ def test_the_archive_page_states_closing_and_verification(full_board, tmp_path):
     text = " ".join(re.sub("<[^>]*>", "", page).split())
     # 8 teams are shown, but all 10 questions count: a disqualified team's stay.
     assert (
-        "This is an archive. The board was closed at 2027-01-16 17:00 UTC, after 10 questions."
+        "This is an archive. The board was closed at 2027-01-16 17:00 UTC, after 10 submissions."
         in text
     )
     assert f"ladderboard verify {full_board.slug}.bundle --head {site.head}" in text

@@ -73,8 +73,8 @@ def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
         Mark(
             step.time,
             step.value,
-            f"{step.value:.{digits}f} on {format_minute(step.time)}, after "
-            f"{_count_questions(point['used'])}{_bound_text(step, digits)}",
+            f"{step.value:.{digits}f} on {format_minute(step.time)}, at submission "
+            f"{point['used']:,}{_bound_text(step, digits)}",
         )
         for step, point in zip(steps[:-1], points[:-1], strict=True)
     ]
@@ -82,7 +82,7 @@ def _draw_history(history_key: _HistoryKey, key: str) -> Markup | None:
     summary = (
         f"The best {metric} went from {first.value:.{digits}f} on {format_day(first.time)} to "
         f"{last.value:.{digits}f} in {format_count(history['records'], 'record')}, with "
-        f"{_count_questions(points[-1]['used'])} so far."
+        f"{_count_submissions(points[-1]['used'])} so far."
     )
     if last.low is not None:
         summary += (
@@ -133,8 +133,8 @@ def _confidence_text(beta: float) -> str:
     return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
-def _count_questions(number: int) -> str:
-    return format_count(number, "question")
+def _count_submissions(number: int) -> str:
+    return format_count(number, "submission")
 
 
 def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Markup | None:
@@ -179,7 +179,7 @@ def team_history_chart(history: Mapping[str, Any], *, key: str = "own") -> Marku
 
 
 def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
-    """Return the questions of the most active teams, from :meth:`View.activity`."""
+    """Return the submissions of the most active teams, from :meth:`View.activity`."""
     teams, others = activity["teams"], activity["others"]
     left_out = teams[_MAX_TEAMS:]
     other_count = len(left_out) + others["teams"]
@@ -187,7 +187,7 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
         Bar(
             team["team"]["name"],
             team["questions"],
-            f"{team['team']['name']}: {_count_questions(team['questions'])}, "
+            f"{team['team']['name']}: {_count_submissions(team['questions'])}, "
             f"{team['improved']:,} of which improved",
         )
         for team in teams[:_MAX_TEAMS]
@@ -198,20 +198,20 @@ def team_activity_chart(activity: Mapping[str, Any], *, key: str = "teams") -> M
     if other_count:  # one bar for all of them would dwarf the others
         questions = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (
-            f"The most active teams. {other_count:,} more: {_count_questions(questions)} in all."
+            f"The most active teams. {other_count:,} more: {_count_submissions(questions)} in all."
         )
     everybody = format_count(len(teams) + others["teams"], "team")
-    summary = f"{_count_questions(activity['questions'])} by {everybody}"
+    summary = f"{_count_submissions(activity['questions'])} by {everybody}"
     summary += f"; most by {bars[0].name}, with {bars[0].value:,}."
-    title = "Questions by team"
+    title = "Submissions by team"
     return bar_chart(bars, key=key, title=title, summary=summary, caption=caption)
 
 
 def activity_histogram(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
-    """Return the number of questions over time, from :meth:`View.activity`."""
+    """Return the number of submissions over time, from :meth:`View.activity`."""
     bins = [
         Bin(start, parse_time(bin_["end"]), bin_["questions"],
-            f"{_count_questions(bin_['questions'])} from {format_minute(start)}")
+            f"{_count_submissions(bin_['questions'])} from {format_minute(start)}")
         for bin_ in activity["bins"]
         for start in [parse_time(bin_["start"])]
     ]  # fmt: skip
@@ -219,15 +219,15 @@ def activity_histogram(activity: Mapping[str, Any], *, key: str = "times") -> Ma
         return None
     busiest = max(bins, key=lambda bin_: bin_.value)
     summary = (
-        f"{_count_questions(activity['questions'])} between {format_minute(bins[0].start)} and "
+        f"{_count_submissions(activity['questions'])} between {format_minute(bins[0].start)} and "
         f"{format_minute(bins[-1].end)}; most of them, {busiest.value:,}, from "
         f"{format_minute(busiest.start)} on."
     )
     return histogram(
         bins,
         key=key,
-        title="Questions over time",
+        title="Submissions over time",
         summary=summary,
-        y_title="Questions",
+        y_title="Submissions",
         caption=_UTC,
     )
