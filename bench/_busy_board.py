@@ -52,8 +52,10 @@ def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
         lines = "\n".join(f"{index},{value}" for index, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
         aligned = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
-        sent = IncomingSubmission(submission=aligned, received=boards.environment.clock())
-        board.submit(boards.caller_by_token(registered[question % teams].token, board.slug), sent)
+        incoming = IncomingSubmission(submission=aligned, received=boards.environment.clock())
+        board.submit(
+            boards.caller_by_token(registered[question % teams].token, board.slug), incoming
+        )
     boards.close()
     return registered[0].token
 
@@ -88,17 +90,17 @@ def time_page(port: int, token: str | None = None) -> tuple[float, float]:
 def page_bytes(port: int) -> tuple[int, int]:
     """Return the bytes of a page with its static files: as sent, and compressed with gzip."""
     line = http.client.HTTPConnection("127.0.0.1", port)
-    sent = packed = 0
+    incoming = packed = 0
     paths = ["/boards/busy"]
     while paths:
         line.request("GET", paths.pop(), headers={"Accept-Encoding": "gzip"})
         reply = line.getresponse()
         body = reply.read()
-        sent += len(body)
+        incoming += len(body)
         is_packed = reply.headers["Content-Encoding"] == "gzip"
         packed += len(body) if is_packed else len(gzip.compress(body))
         if reply.headers["Content-Type"].startswith("text/html"):
             text = (gzip.decompress(body) if is_packed else body).decode()
             paths += re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
     line.close()
-    return sent, packed
+    return incoming, packed

@@ -78,13 +78,13 @@ def test_a_duplicate_submission_is_free_for_the_same_team_only(
 ):
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
-    first = submit(board, ada, predict(30), retry="a")
-    repeated = submit(board, ada, predict(30), retry="a")
+    first = submit(board, ada, predict(30), idempotency_key="a")
+    repeated = submit(board, ada, predict(30), idempotency_key="a")
     assert repeated.again
     assert (repeated.id, repeated.release) == (first.id, first.release)
-    assert not submit(board, bob, predict(30), retry="a").again
+    assert not submit(board, bob, predict(30), idempotency_key="a").again
     with pytest.raises(IdempotencyKeyReused):
-        submit(board, ada, predict(31), retry="a")
+        submit(board, ada, predict(31), idempotency_key="a")
     assert board.book.chain_state().asked == 2
 
 

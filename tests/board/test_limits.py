@@ -83,10 +83,10 @@ def test_a_larger_and_a_smaller_budget_keep_the_sum(
 def test_an_idempotency_key_belongs_to_its_first_submission(pair, submit, predict):
     board, ada, _ = pair
     first = submit(board, ada, predict(9))
-    assert submit(board, ada, predict(9), retry="k").id == first.id
+    assert submit(board, ada, predict(9), idempotency_key="k").id == first.id
     with pytest.raises(IdempotencyKeyReused):
-        submit(board, ada, predict(10), retry="k")
-    assert submit(board, ada, predict(9), retry="k").again
+        submit(board, ada, predict(10), idempotency_key="k")
+    assert submit(board, ada, predict(9), idempotency_key="k").again
 
 
 def test_a_format_chosen_at_submission_is_used_at_the_close(

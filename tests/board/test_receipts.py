@@ -40,7 +40,10 @@ def test_a_lost_receipt_is_returned_again(boards, board, join, submit, predict):
     bob, _ = join(boards, board, "Bob")
     first = submit(board, ada, predict(30)).describe()
     submit(board, bob, predict(20))
-    for repeated in (submit(board, ada, predict(30)), submit(board, ada, predict(30), retry="k")):
+    for repeated in (
+        submit(board, ada, predict(30)),
+        submit(board, ada, predict(30), idempotency_key="k"),
+    ):
         assert repeated.again
         assert repeated.describe()["receipt"] == first["receipt"]
     for caller in (ada, EVALUATOR, Caller(Role.ORGANISER)):

@@ -130,19 +130,19 @@ def test_another_ladder_and_another_asker_are_other_questions(book):
 
 
 def test_a_key_to_retry_with_belongs_to_one_submission(book):
-    first = book.ask(make_question(1, retry="r"))
-    assert book.ask(make_question(1, retry="r")).release == first.release
+    first = book.ask(make_question(1, idempotency_key="r"))
+    assert book.ask(make_question(1, idempotency_key="r")).release == first.release
     before = book.chain_state()
     with pytest.raises(InvalidSetting, match="another submission"):
-        book.ask(make_question(2, retry="r"))
+        book.ask(make_question(2, idempotency_key="r"))
     assert book.chain_state() == before
-    assert not book.ask(make_question(3, retry="s")).repeated
+    assert not book.ask(make_question(3, idempotency_key="s")).repeated
     assert book.chain_state().asked == 2
 
 
 def test_a_key_to_retry_with_is_somebodys_own(book):
-    book.ask(make_question(1, retry="r", asker="one"))
-    assert not book.ask(make_question(2, retry="r", asker="other")).repeated
+    book.ask(make_question(1, idempotency_key="r", asker="one"))
+    assert not book.ask(make_question(2, idempotency_key="r", asker="other")).repeated
 
 
 def test_past_the_budget_there_is_a_refusal_but_for_what_was_asked_before(book):

@@ -85,7 +85,7 @@ def begin(storage, seal, mechanism=None):
     return book
 
 
-def question(at, losses, mechanism=None, retry=None):
+def question(at, losses, mechanism=None, idempotency_key=None):
     ladder, asker = [("", None), ("red", "red"), ("blue", "blue")][at % 3]
     given = losses if isinstance(mechanism, ParameterFreeLadder) else None
     return ScoredQuestion(
@@ -94,7 +94,7 @@ def question(at, losses, mechanism=None, retry=None):
         losses=given,
         ladder=ladder,
         asker=asker,
-        retry=f"key {at}" if retry is None else retry,
+        idempotency_key=f"key {at}" if idempotency_key is None else idempotency_key,
     )
 
 
@@ -149,7 +149,7 @@ def test_what_was_asked_before_is_known_and_keys_stay_used(places):
     again = target.ask(question(7, losses))
     assert again.repeated
     with pytest.raises(IdempotencyKeyReused):
-        target.ask(question(37, losses, retry="key 7"))
+        target.ask(question(37, losses, idempotency_key="key 7"))
 
 
 def test_losses_of_examples_go_along(places):

@@ -41,12 +41,12 @@ def corrected_records(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("corrected")
     with small_board(folder) as (board, teams):
-        for epoch, again in enumerate(("best", "none", None)):
-            for index in range(3 if again is None else 6):
+        for epoch, replay in enumerate(("best", "none", None)):
+            for index in range(3 if replay is None else 6):
                 submit_predictions(board, teams[index % 3], 10 + 6 * epoch + index)
-            if again is not None:
+            if replay is not None:
                 table = holdout_table(flip=5 + epoch)
-                board.amendments.correct_labels(ORGANISER, table, again=again)
+                board.amendments.correct_labels(ORGANISER, table, replay=replay)
         return read_records(close_and_bundle(board, folder / "bundle"))
 
 

@@ -84,7 +84,7 @@ def test_a_veiled_board(tmp_path, check_sound, visibility, ladder):
         board.amendments.amend(ORGANISER, {"visibility": "public"})
         ask(board, teams, 20)
         board.amendments.amend(ORGANISER, {"visibility": visibility})
-        board.amendments.correct_labels(ORGANISER, holdout_table(flip=5), again="none")
+        board.amendments.correct_labels(ORGANISER, holdout_table(flip=5), replay="none")
         ask(board, teams, 30)
         board.closer.close(ORGANISER)
         board.amendments.amend(ORGANISER, {"visibility": "hidden"})

@@ -207,19 +207,19 @@ class Amendments:
         caller: Caller,
         table: HoldoutTable,
         *,
-        again: str = "best",
+        replay: str = "best",
         sandbox: Sandbox | None = None,
     ) -> int:
         """Correct labels: start a new epoch with new ladders, within the same budget.
 
-        ``again`` is which submissions are asked again: ``"best"``, the one behind each team's
+        ``replay`` is which submissions are asked again: ``"best"``, the one behind each team's
         release, or ``"none"``. They count as questions; their number is returned. If interrupted,
         call it again with the same labels to continue. ``sandbox`` parses uploaded files that an
         older version stored.
         """
         check_permission(caller, "run")
-        if again not in {"best", "none"}:
-            raise InvalidSetting('again must be "best" or "none".')
+        if replay not in {"best", "none"}:
+            raise InvalidSetting('replay must be "best" or "none".')
         board = self._board
         row = board.row()
         if row.status == "restored":
@@ -234,7 +234,7 @@ class Amendments:
         ):  # the last call was interrupted
             self.pause(caller)  # if it was resumed since: replays are not limited
             count = replay_submissions(
-                board, row.epoch - 1, commit=None, again=again, sandbox=sandbox
+                board, row.epoch - 1, commit=None, replay=replay, sandbox=sandbox
             )
             self.resume(caller)
             return count
@@ -264,7 +264,7 @@ class Amendments:
             board,
             row.epoch,
             commit=lambda: board.queue.run(apply_correction),
-            again=again,
+            replay=replay,
             sandbox=sandbox,
         )
         if row.status == "open":
@@ -328,7 +328,7 @@ def replay_submissions(
     epoch: int,
     *,
     commit: Callable[[], str] | None,
-    again: str,
+    replay: str,
     sandbox: Sandbox | None = None,
 ) -> int:
     """Start the next epoch with ``commit``, then ask submissions again; return how many.
@@ -339,7 +339,7 @@ def replay_submissions(
     submission_rows: list[tuple[Any, ...]] = []
     with board.reading() as view:
         row, state = read_board(view), view.chain_state()
-        if again == "best":
+        if replay == "best":
             submission_rows = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
     remaining = board.rules_of(row).questions - state.asked - state.charged
     if len(submission_rows) > remaining:

@@ -158,16 +158,23 @@ class Board:
         return View(self, caller)
 
     def authorize_upload(
-        self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
+        self,
+        caller: Caller,
+        received: int,
+        *,
+        team: str | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         """Refuse a submission that cannot be accepted now, before its body is read."""
-        self._submissions.authorize_upload(caller, received, team=team, retry=retry)
+        self._submissions.authorize_upload(
+            caller, received, team=team, idempotency_key=idempotency_key
+        )
 
     def submit(
-        self, caller: Caller, sent: IncomingSubmission, team: str | None = None
+        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
     ) -> SubmissionAnswer:
         """Answer a submission."""
-        return self._submissions.submit(caller, sent, team)
+        return self._submissions.submit(caller, incoming, team)
 
     @property
     def amendments(self) -> Amendments:

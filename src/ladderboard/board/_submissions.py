@@ -70,14 +70,14 @@ _INSERT_RECORD = (
 class IncomingSubmission:
     """A submission that was received and parsed, not yet scored.
 
-    ``received`` is the time of its first byte; ``retry`` is the idempotency key, if any. ``body``
-    is what will be stored: the aligned predictions, not the uploaded file.
+    ``received`` is the time of its first byte. ``body`` is what will be stored: the aligned
+    predictions, not the uploaded file.
     """
 
     submission: AlignedPredictions
     received: int
     message: str = ""
-    retry: str | None = None
+    idempotency_key: str | None = None
     body: bytes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,7 +176,7 @@ class _ScoredSubmission(NamedTuple):
     epoch: int
     number: int
     question: ScoredQuestion
-    sent: IncomingSubmission
+    incoming: IncomingSubmission
     prepared: PreparedFile
 
 
@@ -209,12 +209,17 @@ class SubmissionService:
         self._in_progress = KeyedLock()
 
     def authorize_upload(
-        self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
+        self,
+        caller: Caller,
+        received: int,
+        *,
+        team: str | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         """Refuse a submission that cannot be accepted now, before its body is read.
 
         This checks status, deadlines, limits, budget and quotas; the transaction checks them
-        again. A known ``retry`` key passes, because repeating its answer costs nothing.
+        again. A known ``idempotency_key`` key passes, because repeating its answer costs nothing.
         """
         check_permission(caller, "submit")
         board = self._board
@@ -223,9 +228,9 @@ class SubmissionService:
             check_permission(caller, "submit", board.rules_of(row))
             _check_sender(caller, team)
             team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
-            if retry is not None:
+            if idempotency_key is not None:
                 mark = board.book.idempotency_dedupe_key(
-                    ScoredQuestion(b"", 1.0, asker=team_row.id, retry=retry)
+                    ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return
@@ -235,7 +240,7 @@ class SubmissionService:
             )
 
     def submit(
-        self, caller: Caller, sent: IncomingSubmission, team: str | None = None
+        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
     ) -> SubmissionAnswer:
         """Answer a submission, sent by a team or by an evaluator for a team.
 
@@ -243,22 +248,22 @@ class SubmissionService:
         time are scored once; the others wait for that answer.
         """
         _check_sender(caller, team)
-        with self._in_progress.hold((team or caller.team, sent.submission.digest)):
+        with self._in_progress.hold((team or caller.team, incoming.submission.digest)):
             while True:
                 try:
-                    return self._submit(caller, sent, team)
+                    return self._submit(caller, incoming, team)
                 except _LabelsChanged:
                     continue
 
     def _submit(
-        self, caller: Caller, sent: IncomingSubmission, team: str | None
+        self, caller: Caller, incoming: IncomingSubmission, team: str | None
     ) -> SubmissionAnswer:
         board = self._board
         with board.reading() as view:
             row = board.read_row(view)
             check_permission(caller, "submit", board.rules_of(row))
             team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
-            question = self._question_for(row, team_row, sent)
+            question = self._question_for(row, team_row, incoming)
             earlier = board.book.read_duplicate(view, question)
             if earlier is not None and self._is_idempotency_key_known(view, question):
                 recorded = self._answer_duplicate(view, row, team_row, earlier)
@@ -266,14 +271,14 @@ class SubmissionService:
                 recorded = None
             else:
                 now = current_time(view, self._board.book.environment)
-                self._refuse_if_not_allowed_now(view, row, team_row, sent, now, remember=True)
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, now, remember=True)
                 recorded = None
         if recorded is None and earlier is not None:
             recorded = board.queue.run(
                 lambda transaction: self._answer_retry(transaction, team_row.number, question)
             )
         elif recorded is None:
-            recorded = self._score_and_record(row, team_row, question, sent)
+            recorded = self._score_and_record(row, team_row, question, incoming)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
 
     def _is_idempotency_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
@@ -292,14 +297,14 @@ class SubmissionService:
         return self._answer_duplicate(view, read_board(view), read_team(view, number), earlier)
 
     def _question_for(
-        self, row: BoardRow, team_row: TeamRow, sent: IncomingSubmission
+        self, row: BoardRow, team_row: TeamRow, incoming: IncomingSubmission
     ) -> ScoredQuestion:
         return ScoredQuestion(
-            submission=sent.submission.digest,
+            submission=incoming.submission.digest,
             risk=1.0,
             ladder=self._board.ladder_of(row, team_row),
             asker=team_row.id,
-            retry=sent.retry,
+            idempotency_key=incoming.idempotency_key,
         )
 
     def _refuse_if_not_allowed_now(
@@ -307,26 +312,30 @@ class SubmissionService:
         view: SqlReadView,
         row: BoardRow,
         team_row: TeamRow,
-        sent: IncomingSubmission | _PendingUpload,
+        incoming: IncomingSubmission | _PendingUpload,
         now: int,
         *,
         remember: bool = False,
     ) -> None:
         """Check status, deadline, limits and storage. Deadlines count from the time of receipt."""
         rules = self._board.rules_of(row)
-        ago = max(self._board.book.environment.clock() - sent.received, 0)
+        ago = max(self._board.book.environment.clock() - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else now - ago)
         quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
         refuse_if_over_limit(quota, lambda: clock_time(view, self._board.book.environment))
         stored = self._stored_bytes.of(view, team_row, remember=remember)
-        refuse_if_storage_full(rules, row, team_row, stored, sent.size)
+        refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
     def _score_and_record(
-        self, row: BoardRow, team_row: TeamRow, question: ScoredQuestion, sent: IncomingSubmission
+        self,
+        row: BoardRow,
+        team_row: TeamRow,
+        question: ScoredQuestion,
+        incoming: IncomingSubmission,
     ) -> _RecordedAnswer:
         board = self._board
         scorer = board.scorer_of(row)
-        scored = scorer.score(sent.submission)
+        scored = scorer.score(incoming.submission)
         wants = board.book.mechanism.needs == "losses"
         question = question._replace(
             risk=scored.risk,
@@ -334,11 +343,11 @@ class SubmissionService:
             broken=scored.broken,
         )
         submission_id = board.book.environment.salt()[-16:].hex()
-        prepared = board.store.prepare(submission_id, sent.body)
+        prepared = board.store.prepare(submission_id, incoming.body)
         is_stored = False
         try:
             job = _ScoredSubmission(
-                submission_id, row.epoch, team_row.number, question, sent, prepared
+                submission_id, row.epoch, team_row.number, question, incoming, prepared
             )
             recorded = board.queue.run(
                 lambda transaction: self._record_in_transaction(transaction, job)
@@ -357,7 +366,7 @@ class SubmissionService:
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, cast("SqlWriteView", transaction.view)
-        submission_id, epoch, number, question, sent, prepared = job
+        submission_id, epoch, number, question, incoming, prepared = job
         row, team_row = read_board(view), read_team(view, number)
         earlier = transaction.find_duplicate(question)
         if earlier is not None:
@@ -365,7 +374,7 @@ class SubmissionService:
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
-        self._refuse_if_not_allowed_now(view, row, team_row, sent, transaction.now)
+        self._refuse_if_not_allowed_now(view, row, team_row, incoming, transaction.now)
         outcome = transaction.ask(question, budget=rules.questions)
         prepared.commit(view)
         release, time, count = outcome.release, transaction.chain_state.time, team_row.used + 1
@@ -378,9 +387,9 @@ class SubmissionService:
                 submission_id,
                 outcome.entry_number,
                 time,
-                sent.message,
+                incoming.message,
                 ALIGNED_FORMAT,
-                sent.size,
+                incoming.size,
                 prepared.location,
                 epoch,
                 release.value,
@@ -402,7 +411,7 @@ class SubmissionService:
         view.execute(
             _UPDATE_TEAM, (count, time, team_row.released, team_row.since, view.book_id, number)
         )
-        view.execute(_UPDATE_BOARD, (pooled, sent.size, best, view.book_id))
+        view.execute(_UPDATE_BOARD, (pooled, incoming.size, best, view.book_id))
         row = row._replace(pooled=pooled, best=best)
         quota = remaining_quota(
             view, rules, row, team_row, state=transaction.chain_state, now=transaction.now

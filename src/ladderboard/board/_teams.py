@@ -79,7 +79,7 @@ class Teams:
         registration = self._board.rules.registration
         if invitation is None and registration != "open":
             raise NotAllowed("This board needs an invitation. Ask the organiser for one.")
-        return self._add_team(name, invitation, stranger=True)
+        return self._add_team(name, invitation, self_registered=True)
 
     def register_or_create(
         self, caller: Caller, name: str, invitation: str | None = None
@@ -95,7 +95,7 @@ class Teams:
         return self._add_team(name, None)
 
     def _add_team(
-        self, name: str, invitation: str | None, *, stranger: bool = False
+        self, name: str, invitation: str | None, *, self_registered: bool = False
     ) -> TeamWithToken:
         name, salt = check_name(name), self._board.book.environment.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
@@ -113,8 +113,8 @@ class Teams:
                     raise NotAllowed(_INVALID_INVITATION)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Conflict(f"The board is full: it has {row.teams} teams.")
-            secret = stranger and row.visibility in NAMELESS_VISIBILITIES
-            number = _insert_team(view, team, name, "team", now, secret=secret)
+            names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
+            number = _insert_team(view, team, name, "team", now, names_hidden=names_hidden)
             view.execute(_COUNT_TEAM, (view.book_id,))
             add_credential(view, token, "team", now, team=number)
             if hashed is not None:
@@ -149,7 +149,7 @@ class Teams:
             row = self._team_to_rotate(view, caller, team)
             if row.kind != "team":
                 raise NotFound("There is no such team.")
-            end_credentials(view, transaction.now, row.number)
+            revoke_credentials(view, transaction.now, row.number)
             add_credential(view, token, "team", transaction.now, team=row.number)
             return TeamWithToken(row.id, row.name, token)
 
@@ -161,7 +161,7 @@ class Teams:
 
         def revoke(transaction: BookTransaction) -> None:
             view = cast("SqlWriteView", transaction.view)
-            end_credentials(view, transaction.now, find_team(view, team).number)
+            revoke_credentials(view, transaction.now, find_team(view, team).number)
 
         self._board.queue.run(revoke)
 
@@ -261,15 +261,16 @@ class Teams:
 
 
 def _insert_team(
-    view: SqlWriteView, team: str, name: str, kind: str, now: int, *, secret: bool = False
+    view: SqlWriteView, team: str, name: str, kind: str, now: int, *, names_hidden: bool = False
 ) -> int:
-    """Insert a team and return its number; if names are ``secret``, duplicates are accepted.
+    """Insert a team and return its number; ``names_hidden`` accepts duplicates.
 
     The ``folded`` form of a duplicate has a space and the team's id at its end, so it is unique.
     """
     folded = comparable_name(name)
     same_name = view.query(_SAME_NAME, (view.book_id, folded))
-    if same_name and secret and same_name[0][0] != "baseline":  # the names of baselines are public
+    # The names of baselines are public.
+    if same_name and names_hidden and same_name[0][0] != "baseline":
         folded = f"{folded} {team}"
     elif same_name:
         raise Conflict("Another team has this name or one that looks like it. Choose another.")
@@ -297,6 +298,6 @@ def add_credential(view: SqlWriteView, token: str, role: str, now: int, **fields
     view.execute(_INSERT_CREDENTIAL, values)
 
 
-def end_credentials(view: SqlWriteView, now: int, team: int) -> None:
+def revoke_credentials(view: SqlWriteView, now: int, team: int) -> None:
     """Revoke all tokens of a team."""
     view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))

@@ -125,7 +125,7 @@ def create(
         check_backup_folder(boards, folder, left_out)  # before prompting for a passphrase
         passphrase = read_passphrase(passphrase_file, new=True) if to is None else None
         backup = back_up(
-            boards, folder, passphrase=passphrase, public_key=to, without=left_out, tell=report
+            boards, folder, passphrase=passphrase, public_key=to, without=left_out, on_board=report
         )
     removed = [] if keep is None else prune_backups(backup, keep)
     if as_json:
@@ -200,14 +200,14 @@ def check(
         echo(f"  {check.board}: {check.wrong or f'restored and recomputed, {questions}.'}")
 
     checks = check_backup(
-        backup, passphrase=passphrase, secret_key=key, scratch=scratch, tell=report
+        backup, passphrase=passphrase, secret_key=key, scratch=scratch, on_board=report
     )
     changes = None
     if database is not None:
         with closing(open_public_storage(database)) as storage:
             changes = compare_with_database(backup, storage, checks)
     good = not late and not any(check.wrong for check in checks)
-    good = good and (changes is None or not changes.strange)
+    good = good and (changes is None or not changes.diverged_boards)
     if as_json:
         echo_json(
             {
@@ -239,9 +239,9 @@ def _echo_changes_since(backup: "Backup", changes: "BackupGap | None") -> None:
         questions = changes.questions.get(board, 0)
         if count:
             echo(f"Since then {board} has {count:,} more entries, {questions:,} of them questions.")
-    for board in changes.strange:
+    for board in changes.diverged_boards:
         echo(f"{board} is missing in the database in use, or is another board there.")
-    for board in changes.lacking:
+    for board in changes.missing_boards:
         if board not in backup.without:
             echo(f"{board} was created since, and is not in the backup.")
 
@@ -276,7 +276,7 @@ def restore(
                 outcome = "is restored" if new else "exists already and stays as it is"
                 echo(f"{slug} {outcome}{_STATUS_SUFFIX.get(status, f', {status}')}; head {head}.")
 
-        restore_backup(boards, backup, passphrase=passphrase, secret_key=key, tell=report)
+        restore_backup(boards, backup, passphrase=passphrase, secret_key=key, on_board=report)
     if as_json:
         echo_json({"folder": str(backup.path), "time": backup.time, "boards": restored})
         return

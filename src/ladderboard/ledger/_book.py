@@ -342,8 +342,8 @@ class Book:
         """Return the keyed hash of the question's idempotency key, if it has one."""
         return (
             None
-            if question.retry is None
-            else self._keyed_hash("retry", question.asker, question.retry)
+            if question.idempotency_key is None
+            else self._keyed_hash("retry", question.asker, question.idempotency_key)
         )
 
     def sign(self, *parts: Any) -> bytes:

@@ -37,7 +37,7 @@ class ScoredQuestion(NamedTuple):
         The name of the ladder; it is started with the question if it is new.
     asker
         An opaque id of the team or run that asks.
-    retry
+    idempotency_key
         An idempotency key, under which the same question may be sent again.
     """
 
@@ -48,7 +48,7 @@ class ScoredQuestion(NamedTuple):
     broken: bool = False
     ladder: str = ""
     asker: str | None = None
-    retry: str | None = None
+    idempotency_key: str | None = None
 
 
 class RecordedAnswer(NamedTuple):
@@ -193,7 +193,7 @@ class BookTransaction:
 def find_recorded_answer(
     view: ReadView, dedupe_key: bytes, idempotency_dedupe_key: bytes | None
 ) -> RecordedAnswer | None:
-    """Return the answer to the question with this key; refuse a retry key of another question."""
+    """Return the answer to the question with this key; refuse a reused idempotency key."""
     entry_number = view.find_by_dedupe_key(dedupe_key)
     if idempotency_dedupe_key is not None:
         retried_entry = view.find_by_dedupe_key(idempotency_dedupe_key)

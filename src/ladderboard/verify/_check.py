@@ -165,7 +165,7 @@ class _Verification:
             custom_mechanism=replay is not None and replay.needs is None,
             standings=bundle is not None and bundle.standings is not None,
             finals=final is not None,
-            finals_again=final is not None and self.scored == history.questions,
+            finals_rescored=final is not None and self.scored == history.questions,
             board=history.rules.is_board,
         )
         checked, unchecked = describe_checks(summary)
@@ -229,7 +229,7 @@ class _Verification:
                 fields["ladder"],
                 fields["asker"],
                 opened.submission,
-                again=history.is_repeat,
+                is_replay=history.is_repeat,
             )
             losses = None  # a file may have been lost before the close; the result says so
             if file is not None:

@@ -338,17 +338,17 @@ class DuplicateChecker:
         self._digests = bytearray()
         self._numbers: dict[str | None, int] = {}
         self._askers, self._ladders, self._entries = array("I"), array("I"), array("I")
-        self._again = array("b")
+        self._is_replay = array("b")
 
     def add_question(
-        self, number: int, ladder: int, asker: str | None, submission: bytes, *, again: bool
+        self, number: int, ladder: int, asker: str | None, submission: bytes, *, is_replay: bool
     ) -> None:
-        """Add a question; ``again`` says that it must repeat an earlier one."""
+        """Add a question; ``is_replay`` says that it must repeat an earlier one."""
         self._digests += submission[: 8 * _DIGEST_WORDS]
         self._askers.append(self._numbers.setdefault(asker, len(self._numbers)))
         self._ladders.append(ladder)
         self._entries.append(number)
-        self._again.append(again)
+        self._is_replay.append(is_replay)
 
     def check(self) -> None:
         """Refuse the first unexpected duplicate, or the first replay without an original."""
@@ -370,7 +370,7 @@ class DuplicateChecker:
             raise broken_entry(first, "the same predictions were answered before it on its ladder")
         # Ladders are numbered as they start, so the first of equal rows is the earliest.
         first_asked = order[np.concatenate(([True], ~alike))]
-        is_repeat = np.frombuffer(self._again, np.int8)[first_asked] != 0
+        is_repeat = np.frombuffer(self._is_replay, np.int8)[first_asked] != 0
         wrong = entries[first_asked[is_repeat]]
         if len(wrong):
             raise broken_entry(int(wrong.min()), "it is a question while the board was paused")

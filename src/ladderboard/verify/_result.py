@@ -26,7 +26,7 @@ class CheckSummary:
     custom_mechanism: bool
     standings: bool
     finals: bool
-    finals_again: bool
+    finals_rescored: bool
     board: bool
 
 
@@ -57,7 +57,7 @@ def _checked(summary: CheckSummary) -> list[str]:
         )
     if summary.standings:
         lines.append("The standings at the close match the releases.")
-    if summary.finals_again:
+    if summary.finals_rescored:
         lines.append("The final ranking was recomputed from submissions and private labels.")
     elif summary.finals:
         lines.append("The final ranking matches its commitment.")
@@ -106,7 +106,7 @@ def _describe_board_gaps(summary: CheckSummary) -> list[str]:
     lines = []
     if not summary.standings:
         lines.append("The standings were not checked: the last entry does not commit to them.")
-    if summary.finals and not summary.finals_again:
+    if summary.finals and not summary.finals_rescored:
         lines.append("The final ranking was compared only with its commitment.")
     elif summary.finals:
         lines.append("Which files each team selected for the final ranking was not checked.")

@@ -29,7 +29,7 @@ def correct_labels(live_server):
         organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
         amendments = live_server.boards.open(live_server.slug).amendments
         corrected = replace(table, labels=labels)
-        assert amendments.correct_labels(organiser, corrected, again="none") == 0
+        assert amendments.correct_labels(organiser, corrected, replay="none") == 0
 
     return change
 

@@ -64,7 +64,7 @@ class History:
             self.board.scorer().read(body),
             self.book.environment.clock(),
             message=f"note {index} \u00e9",
-            retry=f"key {index}",
+            idempotency_key=f"key {index}",
         )
         answer = self.board.submit(Caller(Role.TEAM, 1 + index % 3), submission)
         if index == 3:

@@ -50,7 +50,7 @@ def find_problems(backup):
 
 def test_a_backup_is_private_whole_and_read_back(two_boards, backup_folder):
     messages = []
-    backup = save(two_boards, backup_folder, tell=messages.append)
+    backup = save(two_boards, backup_folder, on_board=messages.append)
     assert [board.board for board in backup.boards] == ["digits", "birds"]
     assert messages == list(backup.boards)
     assert find_backup(backup_folder) == find_backup(backup.path) == backup
@@ -91,7 +91,9 @@ def test_all_boards_are_restored_paused(two_boards, backup_folder, make_boards, 
     new.board.amendments.resume(Caller(Role.ORGANISER), charge=1)
     assert new.submit(20).release == old.submit(20).release
     messages = []
-    restore_backup(target, backup, secret_key=KEY, tell=lambda *message: messages.append(message))
+    restore_backup(
+        target, backup, secret_key=KEY, on_board=lambda *message: messages.append(message)
+    )
     assert messages == [("digits", False), ("birds", False)]
 
 

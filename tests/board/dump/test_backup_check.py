@@ -56,14 +56,14 @@ def test_check_reports_what_would_be_lost(saved, key, make_boards, make_board, o
     make_board(target, "fish")
     comparison = compare_with_database(saved, target.storage, checked)
     assert comparison.questions == {"digits": 5, "birds": 0}
-    assert (comparison.lacking, comparison.strange) == (("fish",), ())
+    assert (comparison.missing_boards, comparison.diverged_boards) == (("fish",), ())
 
 
 def test_check_recognises_another_board_with_the_same_slug(saved, key, make_boards, make_board):
     target = make_boards()
     make_board(target, "digits")
     comparison = compare_with_database(saved, target.storage, check_backup(saved, secret_key=key))
-    assert comparison.strange == ("digits", "birds")
+    assert comparison.diverged_boards == ("digits", "birds")
 
 
 def _truncate(folder):

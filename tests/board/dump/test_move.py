@@ -102,14 +102,18 @@ def test_earlier_submissions_are_recognised_after_a_move(moved):
     asked = target.book.chain_state().asked
     assert target.submit(8).again
     with pytest.raises(IdempotencyKeyReused):
-        target.board.submit(Caller(Role.TEAM, 3), _incoming(target, number=30, retry="key 8"))
+        target.board.submit(
+            Caller(Role.TEAM, 3), _incoming(target, number=30, idempotency_key="key 8")
+        )
     assert target.book.chain_state().asked == asked
     assert source.book.chain_state().asked == asked
 
 
-def _incoming(history, number, retry):
+def _incoming(history, number, idempotency_key):
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, number % 2) for index in range(200))
-    return IncomingSubmission(history.board.scorer().read(body), 1_800_000_000, retry=retry)
+    return IncomingSubmission(
+        history.board.scorer().read(body), 1_800_000_000, idempotency_key=idempotency_key
+    )
 
 
 def test_board_tokens_move_and_server_tokens_stay(moved, source_and_target):

@@ -69,7 +69,7 @@ def submit(board, at):
     """Submit for one of two teams."""
     body = predictions(at)
     sent = IncomingSubmission(
-        board.scorer().read(body), board.book.environment.clock(), retry=str(at)
+        board.scorer().read(body), board.book.environment.clock(), idempotency_key=str(at)
     )
     return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
 

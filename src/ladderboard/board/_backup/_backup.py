@@ -86,13 +86,13 @@ class BackupCheck(NamedTuple):
 class BackupGap(NamedTuple):
     """What a database has that a backup lacks: entries and questions by board, and whole boards.
 
-    ``strange`` lists boards whose ledger does not continue the one in the backup.
+    ``diverged_boards`` lists boards whose ledger does not continue the one in the backup.
     """
 
     entries: dict[str, int]
     questions: dict[str, int]
-    lacking: tuple[str, ...]
-    strange: tuple[str, ...]
+    missing_boards: tuple[str, ...]
+    diverged_boards: tuple[str, ...]
 
 
 def back_up(
@@ -102,12 +102,12 @@ def back_up(
     passphrase: str | None = None,
     public_key: str | PublicKey | None = None,
     without: tuple[str, ...] = (),
-    tell: Callable[[BackedUpBoard], None] = lambda _: None,
+    on_board: Callable[[BackedUpBoard], None] = lambda _: None,
 ) -> Backup:
     """Write all boards into a new folder inside ``folder``, named by the time, or nothing.
 
     The boards may be in use. Each dump is consistent; boards created during the backup are not in
-    it. ``tell`` is called with each board that was written.
+    it. ``on_board`` is called with each board that was written.
     """
     folder = check_backup_folder(boards, folder, without)
     slugs = boards.list()
@@ -117,7 +117,7 @@ def back_up(
         for slug in slugs:
             if slug not in without:
                 dumped.append(_dump_into(boards, slug, draft, passphrase, public_key))
-                tell(dumped[-1])
+                on_board(dumped[-1])
         backup = Backup(draft, now, __version__, tuple(dumped), without)
         write_manifest(backup)
         name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
@@ -281,7 +281,7 @@ def check_backup(
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
     scratch: str | None = None,
-    tell: Callable[[BackupCheck], None] = lambda _: None,
+    on_board: Callable[[BackupCheck], None] = lambda _: None,
 ) -> list[BackupCheck]:
     """Restore every board into a temporary database, and recompute every release.
 
@@ -292,10 +292,10 @@ def check_backup(
     with _scratch_database(scratch) as boards:
         for board in backup.boards:
             checks.append(_check_dump(boards, backup, board, passphrase, secret_key))
-            tell(checks[-1])
+            on_board(checks[-1])
     for name in list_unexpected_files(backup):
         checks.append(BackupCheck(name, wrong="is in the folder but not in the manifest."))
-        tell(checks[-1])
+        on_board(checks[-1])
     return checks
 
 
@@ -373,12 +373,12 @@ def compare_with_database(
     )
     for board in backup.boards:
         if books_by_slug.get(board.board) != board.book:
-            gap = gap._replace(strange=(*gap.strange, board.board))
+            gap = gap._replace(diverged_boards=(*gap.diverged_boards, board.board))
             continue
         with storage.read_transaction(board.book) as view:
             state = view.chain_state()
             if not _continues_backup(view, board):
-                gap = gap._replace(strange=(*gap.strange, board.board))
+                gap = gap._replace(diverged_boards=(*gap.diverged_boards, board.board))
                 continue
         gap.entries[board.board] = state.entries - board.entries
         if board.board in questions:
@@ -392,16 +392,16 @@ def restore_backup(
     *,
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
-    tell: Callable[[str, bool], None] = lambda _slug, _new: None,
+    on_board: Callable[[str, bool], None] = lambda _slug, _new: None,
 ) -> None:
     """Restore all boards of a backup into a database that has no others.
 
-    Boards that exist already stay as they are, so an interrupted restore can be repeated. ``tell``
-    is called with each board, and whether it was restored.
+    Boards that exist already stay as they are, so an interrupted restore can be repeated.
+    ``on_board`` is called with each board, and whether it was restored.
     """
     keys = {"passphrase": passphrase, "secret_key": secret_key}
     problems = (
-        find_damage(backup, board) or _find_exchange(backup, board, **keys)
+        find_damage(backup, board) or _find_wrong_dump(backup, board, **keys)
         for board in backup.boards
     )
     damage = [problem for problem in problems if problem is not None]
@@ -424,10 +424,10 @@ def restore_backup(
         if new:
             path = backup.path / board.file
             restore_board(boards, path, passphrase=passphrase, secret_key=secret_key)
-        tell(board.board, new)
+        on_board(board.board, new)
 
 
-def _find_exchange(backup: Backup, board: BackedUpBoard, **keys: Any) -> str | None:
+def _find_wrong_dump(backup: Backup, board: BackedUpBoard, **keys: Any) -> str | None:
     """Return what is wrong with an intact dump that is not the one in the manifest."""
     header = read_header(backup.path / board.file, **keys)
     if (header.slug, header.book) != (board.board, board.book):

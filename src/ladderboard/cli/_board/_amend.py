@@ -148,7 +148,7 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the same labels as the board; nothing was changed.")
-    asked = board.amendments.correct_labels(organiser(), table, again=replay, sandbox=sandbox)
+    asked = board.amendments.correct_labels(organiser(), table, replay=replay, sandbox=sandbox)
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 

@@ -114,7 +114,7 @@ async def submit(
 ) -> Response:
     """Ask a question: send predictions, and hear at once what is released."""
     answer: SubmissionAnswer = await accept_submission(
-        request, board, team=team, message=message, retry=idempotency_key
+        request, board, team=team, message=message, idempotency_key=idempotency_key
     )
     prefix = get_context(request).settings.prefix
     return make_response(
@@ -187,7 +187,7 @@ async def accept_submission(
     *,
     team: str | None = None,
     message: str = "",
-    retry: str | None = None,
+    idempotency_key: str | None = None,
     form: bool = False,
 ) -> SubmissionAnswer:
     """Receive, parse and score a submission. Its time is when the request's header arrived.
@@ -196,7 +196,7 @@ async def accept_submission(
     """
     context = get_context(request)
     received = context.boards.environment.clock()
-    meta = SubmissionMeta(received, team, message, retry)
+    meta = SubmissionMeta(received, team, message, idempotency_key)
     upload = await context.with_board(
         request, slug, lambda *args: _authorize_upload(context, meta, *args), form=form
     )
@@ -224,11 +224,13 @@ class SubmissionMeta(NamedTuple):
     received: int
     team: str | None
     message: str
-    retry: str | None
+    idempotency_key: str | None
 
 
 def _check_may_submit(board: Board, caller: Caller, meta: SubmissionMeta) -> None:
-    board.authorize_upload(caller, meta.received, team=meta.team, retry=meta.retry)
+    board.authorize_upload(
+        caller, meta.received, team=meta.team, idempotency_key=meta.idempotency_key
+    )
 
 
 def _authorize_upload(
@@ -255,12 +257,12 @@ async def _score_upload(
     text = meta.message if body.message is None else body.message
     message = check_text("A message", text, at_most=_MESSAGE, lines=True)
     submission = await context.parsers.read(upload.key, upload.spec, body)
-    sent = IncomingSubmission(
+    incoming = IncomingSubmission(
         submission=submission,
         received=meta.received,
         message=message,
-        retry=meta.retry,
+        idempotency_key=meta.idempotency_key,
     )
     return await context.run_in_thread(
-        lambda: upload.board.submit(upload.caller, sent, meta.team), write=True
+        lambda: upload.board.submit(upload.caller, incoming, meta.team), write=True
     )
