@@ -51,7 +51,7 @@ def create_busy_board(path: Path, *, teams: int, per_team: int) -> str:
         wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * per_team)
         lines = "\n".join(f"{index},{value}" for index, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
-        aligned = AlignedPredictions.of(read_predictions(body, scorer.roster, scorer.loss))
+        aligned = AlignedPredictions.from_values(read_predictions(body, scorer.roster, scorer.loss))
         incoming = IncomingSubmission(submission=aligned, received=boards.environment.clock())
         board.submit(
             boards.caller_by_token(registered[question % teams].token, board.slug), incoming

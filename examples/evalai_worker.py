@@ -11,7 +11,7 @@ import os
 import sys
 
 import ladderboard as lb
-from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
+from ladderboard.adapters.evalai import ChallengePhase, Worker, ask_guard
 
 
 def main(address: str, phase: str, split: str) -> None:
@@ -19,7 +19,7 @@ def main(address: str, phase: str, split: str) -> None:
     served = address.startswith(("http://", "https://", "unix:"))
     guard = lb.Holdout.connect(address) if served else lb.Holdout.open(address)
     worker = Worker(
-        {int(phase): ChallengePhase(split, on_ladders(guard))},
+        {int(phase): ChallengePhase(split, ask_guard(guard))},
         challenge=int(os.environ["CHALLENGE_PK"]),
         queue=os.environ["QUEUE_NAME"],
         token=os.environ["AUTH_TOKEN"],

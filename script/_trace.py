@@ -164,14 +164,14 @@ def _serving(python: Path, folder: Path) -> Iterator[dict[str, Any]]:
         server.communicate()
 
 
-def _post(line: socket.socket, path: str, token: str, kind: str, body: str) -> dict[str, Any]:
+def _post(connection: socket.socket, path: str, token: str, kind: str, body: str) -> dict[str, Any]:
     """Send a request and return the reply; in one piece, so that every run receives the same."""
     content = body.encode()
     head = [f"POST /api/v1/boards/{BOARD.name}/{path} HTTP/1.1", "Host: 127.0.0.1"]
     head += [f"Authorization: Bearer {token}", f"Content-Type: {kind}"]
     head += [f"Content-Length: {len(content)}", "", ""]
-    line.sendall("\r\n".join(head).encode() + content)
-    reply = HTTPResponse(line)
+    connection.sendall("\r\n".join(head).encode() + content)
+    reply = HTTPResponse(connection)
     reply.begin()
     payload = reply.read()
     if reply.status != 201:
@@ -193,16 +193,18 @@ def trace() -> list[Call]:
         environment = _Environment(folder / "venv")
         with _serving(environment.python, folder) as server:
             url = urlsplit(server["url"])
-            with socket.create_connection((url.hostname, url.port)) as line:
+            with socket.create_connection((url.hostname, url.port)) as connection:
                 team = {"name": "Traced"}
-                team = _post(line, "teams", server["token"], "application/json", json.dumps(team))
+                team = _post(
+                    connection, "teams", server["token"], "application/json", json.dumps(team)
+                )
                 for shift in (1, 2):
-                    _post(line, "submissions", team["token"], "text/csv", predictions(shift))
+                    _post(connection, "submissions", team["token"], "text/csv", predictions(shift))
                 time.sleep(SETTLING_SECONDS)
                 with environment.recording(IDLE):
                     time.sleep(IDLE_SECONDS)
                 with environment.recording(SUBMISSION):
-                    _post(line, "submissions", team["token"], "text/csv", predictions(0))
+                    _post(connection, "submissions", team["token"], "text/csv", predictions(0))
                     time.sleep(SETTLING_SECONDS)
         return environment.calls()
 

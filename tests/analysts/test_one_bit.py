@@ -79,7 +79,7 @@ def test_more_questions_and_more_easy_labels_help():
 
 def test_the_attack_knows_every_noise_of_the_mechanism():
     ladder = lb.ShakyLadder(0.02, 0.01, 0.005, grid=0.01, standing_noise=0.003)
-    settings = _LadderSettings.of(ladder, 1_000)
+    settings = _LadderSettings.from_mechanism(ladder, 1_000)
     assert settings.noise == pytest.approx(10**2)
     assert settings.release == pytest.approx(5**2)
     assert settings.slack == pytest.approx(3**2)

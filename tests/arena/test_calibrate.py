@@ -102,7 +102,7 @@ def test_calibration_is_what_the_rule_says():
     near = [
         finalist
         for finalist in calibration.finalists
-        if finalist.error <= 1.2 * calibration.least.error
+        if finalist.error <= 1.2 * calibration.lowest_error_result.error
     ]
     assert calibration.chosen == min(near, key=lambda trial: trial.bias)
     assert calibrate(**QUICK, seed=2, threads=1) == calibration
@@ -125,7 +125,7 @@ def test_with_teams_release_noise_is_what_protects():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n": 5}, {"questions": 0}, {"teams": 0}, {"seed": -1}, {"most": 0}, {"threads": 0}],
+    [{"n": 5}, {"questions": 0}, {"teams": 0}, {"seed": -1}, {"max_error": 0}, {"threads": 0}],
     ids=str,
 )
 def test_bad_sizes_are_refused(settings):

@@ -59,7 +59,12 @@ def test_the_promise_is_that_of_n_questions_and_ladders(folder, monkeypatch):
 
     skip_games(monkeypatch)
     promise = check_board(folder()).promise
-    assert (promise.n, promise.worth, promise.questions, promise.ladders) == (200, 200, 100, 5)
+    assert (promise.n, promise.effective_n, promise.questions, promise.ladders) == (
+        200,
+        200,
+        100,
+        5,
+    )
     expected = certificate(200, 100, 15, promise.mechanism, ladders=None, opened=5, amendable=True)
     assert (promise.changes, promise.likely) == (15, expected)
     assert promise.worst.low <= promise.likely.low

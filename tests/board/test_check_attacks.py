@@ -14,7 +14,7 @@ from ladderboard.errors import InvalidSetting
 
 def target(mechanism=None, **options):
     mechanism = lb.Ladder(step=0.01) if mechanism is None else mechanism
-    usual = {"worth": 300, "questions": 40, "per_team": 40, "ladders": 1, "calibrated": False}
+    usual = {"effective_n": 300, "questions": 40, "per_team": 40, "ladders": 1, "calibrated": False}
     return Target(**{**usual, **options}, mechanism=mechanism.describe())
 
 
@@ -31,10 +31,10 @@ def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
 
 def test_a_large_board_is_played_smaller_with_noise_for_that_size():
     large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
-    attack_target = target(large, worth=10**6, questions=10**5, ladders=7, calibrated=True)
+    attack_target = target(large, effective_n=10**6, questions=10**5, ladders=7, calibrated=True)
     assert (attack_target.n, attack_target.max_questions) == (10_000, 2_000)
     assert attack_target.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
-    uncalibrated = target(large, worth=10**6, questions=10**5, ladders=7)
+    uncalibrated = target(large, effective_n=10**6, questions=10**5, ladders=7)
     assert uncalibrated.played() == large
 
 
@@ -71,7 +71,7 @@ def test_more_questions_gain_more_and_exact_scores_give_most_away():
     """
     shaky = lb.ShakyLadder.calibrated(n=100, questions=60)
     points = play_attacks_on_target(
-        target(shaky, worth=100, questions=60, per_team=60, calibrated=True)
+        target(shaky, effective_n=100, questions=60, per_team=60, calibrated=True)
     )
     gains = [point["attacks"]["majority"] for point in points]
     assert gains[-1]["exact"] > gains[0]["exact"] + 0.06

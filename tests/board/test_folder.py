@@ -88,7 +88,7 @@ def test_classes_are_taken_from_the_labels_or_the_sample(folder):
         (path / "board.yaml").write_text(rules)
         content = read_folder(path)
         assert (content.derived, content.rules.loss.classes) == (False, classes)
-        assert Rules.of(content.rules.describe()) == content.rules
+        assert Rules.from_description(content.rules.describe()) == content.rules
 
 
 def test_inferred_classes_do_not_count_as_changed_rules(folder):

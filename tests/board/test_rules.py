@@ -99,7 +99,7 @@ def test_every_key():
 def test_described_and_read_back_through_json(text):
     rules = read_rules(text)
     described = rules.describe()
-    read_back = Rules.of(json.loads(json.dumps(described)))
+    read_back = Rules.from_description(json.loads(json.dumps(described)))
     assert read_back == rules
     assert read_back.describe() == described
 
@@ -107,9 +107,9 @@ def test_described_and_read_back_through_json(text):
 def test_rules_without_play_are_described_as_before_it_was_a_key():
     assert "play" not in read_rules(LEAST).describe()
     without_play = read_rules(LEAST + "baselines: [{name: a, value: 0.5}]\n")
-    assert Rules.of(without_play.describe()) == without_play
+    assert Rules.from_description(without_play.describe()) == without_play
     assert read_rules(LEAST + "play: false\n").describe() == read_rules(LEAST).describe()
-    assert Rules.of({**read_rules(LEAST).describe(), "play": True}).play
+    assert Rules.from_description({**read_rules(LEAST).describe(), "play": True}).play
 
 
 def test_open_registration_has_other_defaults():
@@ -228,7 +228,7 @@ def test_a_custom_loss_is_named_after_its_function(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     rules = read_rules(f"slug: a\nquestions: 100\nloss: {module}:far\n")
     assert (rules.display.name, rules.loss.params) == ("far", {"function": f"{module}:far"})
-    assert Rules.of(rules.describe()) == rules
+    assert Rules.from_description(rules.describe()) == rules
 
 
 def test_the_reference_names_every_key():
@@ -276,7 +276,7 @@ def test_how_a_loss_is_shown(text, shown_as, name, expected):
         name,
         expected,
     )
-    assert Rules.of(rules.describe()).display == display
+    assert Rules.from_description(rules.describe()).display == display
 
 
 def test_a_number_is_printed_to_its_digits():
@@ -300,7 +300,7 @@ def test_a_number_is_printed_to_its_digits():
 def test_every_team_has_a_share_and_the_rest_is_a_pool(text, share, pool, ladders):
     rules = read_rules(f"slug: a\nloss: accuracy\n{text}\n")
     assert (rules.share, rules.pool, rules.ladders) == (share, pool, ladders)
-    assert rules.pool + rules.teams * rules.share + rules.asked_baselines == rules.questions
+    assert rules.pool + rules.teams * rules.share + rules.scored_baseline_count == rules.questions
 
 
 def test_a_budget_without_a_share_per_team_is_refused():

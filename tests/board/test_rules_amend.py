@@ -51,7 +51,7 @@ def parse_time(text):
 def test_rules_that_may_change(changes, expected):
     amended = read_rules(TEAM).amended(changes)
     assert {name: getattr(amended, name) for name in expected} == expected
-    assert Rules.of(amended.describe()) == amended
+    assert Rules.from_description(amended.describe()) == amended
 
 
 def test_an_amendment_changes_only_the_given_keys():

@@ -195,6 +195,6 @@ def check_read_or_refused(text):
         assert refused.problems
         assert all(line.isprintable() for line in str(refused).splitlines())
         return
-    assert Rules.of(rules.describe()) == rules
+    assert Rules.from_description(rules.describe()) == rules
     assert rules.share >= 1
     assert rules.pool >= 0

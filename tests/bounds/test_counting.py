@@ -183,7 +183,7 @@ def test_binomial_coefficients(whole, part):
 def test_prices_are_concave_in_the_number_of_changes():
     """The largest is looked for by thirds; this is why that finds it."""
     for points, drop in ((30, 1), (50, 2), (90, 4)):
-        cells = GridValues.of(points, drop)
+        cells = GridValues.from_grid(points, drop)
         logs = [cells.log_count(b) for b in range(cells.max_changes + 1)]
         steps = [after - before for before, after in pairwise(logs)]
         assert all(after <= before + 1e-9 for before, after in pairwise(steps))

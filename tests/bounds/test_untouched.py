@@ -15,18 +15,18 @@ def test_all_intervals_hold_at_once_as_often_as_promised(weighted):
     tail); usually far fewer do, for the bound is not tight.
     """
     rng = np.random.default_rng(5)
-    n, among, failed = 200, 10, 0
-    truth = np.linspace(0.02, 0.5, among)
+    n, models, failed = 200, 10, 0
+    truth = np.linspace(0.02, 0.5, models)
     for _ in range(400):
         if weighted:
             weight = rng.exponential(size=n)
             worth = int(weight.sum() ** 2 / (weight**2).sum())
-            losses = rng.random((among, n)) < truth[:, None]
+            losses = rng.random((models, n)) < truth[:, None]
             risks = losses @ weight / weight.sum()
         else:
             worth, risks = n, rng.binomial(n, truth) / n
         ends = [
-            fresh_sample_interval(worth, risk, among=among, beta=0.2, weighted=weighted)
+            fresh_sample_interval(worth, risk, models=models, beta=0.2, weighted=weighted)
             for risk in risks
         ]
         failed += any(
@@ -38,7 +38,7 @@ def test_all_intervals_hold_at_once_as_often_as_promised(weighted):
 def test_more_models_and_fewer_examples_widen_it():
     low, high = fresh_sample_interval(1000, 0.1)
     assert (
-        fresh_sample_interval(1000, 0.1, among=20)[0]
+        fresh_sample_interval(1000, 0.1, models=20)[0]
         < low
         < 0.1
         < high
@@ -52,6 +52,6 @@ def test_more_models_and_fewer_examples_widen_it():
 
 
 def test_invalid_arguments_are_refused():
-    for n, risk, among in ((0, 0.1, 1), (10, 1.1, 1), (10, 0.1, 0)):
+    for n, risk, models in ((0, 0.1, 1), (10, 1.1, 1), (10, 0.1, 0)):
         with pytest.raises(InvalidSetting):
-            fresh_sample_interval(n, risk, among=among)
+            fresh_sample_interval(n, risk, models=models)

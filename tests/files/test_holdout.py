@@ -96,6 +96,6 @@ def test_duplicate_ids_are_refused():
 def test_some_rows_of_a_table(ids):
     rows = "".join(f"{id_},{row},{'xyx'[row]}\n" for row, id_ in enumerate(ids))
     table = read_holdout(f"id,label,split\n{rows}".encode())
-    part = table.where(table.split == "x")
+    part = table.select_rows(table.split == "x")
     assert [str(id_) for id_ in part.ids] == [ids[0], ids[2]]
     assert part.labels.tolist() == [0, 2]

@@ -61,7 +61,7 @@ def secrets_of(guard):
         secrets[f"risk {number} in decimals"] = repr(risk).encode()
         secrets[f"draws {number}"] = encode(list(session.draws))
         secrets[f"submission {number}"] = submission
-    secrets["state"] = encode(session.progress["state"])
+    secrets["state"] = encode(session.mutable_state["state"])
     secrets["state, named"] = b"slack"
     for name in ("marking", "salt of the holdout", "salt of the key"):
         secrets[name] = book.read_encrypted(name)

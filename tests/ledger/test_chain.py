@@ -94,8 +94,8 @@ def test_bytes_that_are_not_an_entry_are_refused(form):
 
 
 def test_a_commitment_hides_and_binds():
-    one = Commitment.to("holdout", b"labels")
-    other = Commitment.to("holdout", b"labels")
+    one = Commitment.create("holdout", b"labels")
+    other = Commitment.create("holdout", b"labels")
     assert one.hash != other.hash
     assert one.opens(one.hash)
     assert not other.opens(one.hash)

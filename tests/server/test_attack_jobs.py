@@ -125,7 +125,7 @@ def test_a_job_runs_to_the_end_and_is_shown(empty_server, short_attack):
     short_attack.begin()
     assert short_attack.wait() == {"state": "done", "done": 1000, "total": 1000}
     page = short_attack.page()
-    target = Target.of(empty_server.boards.open(empty_server.slug))
+    target = Target.from_board(empty_server.boards.open(empty_server.slug))
     points = play_attacks_on_target(target)
     cells = re.findall(r'<td class="number">([\d.]+)</td>', page.text)
     expected = []

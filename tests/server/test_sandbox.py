@@ -111,7 +111,9 @@ def test_predictions_are_the_same_as_in_this_process(tmp_path):
                 submission = await parsers.read(
                     name, board_spec, Body(body, format_), training=training
                 )
-                assert_same(submission, AlignedPredictions.of(predictions, training=training))
+                assert_same(
+                    submission, AlignedPredictions.from_values(predictions, training=training)
+                )
         board_spec, body = BODIES["probabilities"]
         path.write_bytes(body)
         for _ in range(40):  # more than the limit of open files

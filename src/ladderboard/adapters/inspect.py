@@ -90,8 +90,8 @@ def _read(log: Any, path: Path, metric: str | None, reducer: str | None) -> Scor
         recorded.update((str(summary.id), summary.epoch) for summary in summaries)
     ids = header.eval.dataset.sample_ids or []
     epochs = header.eval.config.epochs or 1
-    scores_by_sample = _gather(samples, recorded, ids, epochs)
-    scorer, part = _choose(path, scores_by_sample, metric)
+    scores_by_sample = _collect_scores(samples, recorded, ids, epochs)
+    scorer, part = _select_scorer(path, scores_by_sample, metric)
     if epochs > 1:
         reducer, reduced = _reduced_values(header, scorer, reducer)
     elif reducer is None:
@@ -138,7 +138,7 @@ def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
             samples = log.read_eval_log_samples_by_id(
                 str(path), batch, exclude_fields=_EXCLUDED_FIELDS
             )
-        except IndexError:  # at least one is missing; _gather reports which
+        except IndexError:  # at least one is missing; _collect_scores reports which
             samples = []
             for sample_epoch in batch:
                 with suppress(IndexError):
@@ -159,7 +159,7 @@ def _name(sample: Any, epoch: int) -> str:
     return str(sample) if epoch == 1 else f"{sample} in epoch {epoch}"
 
 
-def _gather(
+def _collect_scores(
     samples: Iterator[Any], recorded: set[tuple[str, int]], ids: list[Any], epochs: int
 ) -> dict[str, list[dict[str, Any]]]:
     """Return each sample's scores by scorer, one dict for each epoch; refuse an incomplete log."""
@@ -187,7 +187,7 @@ def _gather(
     return scores_by_sample
 
 
-def _choose(
+def _select_scorer(
     path: Path, scores_by_sample: dict[str, list[dict[str, Any]]], metric: str | None
 ) -> tuple[str, str | None]:
     """Return the scorer to use, and which of its values if it gives several."""

@@ -59,7 +59,7 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
     path = check_log_file(path, "a samples file", "samples_TASK_DATE.jsonl", ["samples_*.jsonl"])
     if metric in _NOT_MEANS:
         raise _not_a_mean_error(metric)
-    run = _RunResults.beside(path)
+    run = _RunResults.from_folder_of(path)
     run.check(metric)
     filters: dict[str, None] = {}
     metrics: dict[str, None] = {}
@@ -94,7 +94,7 @@ class _RunResults:
         self.model = str(results.get("model_name") or results.get("model_source") or "")
 
     @classmethod
-    def beside(cls, path: Path) -> _RunResults:
+    def from_folder_of(cls, path: Path) -> _RunResults:
         """Read the results of the same date and task; empty if they cannot be read."""
         name_match = _NAME.fullmatch(path.name)
         if name_match is None:

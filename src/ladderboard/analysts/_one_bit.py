@@ -108,7 +108,7 @@ class _LadderSettings(NamedTuple):
     noise_kept: bool  # whether that noise stays in the board's value after a move
 
     @classmethod
-    def of(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
+    def from_mechanism(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
         def size(name: str) -> float:
             return n * float(getattr(mechanism, name, None) or 0.0)
 
@@ -133,7 +133,7 @@ class _OneBitSearch:
         self.easy = unpack_bits(game.known.labels, n)[:easy]
         self.guess: NDArray[np.bool_] = bits[easy:]
         self.means = np.zeros(n - easy)
-        self.rules = _LadderSettings.of(game.mechanism, n)
+        self.rules = _LadderSettings.from_mechanism(game.mechanism, n)
         self.started = False
         # Mean and variance of e, and of the noise that stays until the next move.
         self.offset = self.doubt = self.slack = self.slack_doubt = 0.0
@@ -185,7 +185,7 @@ class _OneBitSearch:
         mistakes = min(max(mistakes, 0), len(self.easy))
         bar = self.wrong - self.rules.step - mistakes
         moved = self.ask(proposal, mistakes)
-        self._learn(block, bar, moved, mended=self.wrong - mistakes)
+        self._learn(block, bar, moved, corrected=self.wrong - mistakes)
         if moved:
             self.guess = proposal
             self.wrong = mistakes
@@ -212,7 +212,7 @@ class _OneBitSearch:
         best = np.unravel_index(np.argmax(worth), worth.shape)
         return int(self.sizes[best[0]]), float(bar[best])
 
-    def _learn(self, block: NDArray[np.intp], bar: float, moved: bool, mended: int) -> None:
+    def _learn(self, block: NDArray[np.intp], bar: float, moved: bool, corrected: int) -> None:
         """Update the odds: the sum was below the bar if the board moved, above it if not."""
         variances = 1 - self.means[block] ** 2
         total, noise = float(variances.sum()), self.rules.noise
@@ -231,7 +231,7 @@ class _OneBitSearch:
             self.means[block] *= -1
             both = total + self.doubt
             self._restart_from(
-                mean + total * shift / deviation + self.offset - mended,
+                mean + total * shift / deviation + self.offset - corrected,
                 both - both**2 / variance * narrowing,
             )
             if self.rules.noise_kept:  # the noise that helped to move the board stays in its value

@@ -105,7 +105,7 @@ class Amendments:
                         "The board is open. Pause it before you charge submissions."
                     )
                 return
-            if charge is None and waits_for_charge(view, row):
+            if charge is None and needs_charge(view, row):
                 raise InvalidSetting(
                     "This board was restored from a copy. Give charge: how many submissions may "
                     "have been answered since the copy was made."
@@ -272,7 +272,7 @@ class Amendments:
         return count
 
 
-def waits_for_charge(view: SqlReadView, row: BoardRow) -> bool:
+def needs_charge(view: SqlReadView, row: BoardRow) -> bool:
     """Return whether a board was restored and waits for its charge.
 
     After an interrupted close the status is ``closing``, so the ledger decides.

@@ -98,7 +98,7 @@ class Board:
         """Return the rules in a row; they are parsed again only if they changed."""
         cached = self._rules
         if cached is None or cached[0] != row.rules:
-            cached = (row.rules, Rules.of(json.loads(row.rules)))
+            cached = (row.rules, Rules.from_description(json.loads(row.rules)))
             self._rules = cached
         return cached[1]
 

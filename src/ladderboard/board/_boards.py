@@ -252,7 +252,7 @@ class Boards:
     def create(self, folder: BoardFolder) -> Board:
         """Create a board: commit to its holdout, key and rules, and submit its baselines."""
         rules = folder.rules
-        table = folder.table if rules.loss.uses_labels else folder.table.unlabelled()
+        table = folder.table if rules.loss.uses_labels else folder.table.without_labels()
         scorer = Scorer(table, rules.loss, rules.files.limits, rows=split_mask(table, "public"))
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)

@@ -157,7 +157,7 @@ class BoardCloser:
             row = read_board(view)
             rules = board.rules_of(row)
             entrants = read_finalists(view, rules)
-            ranks = _public_ranks(view, board.book.sign)
+            ranks = _public_ranks(view, board.book.mac)
             now = current_time(view, board.book.environment)
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
@@ -167,7 +167,7 @@ class BoardCloser:
             now = read_board(view)
             if now.status == "closed":
                 return
-            current = (read_finalists(view, rules), _public_ranks(view, board.book.sign))
+            current = (read_finalists(view, rules), _public_ranks(view, board.book.mac))
             if now.epoch != row.epoch or current != (entrants, ranks):
                 raise NotOpen("The board changed while it was being closed. Close it again.")
             final_json = None if final is None else to_json(final)
@@ -200,7 +200,7 @@ class BoardCloser:
         if private is None or not private.any():
             return None
         scorer = Scorer(table, rules.loss, rows=private)
-        worth = int(scorer.grouping.effective_n)
+        effective_n = int(scorer.grouping.effective_n)
         weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Finalist]] = {}
         with open_stored_predictions(board, row, sandbox) as read:
@@ -211,14 +211,14 @@ class BoardCloser:
         rows = []
         for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
             low, high = fresh_sample_interval(
-                worth, risk, among=len(entrants), beta=rules.beta, weighted=weighted
+                effective_n, risk, models=len(entrants), beta=rules.beta, weighted=weighted
             )
             rows.append(_final_row(rules, finalist, risk, (low, high), ranks.get(finalist.team)))
         rank_finals(rows)
         return {
             "board": board.slug,
             "closed": format_time(now),
-            "n": worth,
+            "n": effective_n,
             "selected": len(entrants),
             "beta": rules.beta,
             "rows": rows,
@@ -311,11 +311,11 @@ def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
     return finalists
 
 
-def _public_ranks(view: SqlReadView, sign: Callable[[str], bytes]) -> dict[str, int]:
+def _public_ranks(view: SqlReadView, mac: Callable[[str], bytes]) -> dict[str, int]:
     ranks: dict[str, int] = {}
     cursor = None
     while True:
-        page = read_standings(view, seen=False, limit=_PAGE_ROWS, cursor=cursor, sign=sign)
+        page = read_standings(view, as_frozen=False, limit=_PAGE_ROWS, cursor=cursor, mac=mac)
         ranks |= {row.id: row.rank for row in page.rows if row.rank is not None}
         if page.next is None:
             return ranks

@@ -163,7 +163,7 @@ class BoardFolder:
 
     def part(self, which: Literal["public", "private"]) -> HoldoutTable:
         """Return the rows of one split, in their order."""
-        return self.table.where(self.public if which == "public" else self.private)
+        return self.table.select_rows(self.public if which == "public" else self.private)
 
     @property
     def effective_n(self) -> int:

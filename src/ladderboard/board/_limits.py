@@ -79,7 +79,7 @@ def compute_shares(rules: Rules, row: BoardRow, state: ChainState) -> Shares:
 
     The shares and the pool add up to what all teams may ask.
     """
-    shareable = rules.questions - rules.asked_baselines - state.charged - row.replayed
+    shareable = rules.questions - rules.scored_baseline_count - state.charged - row.replayed
     share = max(min(rules.per_team, shareable // rules.teams), 0)
     return Shares(share, max(shareable - rules.teams * share, 0))
 
@@ -175,15 +175,15 @@ class StoredBytes:
     def __init__(self) -> None:
         self._sums: dict[int, tuple[int, int]] = {}
 
-    def of(self, view: SqlReadView, team: TeamRow, *, remember: bool) -> int:
-        """Return a team's sum; ``remember`` caches it. Do not, if rows may be rolled back."""
+    def team_total(self, view: SqlReadView, team: TeamRow, *, cache: bool) -> int:
+        """Return a team's sum; ``cache`` caches it. Do not, if rows may be rolled back."""
         count, stored = self._sums.get(team.number, (0, 0))
         if count > team.used:  # another process restored an older copy
             count = stored = 0
         if count < team.used:
             values = (view.book_id, team.number, count, team.used)
             stored += int(view.query(_SUM_STORED_BYTES, values)[0][0])
-        if remember:
+        if cache:
             self._sums[team.number] = (team.used, stored)
         return stored
 
@@ -238,7 +238,7 @@ def serialize_budget(rules: Rules, row: BoardRow, state: ChainState) -> dict[str
         "remaining": max(rules.questions - used, 0),
         "asked": state.asked,
         "charged": state.charged,
-        "baselines": rules.asked_baselines,
+        "baselines": rules.scored_baseline_count,
         "replayed": row.replayed,
         "share": share,
         "pool": pool,

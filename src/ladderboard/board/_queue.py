@@ -101,8 +101,8 @@ class TransactionQueue:
             if not first:
                 job.wake.acquire()
         except BaseException:  # such as Ctrl-C: no other thread may wait for this one
-            if self._withdraw(job) and not job.done:
-                self._hand_over([])
+            if self._cancel(job) and not job.done:
+                self._wake_waiters([])
             raise
         if not job.done:
             self._lead_batch(job)
@@ -110,7 +110,7 @@ class TransactionQueue:
             raise job.error
         return job.result  # type: ignore[return-value]  # set if there is no error
 
-    def _withdraw(self, job: _QueuedJob[Any]) -> bool:
+    def _cancel(self, job: _QueuedJob[Any]) -> bool:
         """Take back a job that has not begun; return whether this thread was to lead."""
         with self._lock:
             if job in self._waiting:
@@ -125,8 +125,8 @@ class TransactionQueue:
                 jobs = self._take_batch(job)
                 self._run_batch(jobs)
         finally:
-            self._withdraw(job)
-            self._hand_over([other for other in jobs if other is not job])
+            self._cancel(job)
+            self._wake_waiters([other for other in jobs if other is not job])
 
     def _take_batch(self, job: _QueuedJob[Any]) -> list[_QueuedJob[Any]]:
         with self._lock:
@@ -139,7 +139,7 @@ class TransactionQueue:
                 jobs.append(job)
             return jobs
 
-    def _hand_over(self, finished: list[_QueuedJob[Any]]) -> None:
+    def _wake_waiters(self, finished: list[_QueuedJob[Any]]) -> None:
         """Wake the next leader, if a thread waits; then wake those whose jobs are done."""
         with self._lock:
             self._busy = bool(self._waiting)

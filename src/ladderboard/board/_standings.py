@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import SqlReadView
 
 MAX_PAGE_ROWS = 1000  # rows of a page
-_SIGNATURE_BYTES = 12
+_MAC_BYTES = 12
 
 # Ordered by release, then time; teams without a release come last, in order of registration. A
 # page starts after the last row of the one before, so every page costs the same.
@@ -80,20 +80,20 @@ _START = _PagePosition(0, 0, -1.0, -1.0, -1, -1)
 def read_standings(
     view: SqlReadView,
     *,
-    seen: bool,
+    as_frozen: bool,
     limit: int = 100,
     cursor: str | None = None,
-    sign: Callable[[str], bytes],
+    mac: Callable[[str], bytes],
 ) -> StandingsPage:
-    """Return a page of the standings: the current ones, or those ``seen`` at the freeze.
+    """Return a page of the standings: the current ones, or those at the freeze (``as_frozen``).
 
     Equal releases have equal ranks; disqualified teams are left out. The cursor holds the ranks
-    counted so far, so it is signed: a forged link cannot move a team up.
+    counted so far, so it carries a MAC: a forged link cannot move a team up.
     """
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
-    position = _START if cursor is None else _decode_cursor(cursor, sign)
-    prefix = "seen_" if seen else ""
+    position = _START if cursor is None else _decode_cursor(cursor, mac)
+    prefix = "seen_" if as_frozen else ""
     rows: list[TeamStanding] = []
     if position.released is not None:
         value = position.released
@@ -114,7 +114,7 @@ def read_standings(
             rows.append(TeamStanding(position.rank if row[3] == "team" else None, False, *row))
         rows = _mark_ties(view, prefix, rows)
         if len(page_rows) > limit:
-            return StandingsPage(rows, _encode_cursor(position, sign))
+            return StandingsPage(rows, _encode_cursor(position, mac))
         position = position._replace(released=None, since=-1, number=-1)
     missing = limit - len(rows)
     page_rows = view.query(
@@ -123,7 +123,7 @@ def read_standings(
     for row in page_rows[:missing]:
         position = position._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
-    return StandingsPage(rows, _encode_cursor(position, sign) if len(page_rows) > missing else None)
+    return StandingsPage(rows, _encode_cursor(position, mac) if len(page_rows) > missing else None)
 
 
 def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
@@ -148,21 +148,19 @@ def _mark_ties(view: SqlReadView, prefix: str, rows: list[TeamStanding]) -> list
     return [row._replace(tied=True) if row.rank in tied else row for row in rows]
 
 
-def _encode_cursor(position: _PagePosition, sign: Callable[[str], bytes]) -> str:
+def _encode_cursor(position: _PagePosition, mac: Callable[[str], bytes]) -> str:
     payload = json.dumps(position)
     return (
-        base64.urlsafe_b64encode(sign(payload)[:_SIGNATURE_BYTES] + payload.encode())
-        .decode()
-        .rstrip("=")
+        base64.urlsafe_b64encode(mac(payload)[:_MAC_BYTES] + payload.encode()).decode().rstrip("=")
     )
 
 
-def _decode_cursor(cursor: str, sign: Callable[[str], bytes]) -> _PagePosition:
+def _decode_cursor(cursor: str, mac: Callable[[str], bytes]) -> _PagePosition:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         read = base64.b64decode(padded, b"-_", validate=True)
-        payload = read[_SIGNATURE_BYTES:].decode("ascii")
-        if not hmac.compare_digest(sign(payload)[:_SIGNATURE_BYTES], read[:_SIGNATURE_BYTES]):
+        payload = read[_MAC_BYTES:].decode("ascii")
+        if not hmac.compare_digest(mac(payload)[:_MAC_BYTES], read[:_MAC_BYTES]):
             raise ValueError
         return _PagePosition(*json.loads(payload))
     except (binascii.Error, TypeError, ValueError):

@@ -236,7 +236,7 @@ class SubmissionService:
                     return
             now = current_time(view, board.book.environment)
             self._refuse_if_not_allowed_now(
-                view, row, team_row, _PendingUpload(received, 1), now, remember=True
+                view, row, team_row, _PendingUpload(received, 1), now, cache=True
             )
 
     def submit(
@@ -271,7 +271,7 @@ class SubmissionService:
                 recorded = None
             else:
                 now = current_time(view, self._board.book.environment)
-                self._refuse_if_not_allowed_now(view, row, team_row, incoming, now, remember=True)
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, now, cache=True)
                 recorded = None
         if recorded is None and earlier is not None:
             recorded = board.queue.run(
@@ -315,7 +315,7 @@ class SubmissionService:
         incoming: IncomingSubmission | _PendingUpload,
         now: int,
         *,
-        remember: bool = False,
+        cache: bool = False,
     ) -> None:
         """Check status, deadline, limits and storage. Deadlines count from the time of receipt."""
         rules = self._board.rules_of(row)
@@ -323,7 +323,7 @@ class SubmissionService:
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else now - ago)
         quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
         refuse_if_over_limit(quota, lambda: clock_time(view, self._board.book.environment))
-        stored = self._stored_bytes.of(view, team_row, remember=remember)
+        stored = self._stored_bytes.team_total(view, team_row, cache=cache)
         refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
     def _score_and_record(

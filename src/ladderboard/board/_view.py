@@ -222,10 +222,10 @@ class View:
         state = self._visible_chain_state(view, row)
         page = read_standings(
             view,
-            seen=frozen,
+            as_frozen=frozen,
             limit=limit,
             cursor=cursor,
-            sign=lambda payload: board.book.sign("cursor", frozen, payload),
+            mac=lambda payload: board.book.mac("cursor", frozen, payload),
         )
         own_id = self._own_team_id(view)
         return {

@@ -97,7 +97,7 @@ class GridValues(ReleaseValues):
     """Values on a grid, each lower than the last by at least ``drop`` cells."""
 
     @classmethod
-    def of(cls, points: int, drop: int) -> GridValues:
+    def from_grid(cls, points: int, drop: int) -> GridValues:
         """Return the cells of a grid; b changes need 1 + (b - 1) drop points."""
         points = max(points, 0)
         return cls(points, (points + drop - 1) // drop, drop)

@@ -114,7 +114,7 @@ def _bisect_kl(q: float, nats: float, inside: float, outside: float) -> float:
 
 
 def fresh_sample_interval(
-    n: int, risk: float, *, among: int = 1, beta: float = 0.05, weighted: bool = False
+    n: int, risk: float, *, models: int = 1, beta: float = 0.05, weighted: bool = False
 ) -> tuple[float, float]:
     """Return an interval for the true risk of a model that was chosen without this sample.
 
@@ -124,7 +124,7 @@ def fresh_sample_interval(
         Number of examples or groups in the sample, or the effective number of weighted ones.
     risk
         The model's mean loss on it.
-    among
+    models
         For how many models the intervals hold simultaneously.
     beta
         The probability with which any of them may be false.
@@ -133,15 +133,15 @@ def fresh_sample_interval(
 
     Examples
     --------
-    >>> low, high = fresh_sample_interval(10_000, 0.1, among=50)
+    >>> low, high = fresh_sample_interval(10_000, 0.1, models=50)
     >>> print(f"[{low:.3f}, {high:.3f}]")
     [0.089, 0.112]
     """
     n = _settings.integer("n", n, at_least=1)
-    among = _settings.integer("among", among, at_least=1)
+    models = _settings.integer("models", models, at_least=1)
     risk = _settings.number("risk", risk, at_least=0, at_most=1)
     beta = _settings.number("beta", beta, above=0, below=1)
-    nats = math.log(2 * among / beta) * (1 + 1e-12)
+    nats = math.log(2 * models / beta) * (1 + 1e-12)
     if weighted:
         half = math.sqrt(nats / (2 * n))
         return max(risk - half, 0.0), min(risk + half, 1.0)

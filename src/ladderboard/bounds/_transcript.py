@@ -186,7 +186,7 @@ def ladder_transcript(mechanism: Any, setup: Setup) -> Transcript:
     # A crossing has risk <= R - step - 1 in units, and lands within half a cell of it.
     drop = max(1, -(-(2 * step + 2 - grid) // (2 * grid)))
     first = min(round_to_multiple(start - step - 1, grid), _multiple_below(start, grid), top)
-    cells = GridValues.of((first - bottom) // grid + 1, drop)
+    cells = GridValues.from_grid((first - bottom) // grid + 1, drop)
     return Transcript(
         cells,
         ReleaseDeviation(step / UNITS, grid / UNITS),
@@ -218,7 +218,7 @@ def _shaky_transcript(mechanism: Any, setup: Setup) -> Transcript | None:
     bottom, top = release_range(setup.low, setup.high, grid)
     first = min(_multiple_below(to_units(setup.high), grid), top)
     return Transcript(
-        GridValues.of((first - bottom) // grid + 1, 1),
+        GridValues.from_grid((first - bottom) // grid + 1, 1),
         ReleaseDeviation(
             step / UNITS,
             grid / UNITS,

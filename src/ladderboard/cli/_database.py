@@ -203,7 +203,9 @@ def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
     """Return lines that describe a new board to its organiser."""
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
-    baselines = f" ({rules.asked_baselines} for baselines)" if rules.asked_baselines else ""
+    baselines = (
+        f" ({rules.scored_baseline_count} for baselines)" if rules.scored_baseline_count else ""
+    )
     summary = (
         f"{rules.slug} is created: {public:,} public and {private:,} private rows; "
         f"{rules.questions:,} questions{baselines} for at most {rules.teams:,} teams."

@@ -153,7 +153,7 @@ def calibrate(
         sizes[0][0],
         sizes[1][0],
         sizes[2][0],
-        most=most,
+        max_error=most,
         seed=seed,
         quick=quick,
         progress=not as_json,
@@ -166,7 +166,7 @@ def _format_calibration(result: "Calibration") -> str:
     ladders = "one ladder for all" if teams == 1 else f"{teams:,} teams with a ladder each"
     shaky = result.mechanism
     noises = f"compare noise {shaky.compare_noise:g}, release noise {shaky.release_noise:g}"
-    limit = (1 + result.margin) * result.least.error
+    limit = (1 + result.margin) * result.lowest_error_result.error
     rows = [
         ["step", "compare", "release", "grid", "", "error", "of", "bias"],
         *(

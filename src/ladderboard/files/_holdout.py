@@ -57,7 +57,7 @@ class HoldoutTable:
 
         return Grouping(self.group, self.weight, n=len(self))
 
-    def where(self, rows: NDArray[np.bool_]) -> HoldoutTable:
+    def select_rows(self, rows: NDArray[np.bool_]) -> HoldoutTable:
         """Return a table of some rows."""
         ids = self.ids
         if ids is not None:
@@ -73,7 +73,7 @@ class HoldoutTable:
         }
         return HoldoutTable(ids, self.labels[rows], self.kind, **selected)
 
-    def unlabelled(self) -> HoldoutTable:
+    def without_labels(self) -> HoldoutTable:
         """Return the table without its labels, for a loss that uses none."""
         return replace(self, labels=np.ones(len(self), np.int64), kind="number")
 

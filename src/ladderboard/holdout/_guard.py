@@ -355,7 +355,7 @@ class Holdout:
 
     def status(self) -> Status:
         """Return everything public, with the history."""
-        return Status.of(self._book)
+        return Status.from_book(self._book)
 
     def check(self) -> int:
         """Recompute every release from the key and the secret side; return how many were verified.

@@ -38,7 +38,7 @@ def make_sample(
     labels.
     """
     if isinstance(labels, HoldoutTable):
-        return labels if labelled else labels.unlabelled()
+        return labels if labelled else labels.without_labels()
     optional = {"id": ids, "group": group, "weight": weight}
     columns = {name: values for name, values in optional.items() if values is not None}
     if isinstance(labels, str | bytes | PathLike) or hasattr(labels, "read") or _is_table(labels):

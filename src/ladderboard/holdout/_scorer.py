@@ -36,7 +36,9 @@ class AlignedPredictions:
     values: NDArray[Any]
 
     @classmethod
-    def of(cls, values: NDArray[Any], *, training: float | None = None) -> AlignedPredictions:
+    def from_values(
+        cls, values: NDArray[Any], *, training: float | None = None
+    ) -> AlignedPredictions:
         """Return predictions that are in the holdout's order already, with their digest."""
         content = {"predictions": write_array(values), "training": training}
         return cls(digest("predictions", content), values)
@@ -50,7 +52,8 @@ class AlignedPredictions:
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:
         """Return the predictions that ``pack`` encoded.
 
-        >>> AlignedPredictions.unpack(AlignedPredictions.of(np.array([1.0, 0.0])).pack()).values
+        >>> packed = AlignedPredictions.from_values(np.array([1.0, 0.0])).pack()
+        >>> AlignedPredictions.unpack(packed).values
         array([1., 0.])
         """
         try:
@@ -58,7 +61,7 @@ class AlignedPredictions:
             values = read_array(content["predictions"])
             if content["kind"] in _STORED_DTYPES:
                 values = values.astype(_STORED_DTYPES[content["kind"]])
-            return cls.of(values, training=training)
+            return cls.from_values(values, training=training)
         except (KeyError, TypeError, ValueError):
             raise InvalidState("The stored predictions are damaged.") from None
 
@@ -111,7 +114,7 @@ class Scorer:
         self.loss = loss
         self.roster = Roster.of(table)
         self._rows = rows
-        scored = table if rows is None else table.where(rows)
+        scored = table if rows is None else table.select_rows(rows)
         self.grouping = scored.grouping
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
@@ -140,7 +143,7 @@ class Scorer:
         read = read_predictions(
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
-        return AlignedPredictions.of(read, training=training)
+        return AlignedPredictions.from_values(read, training=training)
 
     def score(self, submission: AlignedPredictions) -> ScoringResult:
         """Score predictions. Call it only for questions that will be asked, because it is slow.

@@ -165,7 +165,7 @@ class Status:
     head: str
 
     @classmethod
-    def of(cls, book: Book) -> Status:
+    def from_book(cls, book: Book) -> Status:
         """Return the status of a book; its chain is verified on the way."""
         chain_state, values, entries = book.snapshot()
         names = list(values)

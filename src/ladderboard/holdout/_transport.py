@@ -50,10 +50,10 @@ _MAX_ANSWER_BYTES = 2**30
 
 
 class _Address(NamedTuple):
-    """The address of a guard; ``where`` is a host name, or the path of a Unix socket."""
+    """The address of a guard; ``host_or_path`` is a host name, or the path of a Unix socket."""
 
     scheme: str
-    where: str
+    host_or_path: str
     port: int | None = None
 
 
@@ -242,17 +242,17 @@ def _is_private_connection(address: _Address) -> bool:
     if address.scheme != "http":
         return True
     try:
-        return ipaddress.ip_address(address.where).is_loopback
+        return ipaddress.ip_address(address.host_or_path).is_loopback
     except ValueError:
-        return address.where == "localhost"
+        return address.host_or_path == "localhost"
 
 
 def _connect(address: _Address, timeout: float) -> http.client.HTTPConnection:
     if address.scheme == "unix":
-        return _UnixConnection(address.where, timeout)
+        return _UnixConnection(address.host_or_path, timeout)
     if address.scheme == "https":
-        return http.client.HTTPSConnection(address.where, address.port, timeout=timeout)
-    return http.client.HTTPConnection(address.where, address.port, timeout=timeout)
+        return http.client.HTTPSConnection(address.host_or_path, address.port, timeout=timeout)
+    return http.client.HTTPConnection(address.host_or_path, address.port, timeout=timeout)
 
 
 class _UnixConnection(http.client.HTTPConnection):

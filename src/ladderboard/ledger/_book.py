@@ -281,12 +281,12 @@ class Book:
         """
         outcome = None
         try:
-            with _no_question_used(), self.transaction() as transaction:
+            with _explain_unused_question(), self.transaction() as transaction:
                 outcome = transaction.ask(question)
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
-            outcome = self._look_up_uncertain_answer(self.dedupe_key(question), outcome, failed)
+            outcome = self._find_unconfirmed_answer(self.dedupe_key(question), outcome, failed)
             self._advance_mark(outcome.chain_state)
         return outcome
 
@@ -298,7 +298,7 @@ class Book:
         Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
         in between.
         """
-        with _no_question_used():
+        with _explain_unused_question():
             position = self._read_mark()
             with self.storage.read_transaction(self.name) as view:
                 chain_state = self._checked_chain_state(view, position)
@@ -310,8 +310,8 @@ class Book:
                     self.refuse_ladder(view, chain_state, ladder)
                 return answer
 
-    def _look_up_uncertain_answer(
-        self, dedupe_key: bytes, sent_answer: RecordedAnswer | None, failed: StorageFailed
+    def _find_unconfirmed_answer(
+        self, dedupe_key: bytes, expected: RecordedAnswer | None, error: StorageFailed
     ) -> RecordedAnswer:
         # In a write transaction, which waits for a commit that is still under way.
         try:
@@ -319,17 +319,17 @@ class Book:
                 answer = find_recorded_answer(book, dedupe_key, None)
                 if (
                     answer is not None
-                    and sent_answer is not None
-                    and sent_answer.entry_number == answer.entry_number
+                    and expected is not None
+                    and expected.entry_number == answer.entry_number
                 ):
                     form = next(iter(book.entries(answer.entry_number, answer.entry_number + 1)))
                     # Entries are salted, so an equal hash means that our own commit succeeded.
-                    if Entry(form).hash == sent_answer.chain_state.head:
-                        answer = sent_answer
+                    if Entry(form).hash == expected.chain_state.head:
+                        answer = expected
         except StorageFailed:
-            raise failed from None  # whether it was committed cannot be found out now
+            raise error from None  # whether it was committed cannot be found out now
         if answer is None:
-            raise StorageFailed(f"{failed} The question was not asked.") from failed
+            raise StorageFailed(f"{error} The question was not asked.") from error
         return answer
 
     def dedupe_key(self, question: ScoredQuestion) -> bytes:
@@ -346,7 +346,7 @@ class Book:
             else self._keyed_hash("retry", question.asker, question.idempotency_key)
         )
 
-    def sign(self, *parts: Any) -> bytes:
+    def mac(self, *parts: Any) -> bytes:
         """Return a keyed hash (MAC) that needs the book's secret key."""
         return self._keyed_hash("signed", *parts)
 
@@ -479,7 +479,7 @@ def _too_many_ladders_message(
 
 
 @contextmanager
-def _no_question_used() -> Iterator[None]:
+def _explain_unused_question() -> Iterator[None]:
     """Add to the error of a full or read-only disk that no question was used."""
     try:
         yield

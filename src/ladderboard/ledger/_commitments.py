@@ -49,7 +49,9 @@ class Commitment:
     salt: bytes
 
     @classmethod
-    def to(cls, domain: str, content: Any, salt: Callable[[], bytes] = random_salt) -> Commitment:
+    def create(
+        cls, domain: str, content: Any, salt: Callable[[], bytes] = random_salt
+    ) -> Commitment:
         """Commit to a content with a fresh salt."""
         return cls(domain, content, salt())
 

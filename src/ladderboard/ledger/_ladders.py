@@ -24,7 +24,7 @@ _FORM = MapEncoder(*_PROGRESS_FIELDS)
 
 def encode_state(session: Session) -> bytes:
     """Encode the part of a session that changes; mechanism, n and tape belong to the book."""
-    return _FORM.encode(session.progress)
+    return _FORM.encode(session.mutable_state)
 
 
 def decode_state(form: bytes) -> dict[str, Any]:

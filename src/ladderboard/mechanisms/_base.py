@@ -100,8 +100,8 @@ class Mechanism(ABC):
     def load_state(self, written: Mapping[str, Any], setup: Setup, fresh: Any) -> Any:
         """Return the state from ``dump_state``'s fields; ``fresh`` is the initial state."""
         state = self.state_type(**written)
-        for value, like in zip(state, fresh, strict=True):
-            check_state_field(value, like)
+        for value, expected in zip(state, fresh, strict=True):
+            check_state_field(value, expected)
         return state
 
     def describe(self) -> dict[str, Any]:
@@ -138,10 +138,10 @@ class Mechanism(ABC):
         return Session.resume(self, state, tape=tape)
 
 
-def check_state_field(value: Any, like: Any) -> None:
-    """Raise if a saved field is not a finite number of the same type as ``like``."""
-    if value is None and like is None:
+def check_state_field(value: Any, expected: Any) -> None:
+    """Raise if a saved field is not a finite number of the same type as ``expected``."""
+    if value is None and expected is None:
         return
-    kind = float if like is None else type(like)
+    kind = float if expected is None else type(expected)
     if type(value) is not kind or not math.isfinite(value):
         raise InvalidState(DAMAGED_STATE)

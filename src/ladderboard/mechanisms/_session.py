@@ -168,11 +168,11 @@ class Session:
             "risk_range": [self._setup.low, self._setup.high],
             "ladder": self._ladder,
             "tape": self._tape.fingerprint if self._laws else None,
-            **self.progress,
+            **self.mutable_state,
         }
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def mutable_state(self) -> dict[str, Any]:
         """The part of ``state`` that changes with each question."""
         return {
             "question": self._question,

@@ -87,7 +87,10 @@ def check_analyst(
         )
     require(isinstance(subject, Analyst), "An analyst must be an instance of Analyst.")
     _check_identity(subject)
-    silent, babbling = _UninformativeMechanism(babble=False), _UninformativeMechanism(babble=True)
+    silent, babbling = (
+        _UninformativeMechanism(fixed_answers=False),
+        _UninformativeMechanism(fixed_answers=True),
+    )
     with _global_states(0):  # a library may change them when it is first imported; do that here
         _play(subject, Exact(), n, questions, seed)
     for mechanism in (Exact(), Ladder(step=0.05), OneBit(step=0.05), silent, babbling):
@@ -129,7 +132,7 @@ class _UninformativeMechanism(Mechanism):
     name: ClassVar[str] = "mute"
     state_type: ClassVar[Any] = None
 
-    babble: bool
+    fixed_answers: bool
 
     def begin(self, setup: Setup, draws: Draws) -> int:
         """Count the questions."""
@@ -137,7 +140,7 @@ class _UninformativeMechanism(Mechanism):
 
     def advance(self, setup: Setup, state: int, observation: Observation, draws: Draws) -> Step:
         """Return an answer that does not depend on the risk."""
-        if not self.babble:
+        if not self.fixed_answers:
             return Step(state + 1, 0.5, None, False)
         chatter = (state * 0.6180339887) % 1  # spread over the whole range, in no order
         return Step(state + 1, 1 / (state + 2), chatter, state % 3 == 0)

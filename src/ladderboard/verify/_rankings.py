@@ -220,7 +220,7 @@ class FinalsChecker:
             raise BrokenLedger("The bundle has a final ranking but no private rows.")
         grouping = scorer.grouping
         effective_n, weighted = int(grouping.effective_n), grouping.weight is not None
-        among = self._selected_by_team.total()
+        models = self._selected_by_team.total()
         rules = history.rules.board["finals"]
         max_selections = 1 if rules is None else rules["selections"]
         within_limit = all(
@@ -228,7 +228,7 @@ class FinalsChecker:
             for row in final["rows"]
         )
         if not within_limit or not same_encoding(
-            [final["n"], final["selected"]], [effective_n, among]
+            [final["n"], final["selected"]], [effective_n, models]
         ):
             raise BrokenLedger("The final ranking does not match the selected files.")
         for row in final["rows"]:
@@ -237,7 +237,7 @@ class FinalsChecker:
                 raise BrokenLedger("The final ranking does not match the selected files.")
             risk, ids = self._best[team]
             interval = fresh_sample_interval(
-                effective_n, risk, among=among, beta=final["beta"], weighted=weighted
+                effective_n, risk, models=models, beta=final["beta"], weighted=weighted
             )
             if (row["score"], row["low"], row["high"]) != (risk, *interval) or (
                 row["submission"] not in ids

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
+from ladderboard.adapters.evalai import ChallengePhase, Worker, ask_guard
 from ladderboard.server import listen_on_unix_socket
 from support.adapters.evalai_server import CHALLENGE, PHASE, QUEUE, SPLIT, TOKEN, EvalAiServer
 from support.server.guard_server import GuardServer
@@ -96,7 +96,7 @@ def make_worker(evalai, guard):
     """Return a function that makes workers, which ask the guard by default."""
 
     def make(ask=None, **options):
-        phases = {PHASE: ChallengePhase(SPLIT, ask or on_ladders(guard))}
+        phases = {PHASE: ChallengePhase(SPLIT, ask or ask_guard(guard))}
         defaults = {"challenge": CHALLENGE, "queue": QUEUE, "token": TOKEN}
         return Worker(phases, **(defaults | {"server": evalai.url} | options))
 

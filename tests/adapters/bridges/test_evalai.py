@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters.evalai import ChallengePhase, Worker, on_ladders
+from ladderboard.adapters.evalai import ChallengePhase, Worker, ask_guard
 from ladderboard.errors import GuardUnreachable, InvalidSetting, ServerUnreachable
 from support.adapters.evalai_server import CHALLENGE, QUEUE, SPLIT, TOKEN
 from support.credentials import random_secret
@@ -67,7 +67,7 @@ def test_the_score_of_a_single_model_is_not_published(evalai, make_worker, predi
         tmp_path / "exact.db", [0, 1] * 200, questions=9, ladders=2, mechanism="exact"
     )
     assert guard.ladder("me").ask([0] * 400).score is not None  # it would be told
-    worker = make_worker(on_ladders(guard))
+    worker = make_worker(ask_guard(guard))
     evalai.submit(5, predict(40))
     evalai.submit(5, predict(123))  # worse: its risk is 0.3075
     worker.drain()
@@ -90,13 +90,13 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
 
 def test_a_guard_with_fewer_ladders_than_teams_is_refused_at_once(guard, serve, tmp_path):
     with pytest.raises(InvalidSetting, match=r"--ladders 11"):
-        on_ladders(guard, teams=11)
+        ask_guard(guard, teams=11)
     with pytest.raises(InvalidSetting, match="has 10"):
-        on_ladders(lb.Holdout.connect(serve(guard)), teams=11)
+        ask_guard(lb.Holdout.connect(serve(guard)), teams=11)
     one_ladder = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
     with pytest.raises(InvalidSetting, match="this guard has 1"):
-        on_ladders(one_ladder)
-    assert on_ladders(guard, teams=10)
+        ask_guard(one_ladder)
+    assert ask_guard(guard, teams=10)
 
 
 def test_a_submission_without_a_free_ladder_is_left_for_the_organiser(
@@ -105,7 +105,7 @@ def test_a_submission_without_a_free_ladder_is_left_for_the_organiser(
     guard = lb.Holdout.create(tmp_path / "two.db", [0, 1] * 200, questions=9, ladders=2)
     for team in (5, 6, 7):
         evalai.submit(team, predict(40))
-    done = make_worker(on_ladders(guard)).drain()
+    done = make_worker(ask_guard(guard)).drain()
     assert [outcome.status for outcome in done] == ["finished", "finished", "left"]
     assert "--ladders 3" in done[-1].message
     assert guard.remaining == 7
@@ -115,7 +115,7 @@ def test_a_submission_without_a_free_ladder_is_left_for_the_organiser(
 def test_a_guard_of_scores_is_refused(evalai, make_worker, guard_of_scores, scores, serve, served):
     target = lb.Holdout.connect(serve(guard_of_scores)) if served else guard_of_scores
     evalai.submit(5, scores)
-    (done,) = make_worker(on_ladders(target)).drain()
+    (done,) = make_worker(ask_guard(target)).drain()
     assert (done.status, evalai.leaderboard, guard_of_scores.remaining) == ("left", [], 20)
     assert "would score themselves" in done.message
 
@@ -131,7 +131,7 @@ def test_a_spent_budget_is_reported(evalai, make_worker, predict, tmp_path):
     guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=1)
     for wrong in (96, 48):
         evalai.submit(5, predict(wrong))
-    make_worker(on_ladders(guard, teams=1)).drain()
+    make_worker(ask_guard(guard, teams=1)).drain()
     assert statuses(evalai) == ["finished", "failed"]
     assert "question" in evalai.submissions[101]["stderr"]
 
@@ -145,7 +145,7 @@ def test_a_withheld_value_is_on_no_leaderboard(evalai, make_worker, predict, tmp
         mechanism=lb.mechanisms.OneBit(step=0.02),
     )
     evalai.submit(5, predict(96))
-    make_worker(on_ladders(guard)).drain()
+    make_worker(ask_guard(guard)).drain()
     assert (statuses(evalai), evalai.leaderboard) == (["finished"], [])
     stdout = evalai.submissions[100]["stdout"]
     assert stdout.startswith("With this question the best improved")
@@ -219,8 +219,8 @@ def test_draining_a_queue_of_other_phases_ends(evalai, worker, predict, monkeypa
 def test_each_phase_has_its_own_guard(evalai, guard, predict, tmp_path):
     second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7, ladders=2)
     phases = {
-        34: ChallengePhase(SPLIT, on_ladders(guard)),
-        35: ChallengePhase("other", on_ladders(second)),
+        34: ChallengePhase(SPLIT, ask_guard(guard)),
+        35: ChallengePhase("other", ask_guard(second)),
     }
     worker = Worker(phases, challenge=CHALLENGE, queue=QUEUE, token=TOKEN, server=evalai.url)
     evalai.submit(5, predict(96))
@@ -274,7 +274,7 @@ def test_deeply_nested_json_does_not_block_others(evalai, make_worker, guard, pr
 
     def ask(handed, file):
         stop.set()
-        return on_ladders(guard)(handed, file)
+        return ask_guard(guard)(handed, file)
 
     evalai.submit(5, predict(96))
     evalai.submit(5, predict(80))
@@ -287,7 +287,7 @@ def test_an_error_while_asking_does_not_block_others(evalai, make_worker, guard,
     def ask(handed, file):
         if handed.team == 5:
             raise MemoryError
-        return on_ladders(guard)(handed, file)
+        return ask_guard(guard)(handed, file)
 
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
@@ -315,7 +315,7 @@ def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
     def ask(handed, file):
         if handed.team == 6:
             stop.set()
-        return on_ladders(guard)(handed, file)
+        return ask_guard(guard)(handed, file)
 
     evalai.faults["GET queue"] = "dropped"  # which it survives
     for team in (5, 6, 7):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ladderboard.adapters.evalai import on_board
+from ladderboard.adapters.evalai import submit_to_board
 from ladderboard.client import Client
 from support.server.live_server import make_predictions
 
@@ -19,7 +19,7 @@ def teams(live_server):
 def worker(live_server, teams, make_worker):
     """A worker that asks the board."""
     with Client(live_server.url, live_server.issue_token("evaluator"), receipts=None) as client:
-        yield make_worker(on_board(client, live_server.slug, teams))
+        yield make_worker(submit_to_board(client, live_server.slug, teams))
 
 
 def test_a_board_answers_for_its_teams(live_server, teams, worker, evalai):
@@ -63,7 +63,7 @@ def test_a_crash_before_the_boards_answer_costs_nothing(
         client = Client(
             live_server.url, token, receipts=tmp_path / "one" if keeps_receipts else next(places)
         )
-        return client, make_worker(on_board(client, live_server.slug, teams))
+        return client, make_worker(submit_to_board(client, live_server.slug, teams))
 
     evalai.submit(5, make_predictions(60))
     first, at_work = worker()
@@ -133,7 +133,7 @@ def test_a_board_without_public_releases_by_team_is_refused(
     with Client(
         live_server.url, live_server.issue_token("evaluator", other), receipts=None
     ) as client:
-        worker = make_worker(on_board(client, other, {5: team}))
+        worker = make_worker(submit_to_board(client, other, {5: team}))
         evalai.submit(5, make_predictions(60))
         done = worker.drain()
     assert (done[0].status, evalai.leaderboard) == ("left", [])
@@ -148,7 +148,7 @@ def test_a_board_of_scores_is_refused(live_server, make_worker, evalai, scores):
         live_server.url, live_server.issue_token("evaluator", "scores"), receipts=None
     ) as client:
         evalai.submit(5, scores)
-        (done,) = make_worker(on_board(client, "scores", {5: team})).drain()
+        (done,) = make_worker(submit_to_board(client, "scores", {5: team})).drain()
     assert (done.status, evalai.leaderboard) == ("left", [])
     assert "would score themselves" in done.message
     assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
@@ -159,6 +159,6 @@ def test_a_token_without_permission_is_left_for_the_organiser(
 ):
     with Client(live_server.url, "lb_no-such-token", receipts=None) as client:
         evalai.submit(5, make_predictions(60))
-        done = make_worker(on_board(client, live_server.slug, teams)).drain()
+        done = make_worker(submit_to_board(client, live_server.slug, teams)).drain()
     assert (done[0].status, evalai.submissions[100]["status"]) == ("left", "running")
     assert "no-such-token" not in done[0].message

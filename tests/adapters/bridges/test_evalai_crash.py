@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ladderboard.adapters.evalai import on_ladders
+from ladderboard.adapters.evalai import ask_guard
 from ladderboard.adapters.evalai._api import EvalAiApi
 from support.adapters.evalai_server import CHALLENGE, QUEUE, SIGNED, TOKEN, EvalAiServer
 
@@ -17,7 +17,7 @@ class Crash(BaseException):
 
 def test_a_crash_after_the_answer_costs_nothing(evalai, make_worker, guard, predict):
     def ask(handed, file):
-        on_ladders(guard)(handed, file)
+        ask_guard(guard)(handed, file)
         raise Crash
 
     evalai.submit(5, predict(96))

@@ -78,7 +78,7 @@ class ExampleBoard:
         scorer, rules = self.board.scorer_of(self.board.cached_row()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
         sent = IncomingSubmission(
-            AlignedPredictions.of(read), self.live_server.clock.now, message=message
+            AlignedPredictions.from_values(read), self.live_server.clock.now, message=message
         )
         return self.board.submit(
             self.live_server.boards.caller_by_token(team.token, self.slug), sent

@@ -39,7 +39,7 @@ class InlineParsers:
     async def read(self, key, spec, received, *, training=None):
         body = received.content
         return await asyncio.to_thread(
-            lambda: AlignedPredictions.of(
+            lambda: AlignedPredictions.from_values(
                 read_predictions(
                     body, spec.roster, spec.loss, format=received.format, limits=spec.limits
                 )

@@ -114,7 +114,7 @@ def small_board(folder, table=None, *, names=("Red", "Blue", "Green"), **rules):
     storage = SqliteStorage(folder / "boards.db", create=True)
     boards = _open_boards(storage, FolderStore(folder / "files"))
     board = boards.create(_make_folder(folder, table or holdout_table(), **rules))
-    first = 1 + board.rules.asked_baselines
+    first = 1 + board.rules.scored_baseline_count
     for name in names:
         board.teams.create(ORGANISER, name)
     yield board, range(first, first + len(names))

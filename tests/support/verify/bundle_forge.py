@@ -78,7 +78,7 @@ class BundleForge:
         final["rows"].sort(key=lambda row: row["score"])
         for row in final["rows"]:
             n, beta = final["n"], final["beta"]
-            interval = fresh_sample_interval(n, row["score"], among=selected or 1, beta=beta)
+            interval = fresh_sample_interval(n, row["score"], models=selected or 1, beta=beta)
             row["low"], row["high"] = interval
             row.update(rank=None, public_rank=None, move=None)
             if not row["baseline"]:

@@ -10,8 +10,8 @@ from ladderboard.adapters.evalai._worker import (
     QueuedSubmission,
     SubmissionOutcome,
     Worker,
-    on_board,
-    on_ladders,
+    ask_guard,
+    submit_to_board,
 )
 
 __all__ = [
@@ -20,6 +20,6 @@ __all__ = [
     "QueuedSubmission",
     "SubmissionOutcome",
     "Worker",
-    "on_board",
-    "on_ladders",
+    "ask_guard",
+    "submit_to_board",
 ]

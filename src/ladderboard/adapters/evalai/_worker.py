@@ -63,7 +63,7 @@ class _LadderGuard(Protocol):
     def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
 
 
-def on_ladders(guard: _LadderGuard, teams: int = 2) -> AskFunction:
+def ask_guard(guard: _LadderGuard, teams: int = 2) -> AskFunction:
     """Ask a guard, with a ladder for each participant team, such as ``evalai-team-5``.
 
     EvalAI's leaderboard then shows each team's own best. All teams share one budget. ``teams`` is
@@ -79,7 +79,7 @@ def on_ladders(guard: _LadderGuard, teams: int = 2) -> AskFunction:
     return ask
 
 
-def on_board(client: Client, board: str, teams: Mapping[int, str]) -> AskFunction:
+def submit_to_board(client: Client, board: str, teams: Mapping[int, str]) -> AskFunction:
     """Submit to a board for its teams, with an evaluator's token.
 
     ``teams`` maps a participant team's number to a team id of the board. The board's own limits
@@ -237,10 +237,10 @@ class Worker:
             if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
                 outcome = SubmissionOutcome(number, None, "left", _OTHER_PHASE)
             else:
-                about = self._api.submission(number)
-                team = int(about["participant_team"])
+                info = self._api.submission(number)
+                team = int(info["participant_team"])
                 outcome = self._evaluate_once(
-                    QueuedSubmission(number, self.challenge, phase, team), about, handle
+                    QueuedSubmission(number, self.challenge, phase, team), info, handle
                 )
         except LadderboardError as error:
             unreachable = isinstance(error, _UNREACHABLE) and not isinstance(error, RequestFailed)
@@ -261,9 +261,9 @@ class Worker:
         return outcome, unreachable
 
     def _evaluate_once(
-        self, submission: QueuedSubmission, about: dict[str, Any], handle: str
+        self, submission: QueuedSubmission, info: dict[str, Any], handle: str
     ) -> SubmissionOutcome:
-        status = str(about["status"]).lower()
+        status = str(info["status"]).lower()
         if status in _FINAL_STATUSES:
             self._api.delete(handle)
             return SubmissionOutcome(
@@ -271,19 +271,19 @@ class Worker:
             )
         if status != "running":
             self._api.report_running(submission.submission, self.name)
-        elif (about.get("job_name") or [self.name])[-1] != self.name:
+        elif (info.get("job_name") or [self.name])[-1] != self.name:
             return SubmissionOutcome(
                 submission.submission, submission.team, "left", "another worker's"
             )
-        outcome = self._evaluate(submission, about)
+        outcome = self._evaluate(submission, info)
         self._api.delete(handle)
         return outcome
 
-    def _evaluate(self, submission: QueuedSubmission, about: dict[str, Any]) -> SubmissionOutcome:
+    def _evaluate(self, submission: QueuedSubmission, info: dict[str, Any]) -> SubmissionOutcome:
         api, phase = self._api, self.phases[submission.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
-                file = api.download(about.get("input_file"), Path(folder), self.max_bytes)
+                file = api.download(info.get("input_file"), Path(folder), self.max_bytes)
                 reply = phase.ask(submission, file)
         except LadderboardError as error:
             message = participant_message(error)

@@ -90,7 +90,7 @@ class Calibration:
     size: CalibrationSize
     seed: int
     margin: float
-    most: float | None
+    max_error: float | None
     finalists: tuple[CandidateResult, ...]
 
     @property
@@ -99,7 +99,7 @@ class Calibration:
         return self.finalists[0]
 
     @property
-    def least(self) -> CandidateResult:
+    def lowest_error_result(self) -> CandidateResult:
         """The settings with the least worst-case error."""
         return min(self.finalists, key=lambda result: result.error)
 
@@ -116,8 +116,8 @@ class Calibration:
             "teams": self.size.teams,
             "seed": self.seed,
             "margin": self.margin,
-            "most": self.most,
-            "least_error": self.least.error,
+            "most": self.max_error,
+            "least_error": self.lowest_error_result.error,
             "mechanism": self.mechanism.describe(),
             "finalists": [result_to_json(finalist) for finalist in self.finalists],
         }
@@ -135,7 +135,7 @@ def calibrate(
     questions: int,
     teams: int = 1,
     *,
-    most: float | None = None,
+    max_error: float | None = None,
     seed: int = 0,
     quick: bool = False,
     threads: int | None = None,
@@ -152,7 +152,7 @@ def calibrate(
     ----------
     n, questions, teams
         The size; questions are counted over all teams.
-    most
+    max_error
         The largest worst-case error allowed, in units of 1/sqrt(n), if 20% would be too much.
     seed
         The same seed gives the same result, on any number of threads.
@@ -162,7 +162,7 @@ def calibrate(
     Examples
     --------
     >>> calibration = calibrate(n=1_000, questions=100, quick=True)
-    >>> calibration.chosen.error <= 1.2 * calibration.least.error
+    >>> calibration.chosen.error <= 1.2 * calibration.lowest_error_result.error
     True
     """
     size = CalibrationSize(
@@ -171,18 +171,20 @@ def calibrate(
         _settings.integer("teams", teams, at_least=1, at_most=_MAX_QUESTIONS),
     )
     seed = _settings.integer("seed", seed, at_least=0)
-    if most is not None:
-        most = _settings.number("most", most, above=0)
+    if max_error is not None:
+        max_error = _settings.number("max_error", max_error, above=0)
     threads = _settings.integer(
         "threads", available_cores() if threads is None else threads, at_least=1
     )
     with progress_bar("calibration", 1.0, wanted=progress) as advance:
-        return _search_settings(size, most, seed, quick=quick, threads=threads, advance=advance)
+        return _search_settings(
+            size, max_error, seed, quick=quick, threads=threads, advance=advance
+        )
 
 
 def _search_settings(
     size: CalibrationSize,
-    most: float | None,
+    max_error: float | None,
     seed: int,
     *,
     quick: bool,
@@ -193,11 +195,11 @@ def _search_settings(
     from ladderboard.arena._calibration import _search  # noqa: PLC0415
 
     effort = _search.choose_effort(size, quick=quick)
-    limit = math.inf if most is None else most
+    limit = math.inf if max_error is None else max_error
     finalists = _search.search_settings(
         size, effort, seed, threads, max_error=limit, advance=advance
     )
-    return Calibration(size, seed, _search.MARGIN - 1, most, tuple(finalists))
+    return Calibration(size, seed, _search.MARGIN - 1, max_error, tuple(finalists))
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class CalibrationTask:
     """The calibration of one size, as a task."""
 
     size: CalibrationSize
-    most: float | None
+    max_error: float | None
     seed: int
     quick: bool = False
 
@@ -219,7 +221,7 @@ class CalibrationTask:
         return {
             "kind": "calibration",
             "size": list(self.size),
-            "most": self.most,
+            "most": self.max_error,
             "seed": self.seed,
             "quick": self.quick,
         }
@@ -236,7 +238,7 @@ class CalibrationTask:
         """Search and return the calibration as JSON."""
         threads = available_cores() if threads is None else threads
         calibration = _search_settings(
-            self.size, self.most, self.seed, quick=self.quick, threads=threads
+            self.size, self.max_error, self.seed, quick=self.quick, threads=threads
         )
         return calibration.describe()
 

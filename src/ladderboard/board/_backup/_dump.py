@@ -65,13 +65,13 @@ class DumpedTable(NamedTuple):
     key: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, columns: str, key: str) -> DumpedTable:
+    def from_words(cls, name: str, columns: str, key: str) -> DumpedTable:
         """Return a table from ``name:type`` words."""
         pairs = (part.split(":") for part in columns.split())
         return cls(name, dict(pairs), tuple(key.split()))
 
 
-BOARD = DumpedTable.of(
+BOARD = DumpedTable.from_words(
     "board",
     "slug:text rules:text status:text visibility:text horizon:int seen_epoch:int epoch:int "
     "amended:int teams:int pooled:int replayed:int stored:int best:real? final:text? made:int",
@@ -80,23 +80,23 @@ BOARD = DumpedTable.of(
 
 
 TABLES = (
-    DumpedTable.of(
+    DumpedTable.from_words(
         "team",
         "number:int id:text name:text folded:text kind:text disqualified:int made:int used:int "
         "last:int? released:real? since:int? seen_used:int? seen_last:int? seen_released:real? "
         "seen_since:int?",
         "number",
     ),
-    DumpedTable.of(
+    DumpedTable.from_words(
         "credential", "hash:bytes role:text team:int? made:int expires:int? ended:int?", "hash"
     ),
-    DumpedTable.of(
+    DumpedTable.from_words(
         "submission",
         "team:int number:int id:text entry:int time:int message:text format:text? size:int "
         "place:text chosen:int epoch:int value:real? score:real? improved:int question:int",
         "team number",
     ),
-    DumpedTable.of("record", "entry:int epoch:int time:int team:int value:real", "entry"),
+    DumpedTable.from_words("record", "entry:int epoch:int time:int team:int value:real", "entry"),
 )
 """The tables in the order in which they are dumped."""
 

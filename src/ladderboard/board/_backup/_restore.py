@@ -209,7 +209,9 @@ def _insert_everything(
     if (state.entries, state.head) != (header.entries, header.head):
         raise BrokenDump("The ledger in the dump does not match the dump's header.")
     board = records.read_record(BOARD.name)
-    rules = Rules.of(json.loads(board["rules"]))  # a custom loss must be registered here
+    rules = Rules.from_description(
+        json.loads(board["rules"])
+    )  # a custom loss must be registered here
     if {board["slug"], rules.slug} != {header.slug}:
         raise BrokenDump("The dump's board does not match its header.")
     if view.query(_FIND_SLUG, (header.slug,)):

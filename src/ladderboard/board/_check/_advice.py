@@ -38,7 +38,7 @@ _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 class BoardPromise:
     """What a board can promise at the end of its budget.
 
-    ``n`` counts independent rows or groups, ``worth`` their effective number under weights.
+    ``n`` counts independent rows or groups, ``effective_n`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
     so many changes are impossible. ``smallest_visible_gain`` is the gain below which a
     better model may not be reported; None if every gain is. ``baseline`` is the risk of the
@@ -46,7 +46,7 @@ class BoardPromise:
     """
 
     n: int
-    worth: int
+    effective_n: int
     questions: int
     ladders: int
     mechanism: Mechanism
@@ -73,7 +73,7 @@ class BoardPromise:
         if self.is_impossible:
             return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
         if self.likely.vacuous:
-            size = f"{self.worth:,} examples and {self.questions:,} questions"
+            size = f"{self.effective_n:,} examples and {self.questions:,} questions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
             return [f"The guarantee is vacuous: {reason}."]
         sure = format_confidence(self.likely.beta)
@@ -127,7 +127,7 @@ class BoardPromise:
         """Return everything, JSON-able."""
         return {
             "n": self.n,
-            "worth": self.worth,
+            "worth": self.effective_n,
             "questions": self.questions,
             "ladders": self.ladders,
             "mechanism": self.mechanism.describe(),
@@ -141,16 +141,16 @@ class BoardPromise:
 
 def compute_promise(folder: BoardFolder, baseline: float | None = None) -> BoardPromise:
     """Return what a board can promise before its first question."""
-    rules, worth = folder.rules, folder.effective_n
-    mechanism = rules.mechanism_for(worth)
+    rules, effective_n = folder.rules, folder.effective_n
+    mechanism = rules.mechanism_for(effective_n)
     budget = rules.questions, rules.ladders, rules.beta
     worst, likely, changes = _certificates_at_end(
-        mechanism, worth, *budget, zero_one=folder.zero_one
+        mechanism, effective_n, *budget, zero_one=folder.zero_one
     )
     n = folder.part("public").grouping.n
     return BoardPromise(
         n=n,
-        worth=worth,
+        effective_n=effective_n,
         questions=rules.questions,
         ladders=rules.ladders,
         mechanism=mechanism,
@@ -167,7 +167,7 @@ def is_promise_informative(
     rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool
 ) -> bool:
     """Return whether these sizes would promise more than is known without data."""
-    ladders = 1 if rules.ladder == "board" else teams + rules.asked_baselines
+    ladders = 1 if rules.ladder == "board" else teams + rules.scored_baseline_count
     mechanism = rules.mechanism
     if mechanism is None:
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
@@ -228,7 +228,7 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
 
     The numbers are round, and each was tried.
     """
-    rules, worth = folder.rules, folder.effective_n
+    rules, effective_n = folder.rules, folder.effective_n
 
     def enough(n: int, questions: int, teams: int) -> bool:
         try:
@@ -238,19 +238,19 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
 
     remedies = []
     examples = next(
-        (n for n in _iter_rising(worth) if enough(n, rules.questions, rules.teams)), None
+        (n for n in _iter_rising(effective_n) if enough(n, rules.questions, rules.teams)), None
     )
     if examples is not None:
         remedies.append(f"{examples:,} independent examples")
-    fewer = list(_iter_halves(rules.questions, rules.asked_baselines + rules.teams))
+    fewer = list(_iter_halves(rules.questions, rules.scored_baseline_count + rules.teams))
     fewer_questions = next(
-        (questions for questions in fewer if enough(worth, questions, rules.teams)), None
+        (questions for questions in fewer if enough(effective_n, questions, rules.teams)), None
     )
     if fewer_questions is not None:
         remedies.append(f"{fewer_questions:,} questions")
     # Halve both as often as needed: fewer teams alone are seldom wanted.
     pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
-    both_changes = next((pair for pair in pairs if enough(worth, *pair)), None)
+    both_changes = next((pair for pair in pairs if enough(effective_n, *pair)), None)
     if both_changes is not None and both_changes[0] != fewer_questions and rules.ladders > 1:
         remedies.append(
             f"{both_changes[0]:,} questions for {format_count(both_changes[1], 'team')}"
@@ -290,7 +290,7 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
             "Registration is open and every team has its own ladder, so many accounts get many "
             "scores. Use ladder: board, or registration: invited."
         )
-    if rules.per_team * rules.teams + rules.asked_baselines > rules.questions:
+    if rules.per_team * rules.teams + rules.scored_baseline_count > rules.questions:
         yield (
             f"{rules.teams:,} teams with {rules.per_team:,} submissions each exceed the total of "
             f"{rules.questions:,}: {rules.share:,} are reserved for each team, and the "
@@ -302,8 +302,8 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
         ways = suggest_remedies(folder)
         on = format_count(promise.ladders, "ladder")
         yield (
-            f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
-            f"on {on}: the guarantee is vacuous. "
+            f"{promise.effective_n:,} independent examples are too few for {rules.questions:,} "
+            f"questions on {on}: the guarantee is vacuous. "
             + (
                 f"It is useful with {', or '.join(ways)}."
                 if ways

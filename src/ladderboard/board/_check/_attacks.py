@@ -38,7 +38,7 @@ class Target:
 
     Parameters
     ----------
-    worth
+    effective_n
         The effective number of independent examples in the holdout.
     questions, per_team
         The budget of the board, and of one team.
@@ -50,7 +50,7 @@ class Target:
         Whether its settings were calibrated for this size; smaller games are calibrated anew.
     """
 
-    worth: int
+    effective_n: int
     questions: int
     per_team: int
     ladders: int
@@ -58,11 +58,11 @@ class Target:
     calibrated: bool
 
     @classmethod
-    def of(cls, board: Board) -> Target:
+    def from_board(cls, board: Board) -> Target:
         """Return the target for a board, from its first ledger entry and current rules."""
         opening, rules = board.book.opening, board.rules
         return cls(
-            worth=opening["rules"]["worth"],
+            effective_n=opening["rules"]["worth"],
             questions=rules.questions,
             per_team=rules.per_team,
             ladders=rules.ladders,
@@ -77,7 +77,7 @@ class Target:
     @property
     def n(self) -> int:
         """The number of examples in the games."""
-        return min(self.worth, MAX_EXAMPLES)
+        return min(self.effective_n, MAX_EXAMPLES)
 
     @property
     def max_questions(self) -> int:
@@ -90,9 +90,9 @@ class Target:
 
         >>> ladder = {"mechanism": "ladder", "step": 0.01, "grid": None}
         >>> kind = {"ladders": 1, "mechanism": ladder, "calibrated": False}
-        >>> Target(worth=300, questions=100, per_team=50, **kind).sizes
+        >>> Target(effective_n=300, questions=100, per_team=50, **kind).sizes
         [10, 15, 22, 32, 46, 50, 68, 100]
-        >>> Target(worth=300, questions=3, per_team=3, **kind).sizes
+        >>> Target(effective_n=300, questions=3, per_team=3, **kind).sizes
         [1, 2, 3]
         """
         largest = self.max_questions
@@ -106,7 +106,7 @@ class Target:
     def played(self) -> Mechanism:
         """Return the mechanism of the games; refuse an unknown one."""
         declared = mechanism(self.mechanism)
-        if self.calibrated and (self.n, self.max_questions) != (self.worth, self.questions):
+        if self.calibrated and (self.n, self.max_questions) != (self.effective_n, self.questions):
             return ShakyLadder.calibrated(
                 n=self.n, questions=self.max_questions, teams=self.ladders
             )
@@ -162,10 +162,10 @@ def play_attacks(
     from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
     from ladderboard.arena import run  # noqa: PLC0415
 
-    n = min(promise.worth, MAX_EXAMPLES)
+    n = min(promise.effective_n, MAX_EXAMPLES)
     questions = min(promise.questions, MAX_QUESTIONS)
     mechanism = promise.mechanism
-    if calibrated and (n, questions) != (promise.worth, promise.questions):
+    if calibrated and (n, questions) != (promise.effective_n, promise.questions):
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=promise.ladders)
     accounts = min(promise.ladders, questions)
     strongest = SybilAttack(accounts=accounts) if accounts > 1 else ShiftedMajority()

@@ -92,7 +92,7 @@ class Report:
     def _attacks_heading(self) -> str:
         first, promise = self.attacks[0], self.promise
         smaller = promise is not None and (first.n, first.questions) != (
-            promise.worth,
+            promise.effective_n,
             promise.questions,
         )
         size = f"{first.n:,} examples and {first.questions:,} questions"
@@ -248,10 +248,12 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     rows = f"{public:,} public rows, {private:,} private, {ignored:,} ignored"
     if folder.table.group is not None:
         rows += f"; the public ones are {promise.n:,} groups"
-    if promise.worth != promise.n:
-        rows += f", by their weights worth {promise.worth:,}"
+    if promise.effective_n != promise.n:
+        rows += f", by their weights worth {promise.effective_n:,}"
     ladder = "one ladder for all" if rules.ladder == "board" else "a ladder for each"
-    for_baselines = f", {rules.asked_baselines} for baselines" if rules.asked_baselines else ""
+    for_baselines = (
+        f", {rules.scored_baseline_count} for baselines" if rules.scored_baseline_count else ""
+    )
     budget = (
         f"{rules.questions:,} questions{for_baselines}; at most {rules.teams:,} teams with "
         f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."

@@ -57,7 +57,7 @@ class Rules:
     >>> rules = read_rules("slug: digits\nloss: accuracy\nquestions: 1000\nteams: 20\n")
     >>> rules.share, rules.pool, rules.ladders, rules.display.name
     (50, 0, 20, 'accuracy')
-    >>> Rules.of(rules.describe()) == rules
+    >>> Rules.from_description(rules.describe()) == rules
     True
     """
 
@@ -82,7 +82,7 @@ class Rules:
     play: bool = False
 
     @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Rules:
+    def from_description(cls, described: Mapping[str, Any]) -> Rules:
         """Return the rules from what ``describe`` returned."""
         return _build_rules(dict(described), RuleProblems(), None)
 
@@ -92,14 +92,14 @@ class Rules:
         return "predictions" if self.loss.uses_labels else "scores"
 
     @cached_property
-    def asked_baselines(self) -> int:
+    def scored_baseline_count(self) -> int:
         """The number of baselines that are files; each costs a question."""
         return sum(baseline.file is not None for baseline in self.baselines)
 
     @cached_property
     def share(self) -> int:
         """The number of questions reserved for each team."""
-        return min(self.per_team, (self.questions - self.asked_baselines) // self.teams)
+        return min(self.per_team, (self.questions - self.scored_baseline_count) // self.teams)
 
     @cached_property
     def team_quota(self) -> int:
@@ -109,12 +109,12 @@ class Rules:
     @cached_property
     def pool(self) -> int:
         """The number of unreserved questions, for teams that used up their shares."""
-        return self.questions - self.asked_baselines - self.teams * self.share
+        return self.questions - self.scored_baseline_count - self.teams * self.share
 
     @property
     def ladders(self) -> int:
         """The largest possible number of ladders."""
-        return 1 if self.ladder == "board" else self.teams + self.asked_baselines
+        return 1 if self.ladder == "board" else self.teams + self.scored_baseline_count
 
     @property
     def selections(self) -> int:

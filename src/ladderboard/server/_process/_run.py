@@ -275,23 +275,26 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
         on_close=boards.close,
         metrics=metrics,
     )
-    with socket.socket(fileno=spec.line) as line, socket.socket(fileno=spec.socket) as listening:
+    with (
+        socket.socket(fileno=spec.ready_socket) as ready_socket,
+        socket.socket(fileno=spec.socket) as listening,
+    ):
         server = BoardServer(
             _uvicorn_config(config, app),
             socket_inherited=spec.socket_inherited,
-            ready=lambda: line.sendall(b"1"),
+            ready=lambda: ready_socket.sendall(b"1"),
             addresses=_address_limit(config),
         )
 
         def stop(_: int) -> None:
             server.should_exit = True
 
-        def leave(_: int) -> None:
+        def drain(_: int) -> None:
             server.replaced = True
 
         # The parent handles these.
         ignored = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
-        with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: leave, **ignored}):
+        with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: drain, **ignored}):
             server.run(sockets=[listening])
 
 

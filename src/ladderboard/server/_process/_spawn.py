@@ -36,7 +36,7 @@ class WorkerSpec(NamedTuple):
 
     parent: int
     socket: int
-    line: int
+    ready_socket: int
     socket_inherited: bool
     shared_folder: str
 
@@ -92,7 +92,7 @@ def worker_spec_from_env() -> WorkerSpec | None:
         return None
     try:
         spec = WorkerSpec(**json.loads(text))
-        for descriptor in (spec.socket, spec.line):
+        for descriptor in (spec.socket, spec.ready_socket):
             os.set_inheritable(descriptor, False)
     except (OSError, TypeError, ValueError):
         raise InvalidSetting(

@@ -40,7 +40,7 @@ _TICK = 1.0
 @dataclass(eq=False)
 class _Worker:
     process: subprocess.Popen[bytes]
-    line: socket.socket
+    ready_socket: socket.socket
     since: float
     ready: bool = False
     draining: bool = False
@@ -143,7 +143,7 @@ class Workers:
             worker.send_signal(signal.SIGTERM)
 
     def _wait(self, wakeup: socket.socket) -> None:
-        starting = [worker.line for worker in self._workers if not worker.ready]
+        starting = [worker.ready_socket for worker in self._workers if not worker.ready]
         select.select([wakeup, *starting], [], [], _TICK)
         with suppress(BlockingIOError):
             wakeup.recv(4096)
@@ -153,11 +153,11 @@ class Workers:
         for worker in tuple(self._workers):
             if not worker.ready:
                 with suppress(OSError):
-                    worker.ready = bool(worker.line.recv(1))
+                    worker.ready = bool(worker.ready_socket.recv(1))
                 self._ever_ready |= worker.ready
             if worker.process.poll() is not None:
                 self._workers.remove(worker)
-                worker.line.close()
+                worker.ready_socket.close()
                 if not worker.draining and self._deadline is None:
                     self._on_worker_exit(worker)
             elif not worker.ready and monotonic() > worker.since + _START_SECONDS:

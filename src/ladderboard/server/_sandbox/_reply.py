@@ -70,7 +70,7 @@ class Spec:
     def submission(self, content: bytes, training: float | None) -> AlignedPredictions:
         """Return the predictions in a reply."""
         try:
-            return AlignedPredictions.of(self._read_array(content), training=training)
+            return AlignedPredictions.from_values(self._read_array(content), training=training)
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
 

@@ -124,12 +124,12 @@ def _pack_array(array: NDArray[Any]) -> bytes:
 class _ServerSocket:
     """The socket to the server."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
 
     def read_header(self) -> tuple[bytes, list[int]]:
         """Wait for the header of a request and its open file; empty if the server is gone."""
-        head, files, *_ = socket.recv_fds(self._line, REQUEST_HEADER.size, 1)
+        head, files, *_ = socket.recv_fds(self._sock, REQUEST_HEADER.size, 1)
         if head:
             head += self.read_exactly(REQUEST_HEADER.size - len(head))
         return head, files
@@ -139,7 +139,7 @@ class _ServerSocket:
         buffer = bytearray(size)
         view, offset = memoryview(buffer), 0
         while offset < size:
-            count = self._line.recv_into(view[offset:])
+            count = self._sock.recv_into(view[offset:])
             if not count:
                 raise SystemExit
             offset += count
@@ -147,7 +147,7 @@ class _ServerSocket:
 
     def send_reply(self, kind: bytes, content: bytes) -> None:
         """Send a reply."""
-        self._line.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
+        self._sock.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
 
 
 def _parse_body(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
@@ -173,11 +173,11 @@ def _describe_crash(error: Exception) -> bytes:
     return json.dumps(f"{type(error).__name__}{text}").encode()
 
 
-def _serve(line: _ServerSocket, seconds: float) -> None:
+def _serve(sock: _ServerSocket, seconds: float) -> None:
     """Answer requests until the server is gone or something fails."""
     slots: list[_Spec | None] = [None] * SLOTS
     while True:
-        head, files = line.read_header()
+        head, files = sock.read_header()
         if not head:
             return
         slot, format_code, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
@@ -185,19 +185,19 @@ def _serve(line: _ServerSocket, seconds: float) -> None:
         try:
             if spec_size:
                 slots[slot] = None
-                slots[slot] = _read_spec(line.read_exactly(spec_size))
+                slots[slot] = _read_spec(sock.read_exactly(spec_size))
             if has_file:
                 with os.fdopen(files[0], "rb") as file:
                     body = file.read()
             else:
-                body = line.read_exactly(size)
+                body = sock.read_exactly(size)
             kind, content = _parse_body(slots[slot], body, FORMATS[format_code])
         except MemoryError:
             kind, content = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the process
             kind, content = BROKEN, _describe_crash(error)
         body = b""
-        line.send_reply(kind, content)
+        sock.send_reply(kind, content)
         if kind in {MEMORY, BROKEN}:
             return
 
@@ -252,14 +252,14 @@ def main() -> None:
     """Serve the server at the other end of standard input."""
     settings = json.loads(sys.argv[1])
     _die_with_parent(settings["parent"])
-    with socket.socket(fileno=os.dup(0)) as line:
+    with socket.socket(fileno=os.dup(0)) as sock:
         _warm_up()
         # No temporary file for panic reports: looking for a writable folder would take long.
         tempfile.tempdir = os.devnull
         _limit_memory(settings["memory"])
         # By its path, as this file: importing the package would load the whole server.
         runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["apply_landlock"]()
-        server = _ServerSocket(line)
+        server = _ServerSocket(sock)
         server.send_reply(READY, b"")
         _serve(server, settings["seconds"])
 

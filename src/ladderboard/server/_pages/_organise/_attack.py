@@ -140,10 +140,10 @@ def _strongest_attack(point: dict[str, Any], attacks: tuple[str, ...]) -> tuple[
 def size_notes(target: Target) -> list[str]:
     """Return sentences on how the simulated board is smaller than the real one."""
     notes = []
-    if target.n < target.worth:
+    if target.n < target.effective_n:
         notes.append(
-            f"The board's holdout is worth {target.worth:,} examples; to be quick, {target.n:,} "
-            "are played with, on which attackers gain more."
+            f"The board's holdout is worth {target.effective_n:,} examples; to be quick, "
+            f"{target.n:,} are played with, on which attackers gain more."
         )
     if target.max_questions < target.questions:
         notes.append(
@@ -170,7 +170,7 @@ async def _show_attack_page(
         check_permission(caller, "run")
         job, target, rules = (
             context.attack_jobs.status(board),
-            Target.of(opened_board),
+            Target.from_board(opened_board),
             opened_board.rules,
         )
         result = job.last_result
@@ -228,7 +228,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
 
     def start(opened_board: Board, caller: Caller) -> None:
         check_permission(caller, "run")
-        target = Target.of(opened_board)
+        target = Target.from_board(opened_board)
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN_MECHANISM)
         context.attack_jobs.start(
