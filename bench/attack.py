@@ -39,12 +39,12 @@ print((kilobytes("VmHWM") - before) / 1024)
 """
 
 
-def ours(n: int, k: int, repetitions: int) -> None:
+def run_ladderboard(n: int, k: int, repetitions: int) -> None:
     """Simulate a few repetitions on two threads."""
     lb.majority_attack(n, k, repetitions=repetitions, threads=THREADS)
 
 
-def ratios() -> None:
+def compare_speed() -> None:
     """Time both forms in turn, in one run; ours a few times over, since it is so much shorter."""
     rng = np.random.default_rng(0)
     for n, k, repetitions, rounds, target in CELLS:
@@ -57,8 +57,8 @@ def ratios() -> None:
             dense = min(dense, seconds)
             time.sleep(0.1)  # threads of the BLAS spin for a while after a product
             one_call, many_calls = min_seconds(
-                lambda n=n, k=k: ours(n, k, 1),
-                lambda n=n, k=k, repetitions=repetitions: ours(n, k, repetitions),
+                lambda n=n, k=k: run_ladderboard(n, k, 1),
+                lambda n=n, k=k, repetitions=repetitions: run_ladderboard(n, k, repetitions),
                 rounds=10,
             )
             single, several = min(single, one_call), min(several, many_calls)
@@ -71,7 +71,7 @@ def ratios() -> None:
             )
 
 
-def memory() -> None:
+def measure_memory() -> None:
     """Measure by how much a run raises the peak of a fresh process."""
     for n, k in ((10_000, 10_000), (1_000_000, 1_000), (1_000, 1_000_000)):
         done = subprocess.run(
@@ -89,7 +89,7 @@ def memory() -> None:
         )
 
 
-def flatness() -> None:
+def compare_cost_per_query() -> None:
     """Compare the cost of a query bit over three decades."""
     for name, cells in (
         ("n", [(10**power, 1_000) for power in (4, 5, 6, 7)]),
@@ -98,7 +98,7 @@ def flatness() -> None:
         repetitions = [max(1, 10**9 // (n * k)) for n, k in cells]
         seconds_by_cell = min_seconds(
             *(
-                lambda n=n, k=k, calls=calls: ours(n, k, calls)
+                lambda n=n, k=k, calls=calls: run_ladderboard(n, k, calls)
                 for (n, k), calls in zip(cells, repetitions, strict=True)
             ),
             rounds=5,
@@ -117,8 +117,8 @@ def flatness() -> None:
 
 
 if __name__ == "__main__":
-    ours(1_000, 1_000, 1)  # compiled before anything is timed
-    ours(100, 1_000_000, 1)
-    ratios()
-    memory()
-    flatness()
+    run_ladderboard(1_000, 1_000, 1)  # compiled before anything is timed
+    run_ladderboard(100, 1_000_000, 1)
+    compare_speed()
+    measure_memory()
+    compare_cost_per_query()

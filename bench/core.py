@@ -18,7 +18,9 @@ N, QUESTIONS = 10_000, 20_000
 MANY = 1_000_000
 
 
-def fig_1(risks: list[float], step: float, scale: float, rng: np.random.Generator) -> list[float]:
+def reference_shaky_ladder(
+    risks: list[float], step: float, scale: float, rng: np.random.Generator
+) -> list[float]:
     """Fig. 1 as a reader would write it down, without a check or an object."""
     best, xi = 1.0, rng.laplace(0, scale)
     out = []
@@ -31,7 +33,7 @@ def fig_1(risks: list[float], step: float, scale: float, rng: np.random.Generato
     return out
 
 
-def imports() -> None:
+def time_import() -> None:
     """Time two fresh interpreters against each other."""
 
     def run(statement: str) -> object:
@@ -57,7 +59,7 @@ def imports() -> None:
     )
 
 
-def steps() -> None:
+def time_step() -> None:
     """Time one step against Fig. 1 in bare Python."""
     risks = (0.3 + 0.2 * np.random.default_rng(0).random(QUESTIONS)).tolist()
     paper = lb.ShakyLadder.from_paper(n=N, questions=1_000)
@@ -69,7 +71,9 @@ def steps() -> None:
             session.ask(risk=risk)
 
     bare, as_printed, calibrated = min_seconds(
-        lambda: fig_1(risks, paper.step, paper.compare_noise, np.random.default_rng(1)),
+        lambda: reference_shaky_ladder(
+            risks, paper.step, paper.compare_noise, np.random.default_rng(1)
+        ),
         lambda: ask(paper),
         lambda: ask(usual),
     )
@@ -82,7 +86,7 @@ def steps() -> None:
         )
 
 
-def bulk() -> None:
+def time_bulk() -> None:
     """Time a million questions at once against one by one."""
     risks = 0.3 + 0.2 * np.random.default_rng(0).random(MANY)
     listed = risks.tolist()
@@ -110,6 +114,6 @@ def bulk() -> None:
 
 
 if __name__ == "__main__":
-    imports()
-    steps()
-    bulk()
+    time_import()
+    time_step()
+    time_bulk()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ids = list[str] | np.ndarray
 
 MILLION = 10**6
-# what, the suffix, n, whether ids are 0..n-1, rounds, wanted
+# case, suffix, n, whether ids are 0..n-1, rounds, smallest ratio allowed
 CELLS = (
     ("general ids", "csv", MILLION, False, 5, 4),
     ("ids 0..n-1", "csv", MILLION, True, 9, 6),
@@ -43,7 +43,7 @@ import files
 def kilobytes(field):
     return int(Path("/proc/self/status").read_text().split(field + ":")[1].split()[0])
 labels, ids = files.holdout({n}, {ordinal})
-run = files.{who}(labels, ids)
+run = files.{reader}(labels, ids)
 run({small!r}, warm=True)
 Path("/proc/self/clear_refs").write_text("5")  # forget the peak of making ids
 before = kilobytes("VmRSS")
@@ -66,7 +66,7 @@ def write(path: Path, ids: Ids) -> None:
     frame.write_csv(path) if path.suffix == ".csv" else frame.write_parquet(path)
 
 
-def ours(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
+def read_with_ladderboard(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, join and score with Ladderboard."""
     loss = lb.loss("zero_one")
     roster = Roster.of(pl.Series(ids), kind="number")
@@ -81,7 +81,7 @@ def ours(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     return run
 
 
-def merged(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
+def read_with_merge(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, merge and score with pandas and scikit-learn."""
     truth = pd.DataFrame({"id": ids, "label": labels})
 
@@ -95,7 +95,7 @@ def merged(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     return run
 
 
-def reindexed(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
+def read_with_reindex(labels: np.ndarray, ids: Ids) -> Callable[..., float]:
     """Read, reindex and score with pandas and scikit-learn."""
     index = pd.Index(ids, name="id")
 
@@ -112,13 +112,16 @@ def _read(path: str) -> pd.DataFrame:
     return pd.read_csv(path) if path.endswith(".csv") else pd.read_parquet(path)
 
 
-def times(folder: Path) -> None:
+def compare_times(folder: Path) -> None:
     """Time the three in turn, in one run."""
     for case, suffix, n, ordinal, rounds, target in CELLS:
         labels, ids = holdout(n, ordinal)
         path = folder / f"{ordinal}.{suffix}"
         write(path, ids)
-        runs = [make(labels, ids) for make in (ours, merged, reindexed)]
+        runs = [
+            make(labels, ids)
+            for make in (read_with_ladderboard, read_with_merge, read_with_reindex)
+        ]
         scores = [run(str(path)) for run in runs]
         if len({round(score, 12) for score in scores}) != 1:
             raise SystemExit(f"the scores differ: {scores}")
@@ -134,18 +137,18 @@ def times(folder: Path) -> None:
             )
 
 
-def memory(folder: Path) -> None:
+def compare_memory(folder: Path) -> None:
     """Compare by how much each raises the peak of a fresh process."""
     for case, suffix, n, ordinal, _, _ in CELLS:
         path, small = folder / f"{ordinal}.{suffix}", folder / f"small.{suffix}"
         write(small, np.arange(100))
         used = []
-        for reader in ("ours", "merged", "reindexed"):
+        for reader in ("read_with_ladderboard", "read_with_merge", "read_with_reindex"):
             code = PEAK.format(
                 folder=str(Path(__file__).parent),
                 n=n,
                 ordinal=ordinal,
-                who=reader,
+                reader=reader,
                 small=str(small),
                 path=str(path),
             )
@@ -164,5 +167,5 @@ def memory(folder: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        times(Path(temporary))
-        memory(Path(temporary))
+        compare_times(Path(temporary))
+        compare_memory(Path(temporary))

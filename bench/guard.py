@@ -34,7 +34,7 @@ def holdout() -> tuple[np.ndarray, list[str]]:
     return labels, [f"img_{index:07d}" for index in range(N)]
 
 
-def cold(folder: Path) -> None:
+def time_cold_start(folder: Path) -> None:
     """Time both from a shell, in turn. Bytecode is kept, as where the package is installed."""
     labels, ids = holdout()
     lb.Holdout.create(folder / "cold.db", labels, ids=ids, questions=10**5).close()
@@ -59,21 +59,21 @@ def cold(folder: Path) -> None:
     def ask() -> None:
         run("-m", "ladderboard", "guard", "ask", folder / "cold.db", next(fresh_paths))
 
-    def yardstick() -> None:
+    def baseline() -> None:
         run("-c", "import numpy, polars, typer, sqlite3")
 
     ask()  # writes the bytecode
-    yardstick()
-    ours, theirs = min_seconds(ask, yardstick, rounds=COLD_ROUNDS)
+    baseline()
+    ask_seconds, baseline_seconds = min_seconds(ask, baseline, rounds=COLD_ROUNDS)
     report_ratio(
         f"cold guard ask, n={N:.0e} / its imports",
-        ours / theirs,
+        ask_seconds / baseline_seconds,
         "at most 1.3",
-        detail=f"{1e3 * ours:.0f} ms / {1e3 * theirs:.0f} ms",
+        detail=f"{1e3 * ask_seconds:.0f} ms / {1e3 * baseline_seconds:.0f} ms",
     )
 
 
-def warm(folder: Path) -> None:
+def time_warm(folder: Path) -> None:
     """Time blocks of questions and of bare commits, in turn, on one disk."""
     labels, _ = holdout()
     guard = lb.Holdout.create(folder / "warm.db", labels, questions=10**6)
@@ -95,12 +95,13 @@ def warm(folder: Path) -> None:
         commits.append((name, lambda database=database: _commit(database)))
     asks()  # the first ones are slower
     seconds = total_seconds(asks, *(run for _, run in commits), rounds=ROUNDS)
-    for (name, _), theirs in zip(commits, seconds[1:], strict=True):
+    asked = BLOCK * ROUNDS
+    for (name, _), commit_seconds in zip(commits, seconds[1:], strict=True):
         report_ratio(
             f"Holdout.ask, n={N:.0e} / bare commits, {name}",
-            theirs / seconds[0],
+            commit_seconds / seconds[0],
             "at least 0.5",
-            detail=f"{BLOCK * ROUNDS / seconds[0]:.0f} a second / {BLOCK * ROUNDS / theirs:.0f}",
+            detail=f"{asked / seconds[0]:.0f} a second / {asked / commit_seconds:.0f}",
         )
     if guard.check() != BLOCK * (ROUNDS + 1):
         raise SystemExit("questions were lost")
@@ -114,5 +115,5 @@ def _commit(database: sqlite3.Connection) -> None:
 if __name__ == "__main__":
     # In the clone, which is on a disk where a temporary directory may be in memory.
     with tempfile.TemporaryDirectory(dir=ROOT) as temporary:
-        cold(Path(temporary))
-        warm(Path(temporary))
+        time_cold_start(Path(temporary))
+        time_warm(Path(temporary))

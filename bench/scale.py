@@ -36,7 +36,7 @@ RULES = "title: Board\nslug: {}\nloss: zero_one\nquestions: 1000000\nteams: 16\n
 SERVE = ("-m", "ladderboard", "serve", "--port", "0", "--database")
 
 
-class Side(NamedTuple):
+class ServerUnderTest(NamedTuple):
     """A server, and the paths and tokens to send requests with."""
 
     server: RunningServer
@@ -64,7 +64,9 @@ def make_boards(folder: Path, database: str, boards: int, teams: int) -> list[Ta
     return targets
 
 
-def measure_rates(load: LoadGenerator, sides: dict[str, Side], rounds: int) -> dict[str, float]:
+def measure_rates(
+    load: LoadGenerator, sides: dict[str, ServerUnderTest], rounds: int
+) -> dict[str, float]:
     """Send requests to all sides in turn; return requests per second."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for index in range(rounds + 1):
@@ -97,14 +99,14 @@ def memory(process: int) -> int:
     return kilobytes // 1024 + sum(memory(int(child)) for child in children)
 
 
-def reading(side: Side) -> Side:
+def reading_target(side: ServerUnderTest) -> ServerUnderTest:
     """Return the same server with requests that read the standings."""
     boards = list(dict.fromkeys(path.split("/")[4] for path, _ in side.targets))
     paths = [f"/api/v1/boards/{board}/leaderboard" for board in boards]
-    return Side(side.server, [(path, None) for path in paths])
+    return ServerUnderTest(side.server, [(path, None) for path in paths])
 
 
-def measure_boards(side: Side, callers: LoadGenerator, readers: LoadGenerator) -> None:
+def measure_boards(side: ServerUnderTest, callers: LoadGenerator, readers: LoadGenerator) -> None:
     """Measure a server's memory with all boards in use, and the time of the list of boards."""
     count = len(side.targets)
     before = memory(side.server.process)
@@ -129,7 +131,13 @@ def measure_boards(side: Side, callers: LoadGenerator, readers: LoadGenerator) -
 
 
 def measure_long_history(
-    side: Side, twin: Side, folder: Path, callers: LoadGenerator, *, history: int, rounds: int
+    side: ServerUnderTest,
+    control: ServerUnderTest,
+    folder: Path,
+    callers: LoadGenerator,
+    *,
+    history: int,
+    rounds: int,
 ) -> None:
     """Compare a board with a long history with a new one, and measure its size on the disk."""
 
@@ -141,7 +149,7 @@ def measure_long_history(
         callers.send_requests(side.server.port, side.targets, 1000)
     rate, weight = history / (perf_counter() - begun), (size() - before) / history
     rates = measure_rates(
-        callers, {"a new one": twin, f"after {history:,} submissions": side}, rounds
+        callers, {"a new one": control, f"after {history:,} submissions": side}, rounds
     )
     compare("submissions", rates)
     print(f"{'':<52} {rate:,.0f} a second all the while")
@@ -159,12 +167,14 @@ def main(boards: int, history: int, rounds: int) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT)))
         stack.callback(postgres.stop)
 
-        def start(name: str, database: str, boards: int, teams: int, *options: str) -> Side:
+        def start(
+            name: str, database: str, boards: int, teams: int, *options: str
+        ) -> ServerUnderTest:
             targets = make_boards(folder / name, database, boards, teams)
             begun = perf_counter()
             server = stack.enter_context(start_server(*SERVE, database, *options))
             print(f"{name}: {boards} boards, up after {perf_counter() - begun:.1f} s")
-            return Side(server, targets)
+            return ServerUnderTest(server, targets)
 
         sqlite = start("one", str(folder / "one.db"), 1, TEAMS)
         many_boards = start("many", str(folder / "many.db"), boards, 1)
@@ -173,14 +183,14 @@ def main(boards: int, history: int, rounds: int) -> None:
         sides = {
             "SQLite": sqlite,
             f"SQLite, {boards} boards": many_boards,
-            "PostgreSQL, one board": Side(shared.server, shared.targets[:TEAMS]),
+            "PostgreSQL, one board": ServerUnderTest(shared.server, shared.targets[:TEAMS]),
             "PostgreSQL, 16 boards": shared,
         }
         compare("submissions", measure_rates(callers, sides, rounds))
-        page_readers = {name: reading(side) for name, side in sides.items()}
+        page_readers = {name: reading_target(side) for name, side in sides.items()}
         compare("standings", measure_rates(readers, page_readers, rounds))
-        twin = start("twin", str(folder / "twin.db"), 1, TEAMS)
-        measure_long_history(sqlite, twin, folder, callers, history=history, rounds=rounds)
+        control = start("control", str(folder / "control.db"), 1, TEAMS)
+        measure_long_history(sqlite, control, folder, callers, history=history, rounds=rounds)
     callers.close()
     readers.close()
 

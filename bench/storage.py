@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COMMITS = 50
 
 
-def bare(database: sqlite3.Connection) -> Callable[[], None]:
+def commit_bare_rows(database: sqlite3.Connection) -> Callable[[], None]:
     """Commit one row at a time, with the settings that a ledger needs."""
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
@@ -31,7 +31,7 @@ def bare(database: sqlite3.Connection) -> Callable[[], None]:
     return run
 
 
-def appends(storage: SqliteStorage) -> Callable[[], None]:
+def append_entries(storage: SqliteStorage) -> Callable[[], None]:
     """Do what a question does: look for its mark, read where things stand, write it all."""
     with storage.add_book("b") as book:
         start = ChainState(1, bytes(32), 0, 0, 0, 1, 0, 0, closed=False)
@@ -64,7 +64,9 @@ def main() -> None:
             closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as database,
             SqliteStorage(folder / "guard.db", create=True) as storage,
         ):
-            bare_seconds, append_seconds = min_seconds(bare(database), appends(storage), rounds=60)
+            bare_seconds, append_seconds = min_seconds(
+                commit_bare_rows(database), append_entries(storage), rounds=60
+            )
     detail = f"{COMMITS / append_seconds:,.0f} a second; bare commits {COMMITS / bare_seconds:,.0f}"
     report_ratio(
         "storage: appends to bare commits, SQLite",

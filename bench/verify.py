@@ -34,8 +34,8 @@ print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")))
 
 
 @dataclass
-class Written:
-    """A bundle, and what the yardstick takes of it."""
+class BundleFile:
+    """A bundle, and what the baseline needs from it."""
 
     path: Path
     entries: list[bytes]
@@ -108,7 +108,7 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSid
     return entries
 
 
-def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
+def write(path: Path, mechanism: lb.Mechanism, questions: int) -> BundleFile:
     """Write a bundle of so many questions."""
     entries = play(mechanism, questions)
     document = {
@@ -128,10 +128,10 @@ def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
             bundle.write_entry(entry.form, secret)
         bundle.finish()
     contexts = [secret.submission for _, secret in entries if secret is not None]
-    return Written(path, [entry.form for entry, _ in entries], contexts)
+    return BundleFile(path, [entry.form for entry, _ in entries], contexts)
 
 
-def bare(bundle: Written, mechanism: lb.Mechanism) -> None:
+def hash_and_draw(bundle: BundleFile, mechanism: lb.Mechanism) -> None:
     """Hash the chain and draw the noise, and nothing else."""
     for form in bundle.entries:
         hashlib.sha256(b"ladderboard:1:entry\n" + len(form).to_bytes(8, "big") + form).digest()
@@ -140,7 +140,7 @@ def bare(bundle: Written, mechanism: lb.Mechanism) -> None:
         tape.draw(laws, ladder=0, question=question, context=context)
 
 
-def peak(path: Path) -> float:
+def peak_memory(path: Path) -> float:
     """Return the most memory that checking took in a process of its own, in MB."""
     command = [sys.executable, "-c", PEAK, str(path)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
@@ -154,7 +154,7 @@ def main() -> None:
         long = write(Path(folder) / "long.ladderboard", mechanism, LONG)
         ours, yardstick, fewer = min_seconds(
             lambda: verify_bundle(long.path),
-            lambda: bare(long, mechanism),
+            lambda: hash_and_draw(long, mechanism),
             lambda: verify_bundle(short.path),
             rounds=ROUNDS,
         )
@@ -170,7 +170,7 @@ def main() -> None:
             "about 10",
             detail=f"{ours:.2f} s / {fewer:.2f} s",
         )
-        long_peak, short_peak = peak(long.path), peak(short.path)
+        long_peak, short_peak = peak_memory(long.path), peak_memory(short.path)
         report_ratio(
             f"memory for {LONG:.0e} questions / for {SHORT:.0e}",
             long_peak / short_peak,

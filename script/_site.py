@@ -35,7 +35,7 @@ HEAD = (
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml", ".sh": "bash"}
 
 
-def change_prose(code: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+def map_prose(code: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
     """Change the parts of a text that are not code."""
     parts = code.split(text)
     parts[::2] = [change(part) for part in parts[::2]]
@@ -104,8 +104,8 @@ def copy_pages(to: Path) -> None:
     )
     gathered = set(waiting)
 
-    def follow(source: str, text: str) -> str:
-        def change(match_: re.Match[str]) -> str:
+    def rewrite_links(source: str, text: str) -> str:
+        def rewrite_link(match_: re.Match[str]) -> str:
             target, anchor = match_[1], match_[2] or ""
             if not target or "://" in target:
                 return match_[0]
@@ -118,7 +118,7 @@ def copy_pages(to: Path) -> None:
                 waiting.append(linked)
             return os.path.relpath(site_path(linked), Path(site_path(source)).parent) + anchor
 
-        return change_prose(BLOCK, text, lambda part: TARGET.sub(change, part))
+        return map_prose(BLOCK, text, lambda part: TARGET.sub(rewrite_link, part))
 
     for source in waiting:  # grows while pages are followed
         file = to / site_path(source)
@@ -126,8 +126,10 @@ def copy_pages(to: Path) -> None:
         if source.startswith("docs/") and not source.endswith(".md"):
             shutil.copy(ROOT / source, file)
             continue
-        text = "\n".join(indent_lists(follow(source, render_page(source)).splitlines())) + "\n"
-        text = mark_prompts(change_prose(CODE, text, format_indices))
+        text = (
+            "\n".join(indent_lists(rewrite_links(source, render_page(source)).splitlines())) + "\n"
+        )
+        text = mark_prompts(map_prose(CODE, text, format_indices))
         file.write_text(f"{HEAD}{text}" if source == "docs/index.md" else text)
 
 
@@ -147,20 +149,20 @@ def read_sections() -> Iterator[tuple[str, list[tuple[str, list[tuple[str, str]]
 def format_navigation() -> str:
     """Return the sections as Zensical's navigation, a line of TOML."""
 
-    def entry(title: str, target: str) -> str:
+    def navigation_entry(title: str, target: str) -> str:
         title = (title[0].upper() + title[1:]).replace("`", "")  # the first letter of code stays
         return f"{{ {json.dumps(title, ensure_ascii=False)} = {target} }}"
 
-    def where(target: str) -> str:
+    def target_path(target: str) -> str:
         return json.dumps(site_path(os.path.relpath(ROOT / "docs" / target, ROOT)))
 
-    lines = [entry("Home", '"index.md"')]
+    lines = [navigation_entry("Home", '"index.md"')]
     for name, items in read_sections():
         pages: list[str] = []
         for before, links in items:
-            entries = [entry(title, where(target)) for title, target in links]
-            pages += [entry(before, f"[{', '.join(entries)}]")] if before else entries
-        lines.append(entry(name, f"[{', '.join(pages)}]"))
+            entries = [navigation_entry(title, target_path(target)) for title, target in links]
+            pages += [navigation_entry(before, f"[{', '.join(entries)}]")] if before else entries
+        lines.append(navigation_entry(name, f"[{', '.join(pages)}]"))
     return f"nav = [{', '.join(lines)}]"
 
 

@@ -64,12 +64,12 @@ class Call(NamedTuple):
     """The module of the function that called it."""
 
     @property
-    def switches(self) -> bool:
+    def changes_module(self) -> bool:
         """Whether it was called from another module."""
         return self.caller not in {None, self.module}
 
     @property
-    def crosses(self) -> bool:
+    def changes_layer(self) -> bool:
         """Whether it was called from another layer."""
         return self.caller is not None and layer_of(self.caller) != layer_of(self.module)
 
@@ -144,8 +144,8 @@ class _Environment:
 
 
 @contextmanager
-def _serving(python: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    """Serve the board; give what the server says of itself."""
+def run_server(python: Path, folder: Path) -> Iterator[dict[str, Any]]:
+    """Serve the board; yield the server's start event."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("LADDERBOARD_", "PYTHON"))}
     # One parser, or the traced submission might be the first that another one reads.
     environ["LADDERBOARD_SERVE_PARSERS"] = "1"
@@ -191,7 +191,7 @@ def trace() -> list[Call]:
     with tempfile.TemporaryDirectory(prefix="ladderboard-trace-") as name:
         folder = Path(name).resolve()
         environment = _Environment(folder / "venv")
-        with _serving(environment.python, folder) as server:
+        with run_server(environment.python, folder) as server:
             url = urlsplit(server["url"])
             with socket.create_connection((url.hostname, url.port)) as connection:
                 team = {"name": "Traced"}
@@ -224,8 +224,8 @@ def summary(traced: Sequence[Call]) -> dict[str, Any]:
         "calls": len(calls),
         "functions": len({(call.module, call.function) for call in calls}),
         "modules": len(modules),
-        "module_switches": sum(call.switches for call in calls),
-        "layer_crossings": sum(call.crosses for call in calls),
+        "module_switches": sum(call.changes_module for call in calls),
+        "layer_crossings": sum(call.changes_layer for call in calls),
         "upward_crossings": len(upward),
         "layers": {
             layer: {

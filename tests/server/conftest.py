@@ -123,11 +123,15 @@ def run_world(request, tmp_path, monkeypatch, caplog):
     """Return a function that runs a session in a world and returns the recording server."""
     paths = (tmp_path / f"run {number}" for number in itertools.count())
 
-    def run(world, kind="sqlite", *, mechanism=BlindLadder, hide=True, seed=b"", script="run_full"):
+    def run(
+        world, kind="sqlite", *, mechanism=BlindLadder, hide=True, seed=b"", script="run_everything"
+    ):
         path, salt_uses = next(paths), record_salt_uses(monkeypatch, hide=hide)
         path.mkdir()
         with empty_storage(kind, request, path) as storage:
-            parsers = None if script == "run_full" else InlineParsers()  # they start much faster
+            parsers = (
+                None if script == "run_everything" else InlineParsers()
+            )  # they start much faster
             salts = SaltSource(seed)
             server = RecordingServer(storage, path, mechanism(**NOISE), salts, parsers)
             server.salt_uses = salt_uses

@@ -131,7 +131,7 @@ DISCLOSURES = {
 def test_disclosed_salts_are_found(run_world, monkeypatch, name):
     leak, secret = DISCLOSURES[name]
     leak(monkeypatch, SecretSpy(monkeypatch))
-    server = run_world(0, hide=False, script="run_short")
+    server = run_world(0, hide=False, script="run_few_submissions")
     disclosures = find_disclosures(server)
     assert {disclosure.secret for disclosure in disclosures if not disclosure.allowed} == {secret}
 
@@ -236,7 +236,7 @@ HASHES = {
 def test_leaking_hashes_are_found(run_fresh, monkeypatch, name):
     leak, detected_by = HASHES[name]
     leak(monkeypatch, SecretSpy(monkeypatch))
-    servers = run_fresh("run_short")
+    servers = run_fresh("run_few_submissions")
     assert (first_difference(*servers) is not None) == (detected_by in {"apart", "both"})
     assert bool(guess_holdouts(servers[0])) == (detected_by in {"guessed", "both"})
 

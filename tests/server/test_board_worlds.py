@@ -66,7 +66,7 @@ def test_two_worlds_cannot_be_distinguished(run_worlds, database, tmp_path):
 
 
 def test_a_leaky_mechanism_is_found(run_worlds):
-    assert run_worlds("sqlite", mechanism=LeakyLadder, script="run_brief")[1] is not None
+    assert run_worlds("sqlite", mechanism=LeakyLadder, script="run_all_submissions")[1] is not None
 
 
 class RiskSpy:
@@ -148,7 +148,7 @@ LEAKS = {
 def test_leaks_are_found(run_worlds, monkeypatch, name):
     leak, step_name = LEAKS[name]
     leak(monkeypatch, RiskSpy(monkeypatch))
-    _, difference = run_worlds("sqlite", script="run_brief")
+    _, difference = run_worlds("sqlite", script="run_all_submissions")
     assert difference is not None
     assert step_name in difference[0]
 

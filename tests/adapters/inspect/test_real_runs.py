@@ -61,7 +61,7 @@ def test_samples_are_read_in_several_batches(tmp_path):
     samples = [
         Sample(input=f"{index} + 2 =", target=str(index + 2), id=index) for index in range(230)
     ]
-    log = inspect_runs.run(tmp_path, inspect_runs.correct_below(100), samples=samples)
+    log = inspect_runs.run(tmp_path, inspect_runs.correct_below_limit(100), samples=samples)
     scores = read_log(log)
     assert scores.ids == tuple(map(str, range(230)))
     assert scores.values.tolist() == [1.0] * 100 + [0.0] * 130

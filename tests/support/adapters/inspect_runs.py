@@ -30,23 +30,25 @@ def make_model(answer):
     return get_model("mockllm/model", custom_outputs=respond)
 
 
-def correct(question):
+def correct_answer(question):
     """Return the correct answer."""
     return str(int(question.split()[0]) + 2)
 
 
-def correct_below(limit):
+def correct_below_limit(limit):
     """Return a function that is correct where the first number is below a limit."""
-    return lambda question: correct(question) if int(question.split()[0]) < limit else "who knows"
+    return lambda question: (
+        correct_answer(question) if int(question.split()[0]) < limit else "who knows"
+    )
 
 
-def fails_at(number):
+def failing_answer(number):
     """Return a function that is correct but fails for one first number."""
 
     def answer(question):
         if question.startswith(str(number)):
             raise RuntimeError("the model has gone")
-        return correct(question)
+        return correct_answer(question)
 
     return answer
 
@@ -74,7 +76,14 @@ def graded():
 
 
 def run(
-    folder, answer=correct, *, form="eval", scorers=None, samples=SUMS, epochs=None, **settings
+    folder,
+    answer=correct_answer,
+    *,
+    form="eval",
+    scorers=None,
+    samples=SUMS,
+    epochs=None,
+    **settings,
 ):
     """Run an evaluation; return the path of its log."""
     task = Task(dataset=list(samples), scorer=scorers or [match()], epochs=epochs, name="sums")
@@ -88,16 +97,16 @@ def two_reducers(n=2):
 
 
 RUNS = {
-    "passed": {"answer": correct_below(4)},
+    "passed": {"answer": correct_below_limit(4)},
     "limited": {"limit": 3},
     "grades": {"scorers": [gives(["C", "I", "P", "N", True, 0.25])]},
     "unscored": {"scorers": [gives([1.0, float("nan")])]},
     "letters": {"scorers": [gives(["A", "B", 1.5])]},
-    "two_scorers": {"answer": correct_below(2), "scorers": [match(), includes()]},
+    "two_scorers": {"answer": correct_below_limit(2), "scorers": [match(), includes()]},
     "several_values": {"scorers": [graded()]},
     "epochs": {"epochs": two_reducers(), "scorers": [gives(["C", "I"])]},
-    "one_error": {"answer": fails_at(3), "fail_on_error": False},
-    "failed": {"answer": fails_at(3), "fail_on_error": True},
+    "one_error": {"answer": failing_answer(3), "fail_on_error": False},
+    "failed": {"answer": failing_answer(3), "fail_on_error": True},
     "numbered": {"samples": [Sample(input=f"{a} + 2 =", target=str(a + 2)) for a in range(3)]},
 }
 

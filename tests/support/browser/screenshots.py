@@ -47,19 +47,19 @@ def main(arguments: list[str] | None = None) -> None:
         for state in chosen:
             for variant, how in VARIANTS.items():
                 name = f"{state.name}-{variant}.png"
-                (options.folder / name).write_bytes(take_page(browser, boards, state, **how))
+                (options.folder / name).write_bytes(capture_page(browser, boards, state, **how))
                 sys.stdout.write(f"{name}\n")
                 sys.stdout.flush()
         if options.docs is not None:
             options.docs.mkdir(parents=True, exist_ok=True)
             for name, (page, part) in README_PAGES.items():
                 state = next(state for state in PAGE_STATES if state.name == page)
-                content = take_for_readme(browser, boards, state, part)
+                content = capture_for_readme(browser, boards, state, part)
                 (options.docs / f"{name}.png").write_bytes(content)
     write_contact_sheet(options.folder, [state.name for state in chosen])
 
 
-def take_page(browser, boards, state, **options) -> bytes:
+def capture_page(browser, boards, state, **options) -> bytes:
     """Return a screenshot of a whole page."""
     visitor = Visitor(browser, boards.live_server, state.token(boards), **options)
     visitor.open(state.path)
@@ -69,7 +69,7 @@ def take_page(browser, boards, state, **options) -> bytes:
     return screenshot
 
 
-def take_for_readme(browser, boards, state, part: str) -> bytes:
+def capture_for_readme(browser, boards, state, part: str) -> bytes:
     """Return a page down to an element, in high resolution with few colours."""
     visitor = Visitor(browser, boards.live_server, state.token(boards), scale=1.5)
     visitor.page.set_viewport_size({"width": _README_WIDTH, "height": 900})

@@ -110,7 +110,7 @@ def main(folder, *arguments):
         ]
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         for seed in range(first, first + count):
-            with naming(f"seed {seed}"):
+            with print_name_on_error(f"seed {seed}"):
                 outcomes[ask_damaged(seed, guards, folder)] += 1
         if any(watched.guard.check() != watched.guard.meter.used for watched in guards):
             raise AssertionError("a chain is broken")
@@ -118,13 +118,13 @@ def main(folder, *arguments):
         guard = WatchedGuard(folder / "guard.db", labels=[0, 1] * 500)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         for name in arguments:
-            with naming(name):
+            with print_name_on_error(name):
                 outcomes[guard.ask(Path(name), 120)] += 1
     sys.stdout.write(json.dumps(outcomes) + "\n")
 
 
 @contextlib.contextmanager
-def naming(name):
+def print_name_on_error(name):
     """Print a name if an error occurs."""
     try:
         yield

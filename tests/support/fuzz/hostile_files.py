@@ -11,7 +11,7 @@ import polars as pl
 _ZSTD = b"\x28\xb5\x2f\xfd"  # the start of a frame
 
 
-def zipped(data):
+def make_zip(data):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("predictions.csv", data)
@@ -30,7 +30,7 @@ LONG_IDS = FRAME.with_columns(pl.format("identifier number {}", "id").alias("id"
 parquet, arrow = pl.DataFrame.write_parquet, pl.DataFrame.write_ipc
 
 
-def lying_arrow(size):
+def arrow_with_false_size(size):
     """Return an Arrow file whose compressed buffers declare so many bytes each."""
     data = bytearray(write_frame(LONG_IDS, arrow, compression="zstd"))
     start = data.find(_ZSTD)
@@ -41,7 +41,7 @@ def lying_arrow(size):
     return bytes(data)
 
 
-def lying_parquet(rows):
+def parquet_with_false_size(rows):
     """Return a Parquet file whose footer declares so many rows instead of a thousand."""
     data = write_frame(FRAME, parquet, compression="uncompressed")
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -62,7 +62,7 @@ def varint(number):
 
 HOSTILE_FILES = {
     "a gzip bomb": (lambda: gzip.compress(b"0\n" * 2**26, 1), "too_many_bytes"),
-    "a zip bomb": (lambda: zipped(b"0\n" * 2**26), "too_many_bytes"),
+    "a zip bomb": (lambda: make_zip(b"0\n" * 2**26), "too_many_bytes"),
     "an open quote": (lambda: b'id,prediction\n0,"' + b"1\n" * 10**6, "too_many_rows"),
     "an open quote and one line": (lambda: b'id,prediction\n0,"' + b"1" * 2**25, "line_too_long"),
     "quotes only": (lambda: b'"' * 2**22, "quotes"),
@@ -96,12 +96,12 @@ HOSTILE_FILES = {
         ),
         "too_many_bytes",
     ),
-    "buffers that promise a terabyte": (lambda: lying_arrow(10**12), "too_many_bytes"),
-    "buffers that promise all there is": (lambda: lying_arrow(2**62), "too_many_bytes"),
-    "buffers that promise less than nothing": (lambda: lying_arrow(-(2**62)), "damaged"),
-    "buffers that promise too little": (lambda: lying_arrow(8), "damaged"),
-    "a footer that promises more rows": (lambda: lying_parquet(2**60), "damaged"),
-    "a footer that promises fewer rows": (lambda: lying_parquet(9), "damaged"),
+    "buffers that promise a terabyte": (lambda: arrow_with_false_size(10**12), "too_many_bytes"),
+    "buffers that promise all there is": (lambda: arrow_with_false_size(2**62), "too_many_bytes"),
+    "buffers that promise less than nothing": (lambda: arrow_with_false_size(-(2**62)), "damaged"),
+    "buffers that promise too little": (lambda: arrow_with_false_size(8), "damaged"),
+    "a footer that promises more rows": (lambda: parquet_with_false_size(2**60), "damaged"),
+    "a footer that promises fewer rows": (lambda: parquet_with_false_size(9), "damaged"),
     "NaN with something in it": (
         lambda: write_frame(
             FRAME.with_columns(

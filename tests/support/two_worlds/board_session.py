@@ -100,7 +100,7 @@ class BoardSession:
                 cursor = reply.json()["next"]
                 reply = self.server.api("GET", f"/leaderboard?limit=2&cursor={cursor}")
 
-    def run_full(self):
+    def run_everything(self):
         """Use everything before the close."""
         self.read_everything()
         self.join()
@@ -111,7 +111,7 @@ class BoardSession:
         self.organise()
         self.read_everything()
 
-    def run_brief(self):
+    def run_all_submissions(self):
         """Submit in every way and read everything once."""
         self.join()
         self.submit_valid()
@@ -135,7 +135,7 @@ class BoardSession:
         self.get_receipts(alpha, self.next_body())
         self.read_hashes(None, alpha)
 
-    def run_short(self):
+    def run_few_submissions(self):
         """Submit a few times and read: enough for leaks that tests plant."""
         self.server.client.headers["Accept-Encoding"] = "identity"
         self.join()
@@ -147,7 +147,7 @@ class BoardSession:
 
     def run_to_close(self):
         """Close the board without opening its ledger."""
-        self.run_short()
+        self.run_few_submissions()
         assert self.server.api("POST", "/close", self.organiser).status_code == 200
         self.read_hashes(None, self.tokens["Alpha"], self.organiser)
 
@@ -304,7 +304,7 @@ class BoardSession:
         self.read_hashes(None)
 
 
-def run_session(server, world, caplog, *, script="run_full"):
+def run_session(server, world, caplog, *, script="run_everything"):
     """Run a script on a board of a world; return the server, which has recorded all output."""
     logger = "ladderboard"
     with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG, logger):

@@ -186,7 +186,7 @@ def run_session(recorder, case, labels, mechanism, salt):
 
 def _run_session(recorder, case, labels, mechanism, environment):
     step, path = recorder.step, recorder.path
-    how = {"loss": case.loss, "mechanism": mechanism, "environment": environment}
+    options = {"loss": case.loss, "mechanism": mechanism, "environment": environment}
     sealed = {"key_file": recorder.folder / "key"} if case.sealed else {}
     guard = step(
         "create",
@@ -198,20 +198,23 @@ def _run_session(recorder, case, labels, mechanism, environment):
             ladders=2,
             key=KEY,
             **case.sample,
-            **how,
+            **options,
             **sealed,
         ),
     )
-    how |= {"loss": None if isinstance(case.loss, str) and not case.params else case.loss, **sealed}
+    options |= {
+        "loss": None if isinstance(case.loss, str) and not case.params else case.loss,
+        **sealed,
+    }
     rng = np.random.default_rng(5)
-    guard = step("open", lambda: lb.Holdout.open(path, **how))
+    guard = step("open", lambda: lb.Holdout.open(path, **options))
     _ask(recorder, case, guard, rng)
-    _make_owner_mistakes(recorder, case, guard, how)
+    _open_with_wrong_settings(recorder, case, guard, options)
     copy = recorder.folder / "copy.db"
     _back_up(recorder, case, guard, rng, copy)
     del guard
-    _put_back(recorder, copy)
-    _finish(recorder, case, how, rng)
+    _restore_copy(recorder, copy)
+    _finish(recorder, case, options, rng)
 
 
 def _ask(recorder, case, guard, rng):
@@ -265,13 +268,13 @@ def _back_up(recorder, case, guard, rng, copy):
     recorder.step("before", lambda: guard.ask(case.frame(case.predict(rng))))
 
 
-def _finish(recorder, case, how, rng):
+def _finish(recorder, case, options, rng):
     """Restore the old copy, spend the budget, close."""
     step, path = recorder.step, recorder.path
-    step("open the old copy", lambda: lb.Holdout.open(path, **how))
-    step("charge too little", lambda: lb.Holdout.restore(path, 0, **how))
-    step("charge too much", lambda: lb.Holdout.restore(path, 1000, **how))
-    guard = step("restore", lambda: lb.Holdout.restore(path, 2, **how))
+    step("open the old copy", lambda: lb.Holdout.open(path, **options))
+    step("charge too little", lambda: lb.Holdout.restore(path, 0, **options))
+    step("charge too much", lambda: lb.Holdout.restore(path, 1000, **options))
+    guard = step("restore", lambda: lb.Holdout.restore(path, 2, **options))
     models = [case.predict(rng) for _ in range(40)]
     for index, model in enumerate(models):
         step(f"to the end {index}", lambda model=model: guard.ask(case.frame(model)))
@@ -282,21 +285,21 @@ def _finish(recorder, case, how, rng):
     step("status at the end", guard.status)
 
 
-def _make_owner_mistakes(recorder, case, guard, how):
+def _open_with_wrong_settings(recorder, case, guard, options):
     """Open the guard with settings that do not match."""
     step, path = recorder.step, recorder.path
     unknown = [f"{name}!" for name in IDS]
-    step("other ids", lambda: lb.Holdout.open(path, labels=case.neither, ids=unknown, **how))
-    step("other labels", lambda: lb.Holdout.open(path, labels=case.neither, ids=IDS, **how))
-    step("too few", lambda: lb.Holdout.open(path, labels=case.neither[:9], ids=IDS[:9], **how))
-    step("no ids", lambda: lb.Holdout.open(path, labels=case.neither, **how))
-    step("other mechanism", lambda: lb.Holdout.open(path, **{**how, "mechanism": lb.Exact()}))
-    step("other loss", lambda: lb.Holdout.open(path, **{**how, "loss": lb.loss("operator:ne")}))
-    step("not a guard", lambda: lb.Holdout.open(recorder.folder / "guard.db.mark", **how))
+    step("other ids", lambda: lb.Holdout.open(path, labels=case.neither, ids=unknown, **options))
+    step("other labels", lambda: lb.Holdout.open(path, labels=case.neither, ids=IDS, **options))
+    step("too few", lambda: lb.Holdout.open(path, labels=case.neither[:9], ids=IDS[:9], **options))
+    step("no ids", lambda: lb.Holdout.open(path, labels=case.neither, **options))
+    step("other mechanism", lambda: lb.Holdout.open(path, **{**options, "mechanism": lb.Exact()}))
+    step("other loss", lambda: lb.Holdout.open(path, **{**options, "loss": lb.loss("operator:ne")}))
+    step("not a guard", lambda: lb.Holdout.open(recorder.folder / "guard.db.mark", **options))
     step("repr", lambda: [repr(guard._scorer), repr(guard._scorer.roster), repr(guard._book)[:30]])
 
 
-def _put_back(recorder, copy):
+def _restore_copy(recorder, copy):
     """Replace the guard's file by a copy, and remove its log files."""
     for path in recorder.folder.glob("guard.db-*"):
         path.unlink()
