@@ -30,7 +30,7 @@ def test_weights_sum_to_at_most_one(questions):
     weights = TranscriptWeights(questions, 1.0, 1, amendable=True)
     total = 0.0
     for t in range(1, 400):
-        price = weights._uniform(values, t)
+        price = weights._uniform_price(values, t)
         for b in range(min(t - 1, values.max_changes) + 1):
             transcripts = math.comb(t - 1, b) * round(math.exp(values.log_count(b)))
             total += transcripts * math.exp(-price(b))

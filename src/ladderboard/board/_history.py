@@ -66,7 +66,7 @@ class RecordHistory(NamedTuple):
     """Records, each with the state of the book right after it, and their total number."""
 
     records: list[tuple[ChainState, float]]
-    all: int
+    total: int
 
 
 class CurrentState(NamedTuple):
@@ -113,8 +113,8 @@ def serialize_history(
         "display": display.describe(),
         "beta": meter.rules["beta"],
         "points": points,
-        "records": past.all,
-        "thinned": len(past.records) < past.all,
+        "records": past.total,
+        "thinned": len(past.records) < past.total,
     }
 
 

@@ -175,11 +175,11 @@ class TranscriptWeights:
             return self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
         values = transcript.values
         if history.rounds is not None:
-            return self._by_rounds(values, history, history.rounds)
+            return self._price_by_rounds(values, history, history.rounds)
         max_changes = min(history.asked - 1, self.ladders * values.max_changes)
         if history.count is not None:
             max_changes = min(max_changes, history.count)
-        top = _largest(self._uniform(values, history.asked), max_changes)
+        top = _largest(self._uniform_price(values, history.asked), max_changes)
         if history.counts is None or history.count is None:
             return top
         split = self._split_count(values, history.counts, max_changes, history.asked)
@@ -210,7 +210,7 @@ class TranscriptWeights:
             return values.log_count(changes)
         return values.log_shared(changes, self.ladders)
 
-    def _uniform(self, values: ReleaseValues, t: int) -> Callable[[int], float]:
+    def _uniform_price(self, values: ReleaseValues, t: int) -> Callable[[int], float]:
         return lambda changes: (
             self._change_times_price(t, changes) + self._values_price(values, changes)
         )
@@ -234,7 +234,7 @@ class TranscriptWeights:
             + self._ladder_split_price(max_changes)
         )
 
-    def _by_rounds(
+    def _price_by_rounds(
         self, values: ReleaseValues, history: ChangeHistory, rounds: tuple[int, ...]
     ) -> float:
         """Return the largest price under a mixture of uniform, record and split weights."""

@@ -37,21 +37,21 @@ _TABLE_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 _CHANGES = (3, 5, 10)
 
 
-def smallest_sufficient(holds: Callable[[int], bool]) -> int | None:
+def smallest_sufficient(condition: Callable[[int], bool]) -> int | None:
     """Return the smallest number for which a monotone condition holds; None if above 10^15.
 
     >>> smallest_sufficient(lambda x: x * x >= 50)
     8
     """
     high = 1
-    while not holds(high):
+    while not condition(high):
         if high == LARGEST:
             return None
         high = min(2 * high, LARGEST)
-    return _bisect(holds, high, high // 2)
+    return _bisect(condition, high, high // 2)
 
 
-def largest_sufficient(holds: Callable[[int], bool], first: int = 1) -> int:
+def largest_sufficient(condition: Callable[[int], bool], first: int = 1) -> int:
     """Return the largest number from ``first`` on for which the condition holds; 0 if none.
 
     At most 10^15. The condition must hold from ``first`` up to that number.
@@ -59,21 +59,21 @@ def largest_sufficient(holds: Callable[[int], bool], first: int = 1) -> int:
     >>> largest_sufficient(lambda x: x * x <= 50)
     7
     """
-    if holds(LARGEST):
+    if condition(LARGEST):
         return LARGEST
-    if not holds(first):
+    if not condition(first):
         return 0
     low, high = first, min(2 * first, LARGEST)
-    while holds(high):
+    while condition(high):
         low, high = high, min(2 * high, LARGEST)
-    return _bisect(holds, low, high)
+    return _bisect(condition, low, high)
 
 
-def _bisect(holds: Callable[[int], bool], good: int, bad: int) -> int:
+def _bisect(condition: Callable[[int], bool], good: int, bad: int) -> int:
     """Return the last number from ``good`` towards ``bad`` for which the condition holds."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
+        good, bad = (middle, bad) if condition(middle) else (good, middle)
     return good
 
 

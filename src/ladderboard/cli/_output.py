@@ -125,18 +125,18 @@ def echo_table(
     rows: list[tuple[object, ...]],
     *,
     right: tuple[str, ...] = (),
-    cut: str = "",
+    shrink_column: str = "",
 ) -> None:
     """Print a table with a header; the columns named in ``right`` are aligned to the right.
 
-    On a terminal the column ``cut`` is shortened to the width that the others leave. Control
+    On a terminal ``shrink_column`` is shortened to the width that the others leave. Control
     characters in cells are escaped.
     """
     head = tuple(map(printable, head))
     cells = [tuple("-" if cell is None else printable(cell) for cell in row) for row in rows]
     right_columns = {index for index, name in enumerate(head) if name in right}
     if sys.stdout.isatty():
-        _draw_table(head, cells, right_columns, cut)
+        _draw_table(head, cells, right_columns, shrink_column)
         return
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in (head, *cells):
@@ -148,7 +148,7 @@ def echo_table(
 
 
 def _draw_table(
-    head: tuple[str, ...], rows: list[tuple[str, ...]], right_columns: set[int], cut: str
+    head: tuple[str, ...], rows: list[tuple[str, ...]], right_columns: set[int], shrink_column: str
 ) -> None:
     from rich import cells  # noqa: PLC0415 - only for a terminal
     from rich.box import SIMPLE  # noqa: PLC0415 - only for a terminal
@@ -157,7 +157,7 @@ def _draw_table(
 
     console = Console(highlight=False, markup=False)
     widths = [max(map(cells.cell_len, column)) for column in zip(head, *rows, strict=True)]
-    others = sum(width for name, width in zip(head, widths, strict=True) if name != cut)
+    others = sum(width for name, width in zip(head, widths, strict=True) if name != shrink_column)
     cut_width = max(console.width - others - _COLUMN_GAP * len(head), _MIN_CUT_WIDTH)
     table = Table(box=SIMPLE, pad_edge=False)
     for index, name in enumerate(head):
@@ -166,9 +166,9 @@ def _draw_table(
         table.add_column(
             name,
             justify="right" if index in right_columns else "left",
-            no_wrap=one_line or name == cut,
-            overflow="ellipsis" if name == cut else "fold",
-            max_width=cut_width if name == cut else None,
+            no_wrap=one_line or name == shrink_column,
+            overflow="ellipsis" if name == shrink_column else "fold",
+            max_width=cut_width if name == shrink_column else None,
         )
     for row in rows:
         table.add_row(*row)

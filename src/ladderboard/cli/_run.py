@@ -63,16 +63,16 @@ _ClickException: Any = next(
 _PARSERS: dict[Any, Callable[[str], Any]] = {str: str, Path: Path, float: float}
 
 
-def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
+def run_command(app: Callable[..., Any], argv: list[str]) -> NoReturn:
     """Run a command and exit; with ``--json`` the outcome is one JSON object, errors included."""
     for stream in (sys.stdout, sys.stderr):  # file names may hold undecodable bytes
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    end = words.index("--") if "--" in words else len(words)
-    as_json = "--json" in words[:end]
-    if words[:1] == ["serve"]:
-        _run_worker(app, words)
+    end = argv.index("--") if "--" in argv else len(argv)
+    as_json = "--json" in argv[:end]
+    if argv[:1] == ["serve"]:
+        _run_worker(app, argv)
     try:
-        code = _run_parsed(app, words, as_json=as_json)
+        code = _run_parsed(app, argv, as_json=as_json)
     except LadderboardError as error:
         code = exit_code(error)
         exit_with_error(error, code, as_json=as_json)
@@ -94,12 +94,12 @@ def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
                 echo_json_error(
                     "fault", f"Internal error ({type(error).__name__}); please report it."
                 )
-    if words[:2] == ["guard", "ask"] and code in {0, 1}:
+    if argv[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # skip the collection at exit: it takes a fifth of the run
     sys.exit(code)
 
 
-def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
+def _run_worker(app: Callable[..., Any], argv: list[str]) -> None:
     """If this process is a server's worker, run it and exit; its output goes to the log."""
     from ladderboard.server import (  # noqa: PLC0415
         is_worker,
@@ -108,7 +108,7 @@ def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
 
     if is_worker():
         with worker_log():
-            sys.exit(_run_parsed(app, words, as_json=True))
+            sys.exit(_run_parsed(app, argv, as_json=True))
 
 
 def exit_code(error: Exception) -> int:
@@ -134,11 +134,11 @@ def _disk_error(error: OSError) -> LadderboardError | None:
     )
 
 
-def _run_parsed(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
-    command = find_simple_command(words[1:2]) if words[0] == "guard" else None
-    arguments = None if command is None else parse_simple_arguments(command, words[2:])
+def _run_parsed(app: Callable[..., Any], argv: list[str], *, as_json: bool) -> int:
+    command = find_simple_command(argv[1:2]) if argv[0] == "guard" else None
+    arguments = None if command is None else parse_simple_arguments(command, argv[2:])
     if command is None or arguments is None:
-        return app(words, prog_name="ladderboard", standalone_mode=not as_json) or 0
+        return app(argv, prog_name="ladderboard", standalone_mode=not as_json) or 0
     try:
         command(**arguments)
     except typer.Exit as done:
@@ -146,7 +146,7 @@ def _run_parsed(app: Callable[..., Any], words: list[str], *, as_json: bool) -> 
     return 0
 
 
-def parse_simple_arguments(command: Callable[..., None], words: list[str]) -> dict[str, Any] | None:
+def parse_simple_arguments(command: Callable[..., None], argv: list[str]) -> dict[str, Any] | None:
     """Return the arguments to call a command with; None if Typer has to parse the line.
 
     >>> from typing import Annotated
@@ -165,7 +165,7 @@ def parse_simple_arguments(command: Callable[..., None], words: list[str]) -> di
     True
     """
     try:
-        return _parse_arguments(command, words)
+        return _parse_arguments(command, argv)
     except InvalidSetting:
         raise
     except (LookupError, ValueError, TypeError, StopIteration, _ClickException):
@@ -198,10 +198,10 @@ def _inspect_parameters(command: Callable[..., None]) -> _Parameters:
     return parameters
 
 
-def _parse_arguments(command: Callable[..., None], words: list[str]) -> dict[str, Any]:
+def _parse_arguments(command: Callable[..., None], argv: list[str]) -> dict[str, Any]:
     positional, options, required = _inspect_parameters(command)
     arguments: dict[str, Any] = {}
-    rest = iter(words)
+    rest = iter(argv)
     for word in rest:
         if word == "-" or not word.startswith("-"):
             name, parse = positional.pop(0)

@@ -39,13 +39,13 @@ _BOARDS_PAGE_SIZE = 200  # a board's document is large
 class Request(Generic[T]):
     """A request, and how to parse its response.
 
-    ``read`` gets the parsed JSON, or the bytes if ``as_bytes``. Only an ``idempotent`` request is
+    ``parse`` gets the parsed JSON, or the bytes if ``as_bytes``. Only an ``idempotent`` request is
     sent again after a failure.
     """
 
     method: str
     path: str
-    read: Callable[[Any], T]
+    parse: Callable[[Any], T]
     board: str | None = None
     content: bytes | None = field(default=None, repr=False)
     body: UploadBody | None = None
@@ -177,12 +177,12 @@ def finals(slug: str) -> Request[FinalRanking]:
 def ledger(slug: str, first: int) -> Request[ResultPage[bytes]]:
     """A page of the ledger's entries."""
 
-    def read(content: bytes) -> ResultPage[bytes]:
+    def parse(content: bytes) -> ResultPage[bytes]:
         lines = tuple(content.splitlines())
         return ResultPage(lines, first + len(lines) if lines else None)
 
     path = _board_path(slug, "/ledger", first=first, limit=_LEDGER_PAGE_SIZE)
-    return Request("GET", path, read, board=slug, as_bytes=True)
+    return Request("GET", path, parse, board=slug, as_bytes=True)
 
 
 def team(slug: str) -> Request[TeamStatus]:
@@ -231,16 +231,16 @@ def _parse_result(document: Any) -> SubmissionResult:
     return result
 
 
-def _get(slug: str, path: str, read: Callable[[Any], T], **query: Any) -> Request[T]:
-    return Request("GET", _board_path(slug, path, **query), read, board=slug)
+def _get(slug: str, path: str, parse: Callable[[Any], T], **query: Any) -> Request[T]:
+    return Request("GET", _board_path(slug, path, **query), parse, board=slug)
 
 
-def _send(method: str, slug: str, path: str, payload: Any, read: Callable[[Any], T]) -> Request[T]:
+def _send(method: str, slug: str, path: str, payload: Any, parse: Callable[[Any], T]) -> Request[T]:
     content = None if payload is None else json.dumps(payload).encode()
     return Request(
         method,
         _board_path(slug, path),
-        read,
+        parse,
         board=slug,
         content=content,
         headers={} if content is None else {"Content-Type": "application/json"},

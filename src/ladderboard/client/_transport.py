@@ -268,7 +268,7 @@ class BaseClient:
         document = _parse_json(response.content)
         if 200 <= response.status < 300:
             try:
-                return Completed(request.read(response.content if request.as_bytes else document))
+                return Completed(request.parse(response.content if request.as_bytes else document))
             except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
                 raise self._unexpected_response_error(response) from None
         if 300 <= response.status < 400:

@@ -58,7 +58,7 @@ class Metrics:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._counts = _Counts() if folder is None else _shared_counts(folder)
+        self._counts = _MappedSeries() if folder is None else _shared_counts(folder)
         self.gauges: dict[str, Gauge] = {}
         self.under_way = 0
         for name in _COUNTERS:
@@ -156,7 +156,7 @@ _GAUGE = "gauge "  # prefix of series that end with their process
 _SIZE = len(_LABELS) + 1
 
 
-class _Counts:
+class _MappedSeries:
     """The series of one process, in a mapped file or in memory."""
 
     def __init__(self, file: int = -1) -> None:
@@ -233,7 +233,7 @@ def _read_series(data: bytes) -> Iterator[tuple[str, list[float]]]:
         yield name, list(struct.unpack_from(f"={count}d", data, offset))
 
 
-def _shared_counts(folder: Path) -> _Counts:
+def _shared_counts(folder: Path) -> _MappedSeries:
     """Return the counts of a process that has ended, or new ones."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"{_PREFIX}*")):
@@ -249,14 +249,14 @@ def _shared_counts(folder: Path) -> _Counts:
         os.close(file)  # another process has locked it first
 
 
-def _map_counts(file: int) -> _Counts:
+def _map_counts(file: int) -> _MappedSeries:
     """Return the counts in a file. Allocated now: a full disk would kill the process later."""
     try:
         os.posix_fallocate(file, 0, _LENGTH)
     except OSError:
         os.close(file)
-        return _Counts()
-    return _Counts(file)
+        return _MappedSeries()
+    return _MappedSeries(file)
 
 
 def _try_lock(file: int, *, shared: bool = False) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _THREADS = 4
 _TURNS = 15
-_PATIENCE = 120.0  # seconds after which a thread counts as stuck
+_TIMEOUT_SECONDS = 120.0  # seconds after which a thread counts as stuck
 _EMPTY_BOOK = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
 _LARGEST_INTEGER = 2**63 - 1
 _NAMES = ("", " ", "team 1", "Zoë", "雪", "'; DROP TABLE book; --", "a" * 500)
@@ -116,7 +116,7 @@ def _run_threads(tasks: list[Callable[[], None]], errors: list[BaseException]) -
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(_PATIENCE)
+        thread.join(_TIMEOUT_SECONDS)
         require(not thread.is_alive(), "Readers and writers must not keep each other waiting.")
 
 

@@ -156,8 +156,8 @@ class RandomGuesses:
         shift, quiet, replan_at = 0.0, 0, 0
         while (left := self.game.remaining - keep) > 0:
             if quiet >= replan_at:
-                room = max(value - self.hard / 2, 0) + self.spread
-                shift = odds.shift[odds.best_shift(room / left)]
+                budget = max(value - self.hard / 2, 0) + self.spread
+                shift = odds.shift[odds.best_shift(budget / left)]
                 replan_at = max(quiet + 1, int(quiet * _REPLAN_AFTER))
             quiet += 1
             wrong = self.shifter.clip(value + shift - self.hard / 2)

@@ -175,8 +175,8 @@ def _climb_ladder(  # noqa: PLR0917 - numba functions take positional arguments
     quiet, replan_at, shift = 0, 0, 0.0
     for question in range(questions):
         if quiet >= replan_at:
-            room = max(value - half, 0.0) + spread
-            shift = table.shift[_best_shift(table, room / (questions - question))]
+            budget = max(value - half, 0.0) + spread
+            shift = table.shift[_best_shift(table, budget / (questions - question))]
             replan_at = max(quiet + 1, int(quiet * 1.25))
         quiet += 1
         middle = half + min(max(round(value + shift - half), 0), easy)  # expected wrong examples

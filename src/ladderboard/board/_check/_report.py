@@ -138,7 +138,7 @@ def check_board(
         *_describe_classes(folder),
         *([] if label_problems else [_PERFECT_MESSAGES[folder.rules.takes]]),
         *(f"{name} can be scored." for name, wrong in graded.items() if not wrong),
-        _ask_independence(folder, promise),
+        _independence_question(folder, promise),
     ]
     return Report(
         name=folder.rules.slug,
@@ -273,7 +273,7 @@ def _describe_classes(folder: BoardFolder) -> list[str]:
     return [f"Classes{source}: {named}. They are public; any other prediction is refused."]
 
 
-def _ask_independence(folder: BoardFolder, promise: BoardPromise) -> str:
+def _independence_question(folder: BoardFolder, promise: BoardPromise) -> str:
     if folder.table.group is None:
         return (
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "

@@ -164,7 +164,7 @@ def submissions(
             for row in submitted
         ],
         right=("number", best),
-        cut="message",
+        shrink_column="message",
     )
 
 

@@ -14,7 +14,7 @@ from ladderboard.server._context import PRIVATE, ServerContext, get_context, mak
 
 router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
-_PATIENCE = 5.0  # seconds
+_TIMEOUT_SECONDS = 5.0  # seconds
 _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 
 
@@ -30,10 +30,12 @@ async def health(request: Request) -> Response:
     """Tell whether the server and its database work."""
     context = get_context(request)
     try:
-        async with asyncio.timeout(_PATIENCE):  # health checks have short timeouts
+        async with asyncio.timeout(_TIMEOUT_SECONDS):  # health checks have short timeouts
             await context.run_in_thread(context.boards.list)
     except TimeoutError:
-        raise StorageFailed(f"The database did not answer within {_PATIENCE:g} seconds.") from None
+        raise StorageFailed(
+            f"The database did not answer within {_TIMEOUT_SECONDS:g} seconds."
+        ) from None
     return Response(
         b'{"status":"ok"}', headers={"Cache-Control": "no-store"}, media_type="application/json"
     )

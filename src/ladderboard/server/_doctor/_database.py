@@ -54,7 +54,7 @@ _ENCRYPTED_KEY = (
     "SELECT value FROM main.kept JOIN main.book ON main.book.id = main.kept.book "
     "WHERE main.book.name = ? AND main.kept.name = 'signing key'"
 )
-_PATIENCE = 5  # seconds
+_TIMEOUT_SECONDS = 5  # seconds
 _SUBJECT = "database"
 _SQLITE_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 _DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
@@ -110,7 +110,7 @@ def open_sqlite_readonly(path: Path) -> Iterator[Run]:
     options = "mode=ro&readonly_shm=1" if shared else "immutable=1"
     try:
         uri = f"file:{quote(os.fsencode(path))}?{options}"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT_SECONDS)) as database:
             if database.execute("PRAGMA application_id").fetchone()[0] != SQLITE_APPLICATION_ID:
                 raise InvalidState(f"{path} is not a file of Ladderboard.")
             yield lambda statement, values=(): database.execute(statement, values).fetchall()
@@ -125,7 +125,7 @@ def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
     address = PostgresAddress(url.replace("postgres://", "postgresql://", 1))
     with closing(address.connect()) as connection:
         connection.execute("SET default_transaction_read_only = on")
-        connection.execute(f"SET statement_timeout = '{_PATIENCE}s'")
+        connection.execute(f"SET statement_timeout = '{_TIMEOUT_SECONDS}s'")
 
         def run(statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
             sql = statement.replace("main.", f'"{SCHEMA}".').replace("?", "%s")

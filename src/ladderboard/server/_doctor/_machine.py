@@ -33,7 +33,7 @@ _INTEGRATIONS = (
 _MIN_PYTHON = (3, 11)
 _MIN_DESCRIPTORS = 1200  # a thousand connections and other open files
 _LISTENING = "0A"
-_PATIENCE = 2.0  # seconds
+_TIMEOUT_SECONDS = 2.0  # seconds
 _LOW_SPACE, _NO_SPACE = 1 << 30, 100 << 20
 _RELEASED = 1_767_225_600  # 2026-01-01: a right clock shows a later time
 _CLOCK_TOLERANCE = 60  # seconds
@@ -257,7 +257,10 @@ def _is_ladderboard(host: str, port: int) -> bool:
     """Tell whether a Ladderboard answers on a port."""
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     response = b""
-    with suppress(OSError), socket.create_connection((host, port), timeout=_PATIENCE) as connection:
+    with (
+        suppress(OSError),
+        socket.create_connection((host, port), timeout=_TIMEOUT_SECONDS) as connection,
+    ):
         connection.sendall(request)
         while len(response) < 65536 and (piece := connection.recv(65536)):
             response += piece

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 2**28
 _SMALL_PART = 16  # bodies up to this fraction of the limit are read concurrently
 _COMPRESSED_PREFIXES = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
-_PATIENCE = 60.0  # seconds without data
+_TIMEOUT_SECONDS = 60.0  # seconds without data
 
 
 class MemoryBudget:
@@ -115,7 +115,7 @@ class _BodyReader:
 
     async def _next(self, stream: AsyncGenerator[bytes, None]) -> bytes:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
                 return await anext(stream, b"")
         except TimeoutError:
             raise RequestRefused(408, "too_slow", "The upload stalled.") from None

@@ -78,7 +78,7 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
     def on_message_begin(self) -> None:
         """Begin to read a request, unless too many are pipelined."""
         if len(self.pipeline) >= self.depth:
-            raise _TooDeep
+            raise _TooManyPipelined
         super().on_message_begin()
 
     def send_400_response(self, msg: str) -> None:
@@ -125,7 +125,7 @@ class BoardProtocol(LimitedConnection, HttpToolsProtocol):  # type: ignore[misc]
         super()._start_asgi_task(cycle, app)
 
 
-class _TooDeep(Exception):
+class _TooManyPipelined(Exception):
     """More requests were pipelined than a connection may have."""
 
 

@@ -44,7 +44,7 @@ class ParsersBusy(RequestRefused):
         )
 
 
-class _Killed(Exception):
+class _KilledFromOutside(Exception):
     """A parser was killed from outside, by the signal of this name, while it read a body."""
 
 
@@ -109,7 +109,7 @@ class _Job:
         if self._parsers.closed:
             self._fail(WorkerError(_CLOSED))
         elif signal_name is not None:
-            self._fail(_Killed(signal_name))
+            self._fail(_KilledFromOutside(signal_name))
         else:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
@@ -223,7 +223,7 @@ class ParserPool:
         for _ in range(_TRIES):
             try:
                 return await self._read_once(key, spec, body, training)
-            except _Killed as killed:
+            except _KilledFromOutside as killed:
                 name = str(killed)
                 _LOG.warning("a parser was killed from outside: %s", name)
         raise WorkerError(
