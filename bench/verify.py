@@ -125,10 +125,10 @@ def write(path: Path, mechanism: lb.Mechanism, questions: int) -> BundleFile:
         bundle.write_record("bundle", document)
         bundle.write_record("key", {"key": KEY, "salt": SALT})
         for entry, secret in entries:
-            bundle.write_entry(entry.form, secret)
+            bundle.write_entry(entry.encoded, secret)
         bundle.finish()
     contexts = [secret.submission for _, secret in entries if secret is not None]
-    return BundleFile(path, [entry.form for entry, _ in entries], contexts)
+    return BundleFile(path, [entry.encoded for entry, _ in entries], contexts)
 
 
 def hash_and_draw(bundle: BundleFile, mechanism: lb.Mechanism) -> None:

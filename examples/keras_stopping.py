@@ -13,7 +13,8 @@ class GuardStopping(keras.callbacks.Callback):
         verdict = judge.consider(logs["val_loss"], self.predictions, name=epoch)
         if verdict is not None and verdict is judge.winner:
             self.weights = model.get_weights()
-        model.stop_training = judge.spent or judge.stale >= 8  # the patience
+        # The patience is 8.
+        model.stop_training = judge.budget_spent or judge.checks_without_improvement >= 8
 
     def on_train_end(self, _logs: dict[str, float]) -> None:
         if judge.winner is not None:

@@ -14,7 +14,10 @@ class GuardStopping(hf.TrainerCallback):
         verdict = judge.consider(metrics["eval_loss"], self.predictions, name=metrics["epoch"])
         if verdict is not None and verdict is judge.winner:
             model.save_pretrained(f"{folder}/winner")
-        arguments[2].should_training_stop = judge.spent or judge.stale >= 3  # the patience
+        # The patience is 3.
+        arguments[2].should_training_stop = (
+            judge.budget_spent or judge.checks_without_improvement >= 3
+        )
 
     def predictions(self) -> Any:
         return trainer.predict(x_holdout).predictions.argmax(axis=1)

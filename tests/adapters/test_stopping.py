@@ -47,7 +47,7 @@ def test_the_monitor_decides_when_to_ask_and_the_guard_decides_the_winner(guard)
     done = train(stopping(guard), models)
     assert [verdict.name for verdict in done.judge.verdicts] == [0, 2, 3, 4]
     assert (done.winner.name, done.winner.reply.released) == (2, 0.3)
-    assert done.judge.stale == 3
+    assert done.judge.checks_without_improvement == 3
     assert done.reason == "In 3 checks of loss the guard measured no improvement."
     assert guard.remaining == 1
 
@@ -102,7 +102,7 @@ def test_a_repeated_run_stops_at_the_same_step_and_costs_nothing(guard):
 
 def test_equal_predictions_count_against_patience(guard):
     done = train(stopping(guard), [(0.5 - 0.01 * step, 60) for step in range(20)])
-    assert (done.winner.name, done.judge.stale) == (0, 3)
+    assert (done.winner.name, done.judge.checks_without_improvement) == (0, 3)
     assert guard.remaining == 4
 
 

@@ -150,7 +150,7 @@ def test_a_long_history_is_in_one_bundle(full_history):
         "head": head.hash, "labels": True, "submissions": True,
     }]  # fmt: skip
     entries = of_kind(records, "entry")
-    assert [form for form, _ in entries] == [entry.form for entry, _ in board.book.entries()]
+    assert [form for form, _ in entries] == [entry.encoded for entry, _ in board.book.entries()]
     fields = [Entry(form).read() for form, _ in entries]
     kinds = {field["kind"] for field in fields}
     assert kinds == {

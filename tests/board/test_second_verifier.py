@@ -41,7 +41,7 @@ def test_a_board_that_was_amended_corrected_and_closed(
     kinds = {fields["kind"] for _, fields in board.book.entries()}
     assert kinds >= {"opened", "ladder", "question", "amended", "paused", "disqualified", "closed"}
     ledger = tmp_path / "ledger.jsonl"
-    forms = [entry.form for entry, _ in board.book.entries()]
+    forms = [entry.encoded for entry, _ in board.book.entries()]
     ledger.write_bytes(b"".join(form + b"\n" for form in forms))
     counted = f"{len(forms)} entries, 9 questions: "
     assert check(ledger) == f"{counted}the chain holds; nothing is opened yet"

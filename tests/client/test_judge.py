@@ -35,7 +35,7 @@ def test_a_judge_stops_when_no_submissions_are_left(empty_server):
     with Client(live_server.url, live_server.join("Ada")[1]) as client:
         judge = lb.Judge(client.guard(live_server.slug))
         assert judge.consider(0.5, predictions_with_errors(80)) is not None
-        assert judge.spent
+        assert judge.budget_spent
         assert judge.consider(0.4, predictions_with_errors(10)) is None
 
 
@@ -46,7 +46,7 @@ def test_a_board_that_takes_the_next_question_tomorrow_ends_no_search(empty_serv
         judge = lb.Judge(client.guard(live_server.slug))
         assert judge.consider(0.5, predictions_with_errors(80), name="first").improved
         assert judge.consider(0.4, predictions_with_errors(70), name="too soon") is None
-        assert (judge.best, judge.spent) == (0.5, False)
+        assert (judge.best, judge.budget_spent) == (0.5, False)
         live_server.clock.now += 86_400
         assert judge.consider(0.45, predictions_with_errors(60), name="next day").improved
         assert judge.winner.name == "next day"

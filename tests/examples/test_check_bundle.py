@@ -337,7 +337,7 @@ def test_entries_after_the_close_are_refused(refused, kind, fields, message):
         entry = Entry.make(
             book=BOOK, number=11, kind=kind, time=2**31, previous=document["head"], **fields
         )
-        copy.append(["entry", [entry.form, None]])
+        copy.append(["entry", [entry.encoded, None]])
         document.update(entries=12, head=entry.hash)
 
     assert refused(append) == message

@@ -107,10 +107,10 @@ def test_only_records_are_asked_about(guard):
     assert calls == [80, 60, 60]
     assert [verdict is None for verdict in verdicts] == [False, True, True, False, False]
     assert [verdict.name for verdict in judge.verdicts] == [80, 60, 60]
-    assert (judge.best, judge.winner.name, judge.spent) == (0.3, 60, False)
+    assert (judge.best, judge.winner.name, judge.budget_spent) == (0.3, 60, False)
     assert verdicts[4].reply.again
     assert guard.remaining == 2
-    assert judge.stale == 1  # a repeated model is not an improvement
+    assert judge.checks_without_improvement == 1  # a repeated model is not an improvement
     assert verdicts[3].describe() == {
         "name": 60,
         "score": 0.4,
@@ -134,7 +134,7 @@ def test_a_late_model_that_ties_with_the_best_does_not_win(guard):
         judge.ask(wrong(count), name=count)
     assert [verdict.reply.released for verdict in judge.verdicts] == [0.3, 0.1, 0.1]
     assert judge.winner.name == 20
-    assert judge.stale == 0  # nothing was considered
+    assert judge.checks_without_improvement == 0  # nothing was considered
 
 
 def test_without_an_improvement_there_is_no_winner(guard):
@@ -149,13 +149,13 @@ def test_a_search_continues_when_the_budget_is_spent(guard):
     judge = lb.Judge(guard)
     verdicts = [judge.consider(-count, wrong(90 - count)) for count in range(0, 60, 10)]
     assert [verdict is not None for verdict in verdicts] == [True] * 4 + [False] * 2
-    assert judge.spent
+    assert judge.budget_spent
     assert judge.best == -30
     with pytest.raises(BudgetSpent):
         judge.ask(wrong(0))
     other = lb.Judge(guard)
     assert other.consider(1.0, wrong(0)) is None
-    assert other.spent
+    assert other.budget_spent
     assert other.best is None
 
 
@@ -167,8 +167,8 @@ def test_a_restarted_search_gets_the_same_answers(guard):
         stale = []
         for count in counts:
             judge.consider(-len(stale), wrong(count), name=count)
-            stale.append(judge.stale)
-        return judge.winner.name, stale, len(judge.verdicts), judge.spent
+            stale.append(judge.checks_without_improvement)
+        return judge.winner.name, stale, len(judge.verdicts), judge.budget_spent
 
     assert search() == search() == (20, [0, 0, 1, 0, 1], 4, True)
     assert guard.remaining == 0

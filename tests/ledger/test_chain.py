@@ -15,7 +15,7 @@ def chain(length=4, book="b"):
         entry = Entry.make(
             book=book, number=number, kind="question", time=100 + number, previous=previous, more=1
         )
-        forms.append(entry.form)
+        forms.append(entry.encoded)
         previous = entry.hash
     return forms
 
@@ -27,9 +27,9 @@ def written(**changed):
 
 def test_an_entry_is_hashed_with_its_length_as_documented():
     entry = Entry(chain(1)[0])
-    prefix = b"ladderboard:1:entry\n" + len(entry.form).to_bytes(8, "big")
-    assert entry.hash == hashlib.sha256(prefix + entry.form).digest()
-    assert entry.form.isascii()
+    prefix = b"ladderboard:1:entry\n" + len(entry.encoded).to_bytes(8, "big")
+    assert entry.hash == hashlib.sha256(prefix + entry.encoded).digest()
+    assert entry.encoded.isascii()
 
 
 def test_a_chain_is_followed():
@@ -70,7 +70,7 @@ def test_time_does_not_run_backwards():
     first = Entry(chain(1)[0])
     second = Entry.make(book="b", number=1, kind="x", time=99, previous=first.hash)
     with pytest.raises(BrokenLedger, match="time is before"):
-        list(iter_checked_entries([first.form, second.form]))
+        list(iter_checked_entries([first.encoded, second.encoded]))
 
 
 @pytest.mark.parametrize(

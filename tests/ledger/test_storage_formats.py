@@ -32,7 +32,7 @@ def check_content(storage):
     assert storage.books() == list(content)
     for name, book in content.items():
         with storage.read_transaction(name) as view:
-            assert list(view.entries()) == [row.form for row, _, _ in book["entries"]]
+            assert list(view.entries()) == [row.encoded for row, _, _ in book["entries"]]
             for number, (_, _, secret) in enumerate(book["entries"]):
                 assert view.secret_side(number) == secret
             if book["entries"]:

@@ -42,7 +42,7 @@ class IgnoresSign(Stopping):
 class RaisesBudgetSpent(Stopping):
     def check(self, score, model, *, step):
         won = super().check(score, model, step=step)
-        if self.judge.spent:
+        if self.judge.budget_spent:
             raise BudgetSpent("no more")
         return won
 

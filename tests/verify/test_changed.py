@@ -142,7 +142,7 @@ def chained(entries):
         fields = {**json.loads(form), "number": number, "previous": previous.hex()}
         entry = Entry(json.dumps(fields, separators=(",", ":")).encode())
         previous = entry.hash
-        chain.append([kind, [entry.form, secret]])
+        chain.append([kind, [entry.encoded, secret]])
     return chain, previous
 
 

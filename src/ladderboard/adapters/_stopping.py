@@ -66,9 +66,9 @@ class Stopping:
             self.winner = verdict
         if self.reason is not None:  # a library may train on for a while; keep the first reason
             return won
-        if self.judge.spent:
+        if self.judge.budget_spent:
             self.reason = "The budget is spent: no questions left."
-        elif self.judge.stale >= self.patience:
+        elif self.judge.checks_without_improvement >= self.patience:
             checks = "1 check" if self.patience == 1 else f"{self.patience} checks"
             self.reason = f"In {checks} of {self.monitor} the guard measured no improvement."
         return won

@@ -81,7 +81,7 @@ class _StudyJudge:
         verdict = None
         if gain > self._min_delta and _is_feasible(trial):
             verdict = judge.consider(value, predictions, name=trial.number)
-        if judge.spent or _is_exhausted(self._guard):
+        if judge.budget_spent or _is_exhausted(self._guard):
             with suppress(RuntimeError):  # with study.ask and study.tell there is no loop to stop
                 study.stop()
         return None if verdict is None else _verdict_attributes(verdict)

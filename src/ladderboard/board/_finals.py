@@ -363,7 +363,7 @@ def write_board_bundle(
                 _write_entries_with_files(bundle, board, view, row)
             else:
                 for entry, secret in iter_decrypted_entries(board.book, view):
-                    bundle.write_entry(entry.form, secret)
+                    bundle.write_entry(entry.encoded, secret)
             if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
                 bundle.write_record("standings", decode(board.book.read_encrypted(STANDINGS_KEY)))
             if row.final is not None:
@@ -382,7 +382,7 @@ def _write_entries_with_files(
     files = _iter_submitted_files(view)
     file = next(files, None)
     for number, (entry, secret) in enumerate(iter_decrypted_entries(board.book, view)):
-        bundle.write_entry(entry.form, secret)
+        bundle.write_entry(entry.encoded, secret)
         if file is not None and file.entry == number:
             _write_submitted_file(bundle, board, file, selected=file.id in selected)
             file = next(files, None)

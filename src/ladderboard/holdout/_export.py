@@ -54,7 +54,7 @@ def _write_entries(storage: SqliteStorage, high_water: HighWaterMark, out: Path)
         try:
             with file:
                 for entry, _ in iter_checked_entries(book.entries(), names[0]):
-                    file.write(entry.form + b"\n")
+                    file.write(entry.encoded + b"\n")
         except BaseException as error:
             out.unlink(missing_ok=True)  # a partial ledger would look complete
             if isinstance(error, OSError):
@@ -74,7 +74,7 @@ def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead
         with write_bundle(path) as bundle:
             head = write_bundle_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)
             for entry, secret in iter_decrypted_entries(book, view):
-                bundle.write_entry(entry.form, secret)
+                bundle.write_entry(entry.encoded, secret)
             bundle.finish()
     return head
 

@@ -132,24 +132,24 @@ class Judge:
         self.min_delta = _settings.number("min_delta", min_delta, at_least=0)
         self._verdicts: list[Verdict] = []
         self._best: float | None = None
-        self._stale = 0
+        self._checks_without_improvement = 0
         self._last = 0
-        self._spent = False
+        self._budget_spent = False
         self._lock = Lock()
 
     def consider(self, score: float, predictions: Any, *, name: Any = None) -> Verdict | None:
         """Ask about a model if its own score sets a record; return None if nothing was asked.
 
         ``predictions`` may be a function that returns them; it is called only for a record. A score
-        that is not finite sets no record. When the budget is spent, nothing is asked and ``spent``
-        is True; while a board's rate limit applies, nothing is asked. Refusals are raised. A
-        question without an answer sets no record.
+        that is not finite sets no record. When the budget is spent, nothing is asked and
+        ``budget_spent`` is True; while a board's rate limit applies, nothing is asked. Refusals are
+        raised. A question without an answer sets no record.
         """
         score = float(score)
         with self._lock:
-            self._stale += 1
+            self._checks_without_improvement += 1
             previous_best = self._best
-            if self._spent or not self._is_record(score):
+            if self._budget_spent or not self._is_record(score):
                 return None
             self._best = score
         try:
@@ -183,14 +183,14 @@ class Judge:
         return self._best
 
     @property
-    def stale(self) -> int:
+    def checks_without_improvement(self) -> int:
         """The number of models considered since the guard last measured an improvement."""
-        return self._stale
+        return self._checks_without_improvement
 
     @property
-    def spent(self) -> bool:
+    def budget_spent(self) -> bool:
         """Whether the budget is spent."""
-        return self._spent
+        return self._budget_spent
 
     def _is_record(self, score: float) -> bool:
         if not math.isfinite(score):
@@ -204,18 +204,18 @@ class Judge:
         try:
             reply = self.guard.ask(predictions() if callable(predictions) else predictions)
         except BudgetSpent:
-            self._spent = True
+            self._budget_spent = True
             raise
         verdict = Verdict(name, score, reply)
         with self._lock:
             self._verdicts.append(verdict)
             # A repeated answer counts as new once, for a search that was restarted.
             if reply.improved and verdict.order > self._last:
-                self._stale, self._last = 0, verdict.order
+                self._checks_without_improvement, self._last = 0, verdict.order
             # On a board the next question may be allowed later; repeated questions are always free.
             has_later_submission = getattr(reply, "next_submission_at", None) is not None
             if reply.remaining == 0 and not reply.again and not has_later_submission:
-                self._spent = True
+                self._budget_spent = True
         return verdict
 
     def __getstate__(self) -> dict[str, Any]:

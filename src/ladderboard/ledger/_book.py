@@ -322,9 +322,9 @@ class Book:
                     and expected is not None
                     and expected.entry_number == answer.entry_number
                 ):
-                    form = next(iter(book.entries(answer.entry_number, answer.entry_number + 1)))
+                    encoded = next(iter(book.entries(answer.entry_number, answer.entry_number + 1)))
                     # Entries are salted, so an equal hash means that our own commit succeeded.
-                    if Entry(form).hash == expected.chain_state.head:
+                    if Entry(encoded).hash == expected.chain_state.head:
                         answer = expected
         except StorageFailed:
             raise error from None  # whether it was committed cannot be found out now

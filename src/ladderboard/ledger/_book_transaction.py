@@ -201,9 +201,9 @@ def find_recorded_answer(
             raise IdempotencyKeyReused("This key was used for another submission; use a new one.")
     if entry_number is None:
         return None
-    form = next(iter(view.entries(entry_number, entry_number + 1)))
+    encoded = next(iter(view.entries(entry_number, entry_number + 1)))
     return RecordedAnswer(
-        release_from_entry(Entry(form).read()), entry_number, view.chain_state(), repeated=True
+        release_from_entry(Entry(encoded).read()), entry_number, view.chain_state(), repeated=True
     )
 
 

@@ -37,13 +37,13 @@ class BundleWriter:
 
     def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
-        form = encode([kind, content])
-        self._write(_LENGTH.pack(len(form)) + form)
+        encoded = encode([kind, content])
+        self._write(_LENGTH.pack(len(encoded)) + encoded)
         self._counts[kind] += 1
 
-    def write_entry(self, form: bytes, secret: SecretSide | None) -> None:
+    def write_entry(self, encoded: bytes, secret: SecretSide | None) -> None:
         """Write an entry with its secret side in the clear."""
-        self.write_record("entry", [form, None if secret is None else secret.encode_opened()])
+        self.write_record("entry", [encoded, None if secret is None else secret.encode_opened()])
 
     def finish(self) -> bytes:
         """Write how many records there are of each kind, and return the hash of everything."""

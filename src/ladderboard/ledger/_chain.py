@@ -39,7 +39,7 @@ class Entry:
     does not depend on how a program formats JSON.
     """
 
-    form: bytes
+    encoded: bytes
 
     @classmethod
     def make(
@@ -60,12 +60,14 @@ class Entry:
     @cached_property
     def hash(self) -> bytes:
         """The SHA-256 of the bytes, with their length before them."""
-        return hashlib.sha256(_PREFIX + struct.pack(">Q", len(self.form)) + self.form).digest()
+        return hashlib.sha256(
+            _PREFIX + struct.pack(">Q", len(self.encoded)) + self.encoded
+        ).digest()
 
     def read(self) -> dict[str, Any]:
         """Return the fields, or raise ``BrokenLedger`` if the bytes are not an entry."""
         try:
-            fields = parse_strict_json(self.form.decode("ascii"))
+            fields = parse_strict_json(self.encoded.decode("ascii"))
             if any(name not in fields for name in _COMMON_FIELDS):
                 raise ValueError("fields are missing")
         except (RecursionError, ValueError):
@@ -143,21 +145,21 @@ def append_entry(
     )
     columns = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
     book.append(
-        EntryRow(chain_state.entries, kind, entry.form, entry_hash, *columns), new_state, secret
+        EntryRow(chain_state.entries, kind, entry.encoded, entry_hash, *columns), new_state, secret
     )
     return new_state
 
 
 def iter_checked_entries(
-    forms: Iterable[bytes], book: str | None = None
+    encoded_entries: Iterable[bytes], book: str | None = None
 ) -> Iterator[tuple[Entry, dict[str, Any]]]:
     """Read entries in their order and check that each follows from the last.
 
     Raises ``BrokenLedger``, which names the first entry that does not.
     """
     previous, last_time = NO_PREVIOUS, 0
-    for number, form in enumerate(forms):
-        entry = Entry(form)
+    for number, encoded in enumerate(encoded_entries):
+        entry = Entry(encoded)
         try:
             fields = entry.read()
         except BrokenLedger as broken:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger._encoding import Encoded
 
 SALT_BYTES = 32
-_FORM = MapEncoder("content", "salt")
+_ENCODER = MapEncoder("content", "salt")
 COMMITTED_FIELDS = ("n", "loss", "mechanism", "rules", "holdout", "key")
 """The fields of the first entry that its commitment is the hash of."""
 _BLOCK = 512
@@ -58,7 +58,7 @@ class Commitment:
     @property
     def hash(self) -> bytes:
         """The hash, which is published."""
-        return digest(self.domain, _FORM.encode({"salt": self.salt, "content": self.content}))
+        return digest(self.domain, _ENCODER.encode({"salt": self.salt, "content": self.content}))
 
     def opens(self, published: bytes) -> bool:
         """Return whether a published hash commits to this content."""

@@ -131,46 +131,46 @@ _WRITERS: dict[type, Callable[[Any, bytearray], None]] = {
 }
 
 
-def decode(form: bytes) -> Any:
+def decode(encoded: bytes) -> Any:
     """Decode what ``encode`` wrote; refuse anything that it would not have written.
 
     >>> decode(encode([1, 2.5, {"a": b"x"}]))
     [1, 2.5, {'a': b'x'}]
     """
     try:
-        value, end = _read(form, 0)
-        if end == len(form) and encode(value) == form:
+        value, end = _read(encoded, 0)
+        if end == len(encoded) and encode(value) == encoded:
             return value
     except (RecursionError, TypeError, ValueError):
         pass
     raise ValueError("This is not a canonical form.")
 
 
-def _read(form: bytes, position: int) -> tuple[Any, int]:
-    tag = form[position : position + 1]
+def _read(encoded: bytes, position: int) -> tuple[Any, int]:
+    tag = encoded[position : position + 1]
     position += 1
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], position
     if tag == b"D":
-        return _DOUBLE.unpack_from(_slice(form, position, 8))[0], position + 8
-    count = _LENGTH.unpack(_slice(form, position, 8))[0]
+        return _DOUBLE.unpack_from(_slice(encoded, position, 8))[0], position + 8
+    count = _LENGTH.unpack(_slice(encoded, position, 8))[0]
     position += 8
     if tag in b"ISB":
-        content = _slice(form, position, count)
+        content = _slice(encoded, position, count)
         return _read_sized(tag, content), position + count
-    if tag not in (b"L", b"M") or count > len(form):
+    if tag not in (b"L", b"M") or count > len(encoded):
         raise ValueError
     items = []
     for _ in range(count * (2 if tag == b"M" else 1)):
-        item, position = _read(form, position)
+        item, position = _read(encoded, position)
         items.append(item)
     return (items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True))), position
 
 
-def _slice(form: bytes, position: int, count: int) -> bytes:
-    if position + count > len(form):
+def _slice(encoded: bytes, position: int, count: int) -> bytes:
+    if position + count > len(encoded):
         raise ValueError
-    return form[position : position + count]
+    return encoded[position : position + count]
 
 
 def _read_sized(tag: bytes, content: bytes) -> Any:

@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 _BLOCK = 256
 _DOUBLE = len(encode(0.0))
-_PROGRESS_FIELDS = ("question", "closed", "state")
-_FORM = MapEncoder(*_PROGRESS_FIELDS)
+_MUTABLE_FIELDS = ("question", "closed", "state")
+_ENCODER = MapEncoder(*_MUTABLE_FIELDS)
 
 
 def encode_state(session: Session) -> bytes:
     """Encode the part of a session that changes; mechanism, n and tape belong to the book."""
-    return _FORM.encode(session.mutable_state)
+    return _ENCODER.encode(session.mutable_state)
 
 
-def decode_state(form: bytes) -> dict[str, Any]:
+def decode_state(encoded: bytes) -> dict[str, Any]:
     """Return the fields that ``encode_state`` wrote, or raise ``BrokenLedger``."""
     try:
-        fields = decode(form)
-        return {field: fields[field] for field in _PROGRESS_FIELDS}
+        fields = decode(encoded)
+        return {field: fields[field] for field in _MUTABLE_FIELDS}
     except (KeyError, TypeError, ValueError):
         raise _damaged_state() from None
 
 
-def digest_state(form: bytes) -> bytes:
+def digest_state(encoded: bytes) -> bytes:
     """Return the digest of an encoded state, the same as ``digest("state", ...)``."""
-    return hashlib.sha256(PREFIX + b"state\n" + form).digest()
+    return hashlib.sha256(PREFIX + b"state\n" + encoded).digest()
 
 
-def pad_state(form: bytes, losses: int) -> bytes:
+def pad_state(encoded: bytes, losses: int) -> bytes:
     """Pad an encoded state to a constant size that can hold so many losses."""
-    return pad(form, _BLOCK + losses * _DOUBLE)
+    return pad(encoded, _BLOCK + losses * _DOUBLE)
 
 
 def unpad_state(padded: bytes) -> bytes:
@@ -98,22 +98,22 @@ class LadderSessions:
         cached = self._cached_sessions.pop(ladder, None)
         if cached is not None and cached[0] == stored:
             return cached[1], cached[2]
-        form = self._decrypt_state(stored, ladder)
-        return form, self._resume_from(form, ladder)
+        encoded = self._decrypt_state(stored, ladder)
+        return encoded, self._resume_from(encoded, ladder)
 
-    def store(self, book: WriteView, ladder: int, form: bytes, session: Session) -> None:
+    def store(self, book: WriteView, ladder: int, encoded: bytes, session: Session) -> None:
         """Store the new state of a session, and cache the session."""
-        stored = self._encrypt_state(ladder, form)
+        stored = self._encrypt_state(ladder, encoded)
         book.set_ladder_state(ladder, stored)
-        self._cached_sessions[ladder] = (stored, form, session)
+        self._cached_sessions[ladder] = (stored, encoded, session)
 
-    def _encrypt_state(self, ladder: int, form: bytes) -> bytes:
+    def _encrypt_state(self, ladder: int, encoded: bytes) -> bytes:
         """Pad and encrypt a state, to one size whether or not it holds the leader's losses.
 
         Otherwise the size would reveal a secret change.
         """
         return self._encryption.encrypt(
-            f"state {ladder}", pad_state(form, 0 if self.can_replay else self._n)
+            f"state {ladder}", pad_state(encoded, 0 if self.can_replay else self._n)
         )
 
     def _read_stored(self, book: ReadView, ladder: int) -> bytes:
@@ -125,6 +125,6 @@ class LadderSessions:
     def _decrypt_state(self, stored: bytes, ladder: int) -> bytes:
         return unpad_state(self._encryption.decrypt(f"state {ladder}", stored))
 
-    def _resume_from(self, form: bytes, ladder: int) -> Session:
-        state = {**self._initial_state, **decode_state(form), "ladder": ladder}
+    def _resume_from(self, encoded: bytes, ladder: int) -> Session:
+        state = {**self._initial_state, **decode_state(encoded), "ladder": ladder}
         return self._mechanism.resume(state, self._tape)

@@ -66,5 +66,5 @@ def read_receipt(view: ReadView, book: str, number: int, encryption: Encryption)
     if packed is None:
         raise BrokenLedger(f"Entry {number} of the ledger has no secret side, so no receipt.")
     secret = SecretSide.unpack(encryption.decrypt(f"secret {number}", packed))
-    form = next(iter(view.entries(number, number + 1)))
-    return Receipt(book, number, Entry(form).hash, secret.submission, secret.submission_salt)
+    encoded = next(iter(view.entries(number, number + 1)))
+    return Receipt(book, number, Entry(encoded).hash, secret.submission, secret.submission_salt)

@@ -93,11 +93,11 @@ def adopt_copy(
 
 def export_book(view: SqlReadView, encryption: Encryption, records: RecordWriter) -> None:
     """Write everything of a book, decrypted, one row per record, from one consistent view."""
-    for number, form in enumerate(view.entries()):
+    for number, encoded in enumerate(view.entries()):
         packed = view.secret_side(number)
         context = f"secret {number}"
         records.write_record(
-            "entry", [form, None if packed is None else encryption.decrypt(context, packed)]
+            "entry", [encoded, None if packed is None else encryption.decrypt(context, packed)]
         )
     for number, name in view.query(_LADDERS, (view.book_id,)):
         state = _require(view.ladder_state(number))
@@ -125,12 +125,12 @@ def import_book(
     chain_state = EMPTY_CHAIN
     secrets: list[bytes | None] = []
 
-    def forms() -> Iterator[bytes]:
-        for form, secret in records.read_section("entry"):
+    def encoded_entries() -> Iterator[bytes]:
+        for encoded, secret in records.read_section("entry"):
             secrets.append(secret)
-            yield form
+            yield encoded
 
-    for entry, fields in iter_checked_entries(forms(), name):
+    for entry, fields in iter_checked_entries(encoded_entries(), name):
         secret = secrets.pop()
         chain_state = chain_state._replace(
             entries=chain_state.entries + 1,
@@ -140,7 +140,7 @@ def import_book(
         )
         number = chain_state.entries - 1
         columns = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
-        row = EntryRow(number, fields["kind"], entry.form, entry.hash, *columns)
+        row = EntryRow(number, fields["kind"], entry.encoded, entry.hash, *columns)
         closed = None if secret is None else encryption.encrypt(f"secret {number}", secret)
         view.append(row, chain_state, closed)
     for number, ladder, state in records.read_section("ladder"):

@@ -450,8 +450,8 @@ class RecordWriter:
 
     def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
-        form = encode([kind, content])
-        self._vault.write(_RECORD_LENGTH.pack(len(form)) + form)
+        encoded = encode([kind, content])
+        self._vault.write(_RECORD_LENGTH.pack(len(encoded)) + encoded)
         self._counts[kind] += 1
 
     def finish(self) -> None:

@@ -173,18 +173,20 @@ def _new_book(make: Callable[[], Storage]) -> str:
     return name
 
 
-def append_entry(book: WriteView, form: bytes | None = None, secret: bytes | None = None) -> bytes:
+def append_entry(
+    book: WriteView, encoded: bytes | None = None, secret: bytes | None = None
+) -> bytes:
     """Append the next entry, and return its bytes."""
     state = book.chain_state()
-    form = b"entry %d" % state.entries if form is None else form
-    head = hashlib.sha256(form).digest()
+    encoded = b"entry %d" % state.entries if encoded is None else encoded
+    head = hashlib.sha256(encoded).digest()
     new_state = state._replace(entries=state.entries + 1, head=head, asked=state.asked + 1)
     book.append(
-        EntryRow(state.entries, "question", form, head, 0, state.asked + 1, "asker"),
+        EntryRow(state.entries, "question", encoded, head, 0, state.asked + 1, "asker"),
         new_state,
         secret,
     )
-    return form
+    return encoded
 
 
 def _snapshot(book: ReadView) -> tuple[object, ...]:

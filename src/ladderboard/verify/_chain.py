@@ -44,11 +44,11 @@ class ChainReader:
         self._previous = self.head.hex()
         self._time = 0
 
-    def read_entry(self, form: bytes) -> dict[str, Any]:
+    def read_entry(self, encoded: bytes) -> dict[str, Any]:
         """Return the fields of the next entry; refuse one that does not continue the chain."""
         number = self.entries
         try:
-            fields = parse_strict_json(form.decode("ascii"))
+            fields = parse_strict_json(encoded.decode("ascii"))
             if fields["kind"] != "question":
                 _check_fields(fields)
             elif (
@@ -72,13 +72,13 @@ class ChainReader:
         time = fields["time"]
         if type(time) is not int or not self._time <= time <= _MAX_TIME:
             raise broken_entry(number, "its time is invalid or before the time of the last entry")
-        hashed = _hash_entry(form)
+        hashed = _hash_entry(encoded)
         self.head, self._previous = hashed.digest(), hashed.hexdigest()
         self._time, self.entries = time, number + 1
         return fields
 
     def explain_broken_link(
-        self, form: bytes, after: bytes | None, last: bytes | None
+        self, encoded: bytes, after: bytes | None, last: bytes | None
     ) -> BrokenLedger:
         """Return the error for a broken link, naming the entry that was changed.
 
@@ -90,15 +90,15 @@ class ChainReader:
                 named = bytes.fromhex(parse_strict_json(after.decode("ascii"))["previous"])
             except (LookupError, RecursionError, TypeError, ValueError):
                 named = None
-        if self.entries and named == _hash_entry(form).digest():
+        if self.entries and named == _hash_entry(encoded).digest():
             return broken_entry(
                 self.entries - 1, "the next entry holds the hash of a different entry"
             )
         return broken_entry(self.entries, "it does not follow the entry before it: one was changed")
 
 
-def _hash_entry(form: bytes) -> hashlib._Hash:
-    return hashlib.sha256(_PREFIX + len(form).to_bytes(8, "big") + form)
+def _hash_entry(encoded: bytes) -> hashlib._Hash:
+    return hashlib.sha256(_PREFIX + len(encoded).to_bytes(8, "big") + encoded)
 
 
 def _check_fields(fields: dict[str, Any]) -> None:

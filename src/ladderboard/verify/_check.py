@@ -119,13 +119,13 @@ class _Verification:
                 )
         chain = ChainReader(None if bundle is None else bundle.header["book"])
         items = source.iter_entries()
-        for number, (form, secret, file) in enumerate(items):
+        for number, (encoded, secret, file) in enumerate(items):
             self.number = number
             try:
-                fields = chain.read_entry(form)
+                fields = chain.read_entry(encoded)
             except BrokenLink:
                 last = None if bundle is None else bundle.header["head"]
-                raise chain.explain_broken_link(form, next(items, (None,))[0], last) from None
+                raise chain.explain_broken_link(encoded, next(items, (None,))[0], last) from None
             if self._on_progress is not None and not number % _PROGRESS_INTERVAL:
                 self._on_progress(number, None if bundle is None else bundle.header["entries"])
             if self.evidence.has_hashes:

@@ -43,9 +43,9 @@ class _Layout:
         self._struct = struct.Struct(f">{form}")
         self.size = self._struct.size
 
-    def read(self, form: bytes, start: int) -> tuple[Any, ...] | None:
+    def read(self, encoded: bytes, start: int) -> tuple[Any, ...] | None:
         """Return the parts, starting at an offset; None if the bytes between them differ."""
-        values = self._struct.unpack_from(form, start)
+        values = self._struct.unpack_from(encoded, start)
         return values[1::2] if values[::2] == self._between else None
 
 
@@ -87,14 +87,17 @@ class OpenedSecret(NamedTuple):
     shown_submission: str
 
 
-def decode_opened_secret(form: bytes) -> OpenedSecret:
+def decode_opened_secret(encoded: bytes) -> OpenedSecret:
     """Decode an opened secret side; ``ValueError`` if it is malformed."""
-    if len(form) < _HEAD.size + _TRAINED.size:
+    if len(encoded) < _HEAD.size + _TRAINED.size:
         raise ValueError
-    head = _HEAD.read(form, 0)
-    end, tail = len(form) - _TAIL.size, _TAIL.read(form, len(form) - _TAIL.size)
+    head = _HEAD.read(encoded, 0)
+    end, tail = len(encoded) - _TAIL.size, _TAIL.read(encoded, len(encoded) - _TAIL.size)
     if tail is None:
-        end, tail = len(form) - _TRAINED.size, _TRAINED.read(form, len(form) - _TRAINED.size)
+        end, tail = (
+            len(encoded) - _TRAINED.size,
+            _TRAINED.read(encoded, len(encoded) - _TRAINED.size),
+        )
     if head is None or tail is None:
         raise ValueError
     after, before, broken, _ = head
@@ -108,11 +111,11 @@ def decode_opened_secret(form: bytes) -> OpenedSecret:
         risk,
         training,
         broken == b"T",
-        form[_HEAD.size : end],
+        encoded[_HEAD.size : end],
         before,
         after,
         submission,
-        hashlib.sha256(_SECRET + form[_CONTENT:-_AFTER_CONTENT] + _TO_SALT + salt).hexdigest(),
+        hashlib.sha256(_SECRET + encoded[_CONTENT:-_AFTER_CONTENT] + _TO_SALT + salt).hexdigest(),
         hashlib.sha256(_SUBMISSION + submission + _TO_SALT + submission_salt).hexdigest(),
     )
 
@@ -124,14 +127,14 @@ def _is_canonical_number(number: float | None) -> bool:
     return -math.inf < number < 0 or (number == 0 and math.copysign(1, number) > 0)
 
 
-def is_draws_encoding(form: bytes) -> bool:
+def is_draws_encoding(encoded: bytes) -> bool:
     """Return whether bytes encode a list of draws, for mechanisms that cannot be replayed.
 
     >>> [is_draws_encoding(encode(draws)) for draws in ([3, 0.5], ["text"])]
     [True, False]
     """
     try:
-        draws = decode(form)
+        draws = decode(encoded)
     except ValueError:
         return False
     return type(draws) is list and all(type(draw) in {int, float, bytes} for draw in draws)
@@ -282,8 +285,8 @@ class Replay:
                 raise broken_entry(number, f"its value of ladder {index} is wrong")
 
 
-def _digest_state(question: int, form: bytes) -> bytes:
+def _digest_state(question: int, encoded: bytes) -> bytes:
     """Return the digest of a ladder's state after a question."""
     digits = b"%d" % question
     size = len(digits).to_bytes(8, "big")
-    return hashlib.sha256(_STATE + size + digits + _TO_STATE + form).digest()
+    return hashlib.sha256(_STATE + size + digits + _TO_STATE + encoded).digest()

@@ -114,9 +114,9 @@ class BundleRecords:
         middle = start + int.from_bytes(block[offset:start], "big")
         if not block.startswith(_OPENED, self._content) or middle >= end:
             raise malformed_record("entry")
-        form, secret = block[start:middle], block[middle:end]
+        encoded, secret = block[start:middle], block[middle:end]
         self.advance()
-        return form, None if secret == _NOTHING else secret
+        return encoded, None if secret == _NOTHING else secret
 
     def read_end(self) -> None:
         """Read the current record as the last, and check the hash at the end of the file."""
@@ -195,8 +195,8 @@ class BundleReader:
         """Yield all entries."""
         records = self._records
         while records.kind == "entry":
-            form, secret = records.read_entry()
-            yield form, secret, self._read_file() if records.kind == "file" else None
+            encoded, secret = records.read_entry()
+            yield encoded, secret, self._read_file() if records.kind == "file" else None
 
     def _read_file(self) -> SubmittedFile:
         record = self._read_map("file", _FILE)

@@ -13,8 +13,8 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == judge.winner.name
     losses = model.history.history["val_loss"]
-    assert judge.stale == len(losses) - 1 - judge.winner.name
-    assert judge.stale == 8 or len(losses) == 60
+    assert judge.checks_without_improvement == len(losses) - 1 - judge.winner.name
+    assert judge.checks_without_improvement == 8 or len(losses) == 60
     assert [losses[verdict.name] for verdict in judge.verdicts] == [
         verdict.score for verdict in judge.verdicts
     ]

@@ -39,7 +39,7 @@ def test_a_grid_search_in_two_processes(problem, create_guard):
     assert last.score == search.cv_results_["mean_test_score"][last.name]
     # The estimator is the very model that was asked about.
     assert guard.ask(judged.estimator.predict(problem.X_holdout)).question == last.question
-    assert not judged.spent
+    assert not judged.budget_spent
 
 
 def test_probabilities_of_a_random_search_over_a_pipeline(problem, create_guard):
@@ -84,7 +84,7 @@ def test_nothing_is_fitted_after_the_budget_is_spent(problem, create_guard):
     judged = judge_search(
         search, create_guard(questions=2), problem.X_holdout, problem.X, problem.y
     )
-    assert (len(judged.verdicts), Counted.fits, judged.spent) == (2, 2, True)
+    assert (len(judged.verdicts), Counted.fits, judged.budget_spent) == (2, 2, True)
     assert judged.index in {verdict.name for verdict in judged.verdicts}
 
 

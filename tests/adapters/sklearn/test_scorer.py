@@ -111,7 +111,7 @@ def test_after_the_budget_candidates_score_worst_with_one_warning(problem, creat
     with pytest.warns(UserWarning, match="Candidates from here on score -1") as caught:
         search.fit(problem.X, problem.y)
     assert len(caught) == 1
-    assert scorer.spent
+    assert scorer.budget_spent
     assert list(search.cv_results_["mean_test_score"][3:]) == [-1, -1, -1]
     assert search.best_score_ == -guard.released
 

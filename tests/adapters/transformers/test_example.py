@@ -15,7 +15,7 @@ def test_the_example_stops_and_keeps_the_winner(example):
     assert len(rows) == len(judge.verdicts) > 2
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == judge.winner.name
-    assert judge.stale == 3 or trainer.state.epoch == 12
+    assert judge.checks_without_improvement == 3 or trainer.state.epoch == 12
     losses = {
         entry["epoch"]: entry["eval_loss"]
         for entry in trainer.state.log_history

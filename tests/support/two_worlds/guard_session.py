@@ -254,7 +254,7 @@ def _ask(recorder, case, guard, rng):
     step("status", lambda: guard.status().describe())
     step("released", lambda: [guard.released, guard.remaining, guard.head, guard.meter])
     step("certificate", lambda: guard.certificate)
-    step("entries", lambda: [entry.form for entry, _ in guard._book.entries()])
+    step("entries", lambda: [entry.encoded for entry, _ in guard._book.entries()])
     exported = recorder.folder / "entries.jsonl"
     step("export", lambda: export_entries(path, exported))
     step("exported", exported.read_bytes)

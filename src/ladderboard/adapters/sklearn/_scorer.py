@@ -105,7 +105,7 @@ class GuardScorer:
             return _WORST
 
     @property
-    def spent(self) -> bool:
+    def budget_spent(self) -> bool:
         """Whether the budget was found to be spent."""
         return self._claims.read("spent") is not None
 

@@ -30,7 +30,7 @@ class JudgedSearch:
         The winner's parameters.
     estimator
         The winner itself, fitted: the very model that was asked about.
-    spent
+    budget_spent
         Whether the budget ended before the candidates did.
     """
 
@@ -38,7 +38,7 @@ class JudgedSearch:
     index: int | None
     params: dict[str, Any] | None
     estimator: Any
-    spent: bool
+    budget_spent: bool
 
 
 def judge_search(
@@ -94,9 +94,13 @@ def judge_search(
             models.pop(index, None)
     winner = judge.winner
     if winner is None:
-        return JudgedSearch(judge.verdicts, None, None, None, judge.spent)
+        return JudgedSearch(judge.verdicts, None, None, None, judge.budget_spent)
     return JudgedSearch(
-        judge.verdicts, winner.name, dict(candidates[winner.name]), models[winner.name], judge.spent
+        judge.verdicts,
+        winner.name,
+        dict(candidates[winner.name]),
+        models[winner.name],
+        judge.budget_spent,
     )
 
 

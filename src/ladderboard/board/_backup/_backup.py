@@ -330,8 +330,8 @@ def _continues_backup(view: ReadView, board: BackedUpBoard) -> bool:
     """Return whether a ledger continues the one in a backup."""
     if not 0 < board.entries <= view.chain_state().entries:
         return False
-    form = next(iter(view.entries(board.entries - 1, board.entries)))
-    return Entry(form).hash.hex() == board.head
+    encoded = next(iter(view.entries(board.entries - 1, board.entries)))
+    return Entry(encoded).hash.hex() == board.head
 
 
 @contextmanager

@@ -247,8 +247,8 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, cipher: Encryption) 
             "The dump's header says that the board has moved, but the ledger does not."
         )
     epoch = 0
-    for form in view.entries():
-        holdout = Entry(form).read().get("holdout")
+    for encoded in view.entries():
+        holdout = Entry(encoded).read().get("holdout")
         if holdout is not None:
             end = f" {epoch}" if epoch else ""
             sample = decode_sample(_read_kept(view, cipher, f"sample{end}"))

@@ -119,6 +119,6 @@ def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) 
 
     head = ChainHead(0, bytes(32))
     for entry in entries:
-        write(entry.form + b"\n")
+        write(entry.encoded + b"\n")
         head = ChainHead(head.entries + 1, entry.hash)
     return head

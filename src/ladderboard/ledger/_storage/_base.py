@@ -52,7 +52,7 @@ class EntryRow(NamedTuple):
 
     number: int
     kind: str
-    form: bytes
+    encoded: bytes
     hash: bytes
     ladder: int | None = None
     question: int | None = None

@@ -156,8 +156,8 @@ class SqlReadView(ReadView):
         end = self._first + (_MAX_ENTRIES if last is None else min(last, _MAX_ENTRIES))
         while place < end:
             rows = self.query(_SELECT_ENTRIES, (place, end, _PAGE))
-            for _, form in rows:
-                yield _checked_type(form, bytes)
+            for _, encoded in rows:
+                yield _checked_type(encoded, bytes)
             if len(rows) < _PAGE:
                 return
             place = rows[-1][0] + 1
@@ -198,7 +198,7 @@ class SqlWriteView(SqlReadView, WriteView):
 
     def append(self, row: EntryRow, chain_state: ChainState, secret: bytes | None = None) -> None:
         """Append an entry; its number is the primary key, so that two can never share one."""
-        number, kind, form, head, ladder, question, asker = row
+        number, kind, encoded, head, ladder, question, asker = row
         if (
             number != self.chain_state().entries
             or chain_state.entries != number + 1
@@ -226,7 +226,7 @@ class SqlWriteView(SqlReadView, WriteView):
             asker,
             check_bytes(head),
             *counts,
-            check_bytes(form),
+            check_bytes(encoded),
         )
         self.execute(_INSERT_ENTRY, (place, *values))
         if secret is not None:
