@@ -414,7 +414,7 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
     ids = [f"cup-{number:04d}" for number in range(_PUBLIC + _PRIVATE)]
     # An id must not reveal its split.
     split = rng.permutation(["public"] * _PUBLIC + ["private"] * _PRIVATE).tolist()
-    labels, known = holdout.again.tolist(), holdout.rows
+    labels, known = holdout.ordered_again.tolist(), holdout.rows
     little = (holdout.waited < np.median(learned.waited)).astype(int).tolist()
     files = {
         "board.yaml": _EXAMPLE_RULES,
@@ -424,7 +424,7 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
         "public/README.md": _EXAMPLE_README,
         "public/example_submission.py": _EXAMPLE_SCRIPT,
         "public/train.csv": _format_csv(
-            f"label,{_FEATURES}", zip(learned.again.tolist(), learned.rows, strict=True)
+            f"label,{_FEATURES}", zip(learned.ordered_again.tolist(), learned.rows, strict=True)
         ),
         "public/test.csv": _format_csv(f"id,{_FEATURES}", zip(ids, known, strict=True)),
     }
@@ -438,7 +438,7 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
 class _Cups(NamedTuple):
     """Cups of coffee, and whether each guest asked for another."""
 
-    again: NDArray[np.int64]
+    ordered_again: NDArray[np.int64]
     waited: NDArray[np.float64]
     rows: list[str]
 
@@ -449,9 +449,9 @@ def _draw_cups(rng: np.random.Generator, count: int) -> _Cups:
     # Best at 62 degrees; stronger is better up to a point; waiting is bad.
     joy = 2.2 - ((hot - 62) / 7) ** 2 + (strong - 58) / 8 - ((strong - 58) / 14) ** 2
     joy += (6 - waited) / 4
-    again = (rng.logistic(size=count) < 1.5 * joy).astype(np.int64)
+    ordered_again = (rng.logistic(size=count) < 1.5 * joy).astype(np.int64)
     rows = [f"{a},{b},{c}" for a, b, c in zip(hot, strong, waited, strict=True)]
-    return _Cups(again, waited, rows)
+    return _Cups(ordered_again, waited, rows)
 
 
 def _format_csv(header: str, rows: object) -> str:

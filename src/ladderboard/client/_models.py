@@ -17,7 +17,7 @@ from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board_name
 from ladderboard.holdout import Reply
 
-_WORST = 1.0  # the value of a ladder before the first improvement
+_WORST_LOSS = 1.0  # the value of a ladder before the first improvement
 _DIGITS = 15
 T = TypeVar("T")
 _RAW = "raw"  # the field that keeps the whole document
@@ -375,7 +375,7 @@ def _current_best(result: SubmissionResult) -> str:
         return f"{best}: {value}."
     if result.released is None:
         return f"No measurable improvement. {whose} is unchanged."
-    if result.loss is not None and result.loss >= _WORST:
+    if result.loss is not None and result.loss >= _WORST_LOSS:
         return "No score yet: no measurable improvement so far."
     if result.score is not None and result.score != result.released:
         return f"{whose}: {value}."
@@ -386,7 +386,7 @@ def _past_best(result: SubmissionResult) -> str:
     whose = "your best" if result.ladder == "team" else "the best of the whole board"
     if result.released is None:
         return f"At that time {whose} {'improved' if result.improved else 'was unchanged'}."
-    if result.loss is not None and result.loss >= _WORST and not result.improved:
+    if result.loss is not None and result.loss >= _WORST_LOSS and not result.improved:
         return "At that time there was no score yet."
     verb = "became" if result.improved else "stayed"
     return f"At that time {whose} {verb} {result.display.text(result.display.released)}."
