@@ -179,7 +179,7 @@ def test_the_worker_has_low_priority_and_knows_only_public_data(
     public = empty_server.call("GET", "/boards/first").json()
     opening = json.loads(empty_server.call("GET", "/boards/first/ledger").text.splitlines()[0])
     target = {
-        "worth": opening["rules"]["worth"],
+        "effective_n": opening["rules"]["worth"],
         "questions": public["questions"],
         "per_team": public["per_team"],
         "ladders": public["teams"],
@@ -286,7 +286,7 @@ def test_an_unknown_mechanism_cannot_be_attacked(empty_server, short_attack, mon
 
 def test_a_failed_job_states_the_reason(tmp_path):
     jobs = AttackJobs(tmp_path, seconds=60)
-    target = {"worth": 1, "questions": 3, "per_team": 3, "ladders": 1, "calibrated": False}
+    target = {"effective_n": 1, "questions": 3, "per_team": 3, "ladders": 1, "calibrated": False}
     jobs.start("b", {**target, "mechanism": {"mechanism": "bootstrap_ladder"}}, "now")
     while (status := jobs.status("b")).state == "running":
         time.sleep(0.01)
@@ -319,7 +319,13 @@ def test_a_system_without_file_locks_runs_no_job(tmp_path, monkeypatch):
 
 def test_of_jobs_started_at_once_only_one_runs(tmp_path):
     """Several processes of a server share the folder."""
-    target = {"worth": 300, "questions": 2000, "per_team": 9, "ladders": 1, "calibrated": False}
+    target = {
+        "effective_n": 300,
+        "questions": 2000,
+        "per_team": 9,
+        "ladders": 1,
+        "calibrated": False,
+    }
     target["mechanism"] = {"mechanism": "exact"}
     all_jobs = [AttackJobs(tmp_path, seconds=60) for _ in range(6)]
     barrier, outcomes = threading.Barrier(len(all_jobs)), []
