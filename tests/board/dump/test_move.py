@@ -315,7 +315,7 @@ def test_an_existing_board_is_not_restored(source_and_target, make_board, open_b
     restore(target, tmp_path / "dump")
     rows_before = rows(open_board(target))
     for boards in (source, target):
-        with pytest.raises(Conflict, match="in this database already"):
+        with pytest.raises(Conflict, match="This database already has"):
             restore(boards, tmp_path / "dump")
     assert rows(open_board(target)) == rows_before
 
