@@ -160,7 +160,7 @@ def test_a_copy_stays_paused_until_a_charge_is_named(
     assert (fields["kind"], fields["charged"]) == ("restored", 0)
     with pytest.raises(NotOpen, match="waits for its organiser"):
         restored.submit(20)
-    with pytest.raises(InvalidSetting, match="how many questions"):
+    with pytest.raises(InvalidSetting, match="Give charge"):
         restored.board.amendments.resume(ORGANISER)
     with pytest.raises(NotOpen, match="--charge"):  # it would ask before the charge
         restored.board.amendments.correct_labels(
@@ -191,7 +191,7 @@ def test_a_copy_of_an_interrupted_close_stays_paused(make_boards, make_board, op
     history.submit(40)  # and answer
     restore(target, tmp_path / "dump")
     restored = open_board(target)
-    with pytest.raises(InvalidSetting, match="how many questions"):
+    with pytest.raises(InvalidSetting, match="Give charge"):
         restored.board.amendments.resume(ORGANISER)
     restored.board.closer.close(ORGANISER)
     assert restored.status == "closed"
@@ -213,7 +213,7 @@ def test_an_interrupted_close_still_needs_the_charge(
         patched.setattr(type(restored.board.closer), "_score_finalists", fail)
         with pytest.raises(KeyboardInterrupt):
             restored.board.closer.close(ORGANISER)
-    with pytest.raises(InvalidSetting, match="how many questions"):
+    with pytest.raises(InvalidSetting, match="Give charge"):
         restored.board.amendments.resume(ORGANISER)
     restored.board.amendments.resume(ORGANISER, charge=3)
     restored.submit(20)
