@@ -75,7 +75,7 @@ def test_a_refused_start_is_not_sent_again_on_reload(organiser):
     methods = []
     page.on("request", lambda request: methods.append(request.method))
     page.get_by_role("button", name="Play the games").click()
-    page.get_by_text("Nothing was begun").wait_for()
+    page.get_by_text("A simulation is already running").wait_for()
     other_page.get_by_role("button", name="Cancel").click()
     # The page with the refusal polls, too, and reloads with GET when the games end.
     page.get_by_text("The simulation was cancelled.").wait_for()

@@ -56,7 +56,7 @@ def test_meter_and_activity_are_shown(managed):
 def test_pausing_with_the_keyboard_and_resuming(managed, visit):
     keys = KeyboardUser(managed.organiser)
     keys.follow("Pause the board", "Space")
-    assert "The board is paused. It takes no questions" in managed.organiser.text("[role=status]")
+    assert "The board is paused. It takes no submissions" in managed.organiser.text("[role=status]")
     team = visit(managed.alpha[1])
     team.open(f"{managed.board_path}/submit")
     assert "The board is paused" in team.text()
@@ -70,7 +70,7 @@ def test_pausing_with_the_keyboard_and_resuming(managed, visit):
 def test_visibility_changes_what_others_see(managed):
     organiser = managed.organiser.page
     organiser.get_by_role("radio", name="frozen").check()
-    assert "others see it as it stands now" in managed.press("Change who sees what")
+    assert "others keep seeing the current standings" in managed.press("Change who sees what")
     managed.live_server.submit(managed.alpha[1], make_predictions(3))
     public = managed.board_text()
     assert "froze" in public
@@ -174,7 +174,7 @@ def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     assert managed.press("Reinstate the team") == "The team is shown again."
     assert "Gamma" in managed.board_text()
     page.once("dialog", lambda dialog: dialog.accept())
-    assert "has ended" in managed.press("End its token")
+    assert "is revoked" in managed.press("End its token")
     team.open(f"{managed.board_path}/submit")
     assert "Sign in to submit" in team.text()
 
