@@ -103,7 +103,7 @@ def test_exhausted_limits_are_named_with_the_time_they_end(
     assert submit(board, ada, predict(5)).quota.tightest.remaining == 0
     board.amendments.amend(organiser, {"per_team": 4})
     clock.now += 7200
-    with pytest.raises(BudgetSpent, match=" 4 questions"):
+    with pytest.raises(BudgetSpent, match=" 4 submissions"):
         submit(board, ada, predict(4))
 
 
