@@ -120,7 +120,7 @@ def test_an_ordinary_end_of_a_child_closes_nothing_of_its_parent(opener, grow):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         # Threads of other libraries, which a fork leaves behind, may be waited for at the very end.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(10)
+        signal.alarm(2)
         import ctypes
 
         ctypes.pythonapi.Py_FinalizeEx()
