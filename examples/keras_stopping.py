@@ -13,7 +13,6 @@ class GuardStopping(keras.callbacks.Callback):
         verdict = judge.consider(logs["val_loss"], self.predictions, name=epoch)
         if verdict is not None and verdict is judge.winner:
             self.weights = model.get_weights()
-        # The patience is 8.
         model.stop_training = judge.budget_spent or judge.checks_without_improvement >= 8
 
     def on_train_end(self, _logs: dict[str, float]) -> None:

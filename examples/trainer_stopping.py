@@ -10,14 +10,11 @@ import ladderboard as lb
 
 
 class GuardStopping(hf.TrainerCallback):
-    def on_evaluate(self, *arguments: Any, metrics: dict[str, float], model: Any, **_: Any) -> None:
+    def on_evaluate(self, *args: Any, metrics: dict[str, float], model: Any, **_: Any) -> None:
         verdict = judge.consider(metrics["eval_loss"], self.predictions, name=metrics["epoch"])
         if verdict is not None and verdict is judge.winner:
             model.save_pretrained(f"{folder}/winner")
-        # The patience is 3.
-        arguments[2].should_training_stop = (
-            judge.budget_spent or judge.checks_without_improvement >= 3
-        )
+        args[2].should_training_stop = judge.budget_spent or judge.checks_without_improvement >= 3
 
     def predictions(self) -> Any:
         return trainer.predict(x_holdout).predictions.argmax(axis=1)

@@ -87,7 +87,7 @@ def test_by_name():
     assert analyst("one_bit", easy=0.25) == OneBitAttack(easy=0.25)
     assert analyst({"analyst": "multiclass", "classes": 5}, vote="plurality").classes == 5
     assert analyst(Plateau()) == Plateau()
-    with pytest.raises(InvalidSetting, match="no analyst named 'majorty'; there is abst"):
+    with pytest.raises(InvalidSetting, match="no analyst named 'majorty'; choose from abst"):
         analyst("majorty")
     with pytest.raises(InvalidSetting, match="does not take these settings"):
         analyst("plateau", risks=0.1)

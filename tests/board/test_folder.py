@@ -138,7 +138,7 @@ def test_folders_that_are_refused(folder, files, expected):
 
 def test_a_refusal_names_the_file(folder):
     duplicate = str(refusal(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
-    assert duplicate.startswith("holdout.csv: Ids of the holdout must differ")
+    assert duplicate.startswith("holdout.csv: Duplicate ids in the holdout")
 
 
 def test_a_path_that_is_not_a_folder_is_refused(tmp_path):

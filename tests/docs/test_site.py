@@ -139,4 +139,4 @@ def test_a_link_to_a_missing_heading_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_subscripts_and_superscripts_are_formatted(markdown, set_as):
-    assert builder.change_prose(builder.CODE, markdown, builder.format_indices) == set_as
+    assert builder.map_prose(builder.CODE, markdown, builder.format_indices) == set_as

@@ -222,7 +222,7 @@ def test_before_the_first_question():
         (3, {}, "no mechanism named 3"),
         ({"step": 0.1}, {}, "no mechanism named None"),
         (lb.Exact(), {"step": 0.1}, "an instance already"),
-        ("lader", {"step": 0.1}, "no mechanism named 'lader'; there is bootstrap_ladder"),
+        ("lader", {"step": 0.1}, "no mechanism named 'lader'; choose from bootstrap_ladder"),
         ("rounded", {"digits": 13}, "digits must be a whole number of at least 0 and at most 12"),
         ("noisy", {"sd": math.inf}, "sd must be a number at least 0"),
         ("thresholdout", {"budget": 0}, "budget must be a whole number of at least 1"),

@@ -135,7 +135,7 @@ def test_a_failing_database_gives_503(live_server, monkeypatch, uncertain):
     monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit", broken)
     response = live_server.submit(token, make_predictions(1))
     body = assert_problem(response, 503, "storage")
-    assert ("again is safe" in body["detail"]) == uncertain
+    assert ("retry is safe" in body["detail"]) == uncertain
     assert "owner" not in response.text
     assert response.headers["retry-after"]
     monkeypatch.undo()
