@@ -24,6 +24,23 @@ def clock():
     return ManualClock()
 
 
+_ON_BOTH_DATABASES = {"test_board", "test_boards", "test_store_database", "test_stored_predictions"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave PostgreSQL to ``script/test --all`` where a test does not depend on the database."""
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        if (
+            parameters is not None
+            and parameters.params.get("storage") == "postgres"
+            and item.path.parent.name == "board"
+            and item.path.stem not in _ON_BOTH_DATABASES
+        ):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def storage(request, tmp_path):
     """Return an empty database of each kind."""

@@ -209,7 +209,7 @@ def asked_again(record_type, seed, *, redrawn, questions=700, tries=150):
 
 @pytest.mark.parametrize("redrawn", [False, True], ids=["tape", "redrawn"])
 def test_redrawn_noise_is_caught(record_type, misses, redrawn):
-    games = 24
+    games = 12
     records = [asked_again(record_type, seed, redrawn=redrawn) for seed in range(games)]
     failed = sum(misses(record, RETRIED, BETA, "kl") for record in records)
     assert (failed > allowed(games, BETA)) == redrawn

@@ -88,19 +88,12 @@ def test_the_reference_page_has_every_command_and_option(verb):
     assert options <= set(re.findall(r"--[a-z]+", section))
     if verb:
         assert set(re.findall(r"`(--[a-z]+)", section)) <= options
-    for below in VERBS[verb]:
-        assert re.search(rf"^  {below} ", result.stdout, re.MULTILINE)
+    listed = result.stdout.partition("Commands:\n")[2]
+    assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == list(VERBS[verb])
     unwrapped = re.sub(r"\n {10,}", " ", result.stdout)
     helps = re.findall(r"^  --[a-z]+(?: <\S+>)?  +(.*?)(?: +\[.*)?$", unwrapped, re.MULTILINE)
     assert helps
     assert all(text.endswith(".") and text[0].isupper() for text in helps)
-
-
-def test_the_reference_page_lists_exactly_the_existing_commands():
-    for verb, below in VERBS.items():
-        result = ladderboard(*verb.split(), "--help")
-        listed = result.stdout.partition("Commands:\n")[2]
-        assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == below
 
 
 @pytest.mark.parametrize("group", ["", "guard", "board", "team", "backup", "experiment"])

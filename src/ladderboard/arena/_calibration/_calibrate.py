@@ -161,7 +161,7 @@ def calibrate(
 
     Examples
     --------
-    >>> calibration = calibrate(n=1_000, questions=100, quick=True)
+    >>> calibration = calibrate(n=400, questions=40, quick=True)
     >>> calibration.chosen.error <= 1.2 * calibration.lowest_error_result.error
     True
     """
