@@ -101,7 +101,9 @@ def test_colluders_are_caught_where_their_changes_are_not_counted_together(play,
         alone = certificate(n, k, own, mechanism, BETA, ladders=accounts, private=True)
         failed += min(record.true_risks) - record.last > alone.high
     assert failed > allowed(games, BETA)
-    assert sum(misses(each, mechanism, BETA, "count", ladders=accounts) for each in records) == 0
+    assert (
+        sum(misses(record, mechanism, BETA, "count", ladders=accounts) for record in records) == 0
+    )
 
 
 # A mechanism that does not round, and an analyst who reads labels off the digits.
@@ -184,13 +186,13 @@ def asked_again(record_type, seed, *, redrawn, questions=700, tries=150):
     labels = rng.integers(0, 2, N)
     setup = Setup(N, 0.0, 1.0)
     draw = [law.simulate for law in RETRIED.laws]
-    state = RETRIED.begin(setup, [each(rng, 1)[0].item() for each in draw])
+    state = RETRIED.begin(setup, [sampler(rng, 1)[0].item() for sampler in draw])
     values, improved = [1.0], []
 
     def ask(model, pick=max):
         nonlocal state
         seen = Observation(float((model != labels).mean()), None, None)
-        many = [each(rng, tries if redrawn else 1).tolist() for each in draw]
+        many = [sampler(rng, tries if redrawn else 1).tolist() for sampler in draw]
         steps = [RETRIED.advance(setup, state, seen, draws) for draws in zip(*many, strict=True)]
         kept = pick(steps, key=lambda step: step.value)
         state = kept.state

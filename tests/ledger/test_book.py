@@ -77,7 +77,9 @@ def test_the_first_entry_commits_to_everything_that_decides_releases(book):
     assert first["holdout"] == Commitment("holdout", b"h" * 32, salts[0]).hash.hex()
     hashed = hashlib.sha256(KEY).digest()
     assert first["key"] == Commitment("key", hashed, salts[1]).hash.hex()
-    decided = {each: first[each] for each in ("n", "loss", "mechanism", "rules", "holdout", "key")}
+    decided = {
+        field: first[field] for field in ("n", "loss", "mechanism", "rules", "holdout", "key")
+    }
     assert first["commitment"] == digest("opening", decided).hex()
     assert salts[0] != salts[1]
 
@@ -85,7 +87,7 @@ def test_the_first_entry_commits_to_everything_that_decides_releases(book):
 def test_salts_are_not_made_from_the_noise_key(database):
     storage = database.create()
     twice = [Book.create(storage, make_opening(), name=name, key=KEY) for name in ("b", "c")]
-    firsts = [entries(each)[0] for each in twice]
+    firsts = [entries(book)[0] for book in twice]
     for what in ("holdout", "key", "commitment"):
         assert firsts[0][what] != firsts[1][what]
 

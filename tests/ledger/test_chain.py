@@ -58,7 +58,7 @@ def test_every_changed_byte_of_a_chain_is_found_at_its_entry_or_the_next():
 def test_dropped_doubled_and_reordered_entries_are_named(order, message):
     forms = chain()
     with pytest.raises(BrokenLedger, match=message):
-        list(iter_checked_entries(forms[each] for each in order))
+        list(iter_checked_entries(forms[name] for name in order))
 
 
 def test_entries_of_another_book_are_refused():

@@ -136,7 +136,7 @@ def test_a_book_goes_on_elsewhere_as_it_would_have_here(places, seals):
     rng = np.random.default_rng(2)
     for index in range(30, 45):
         losses = (rng.random(N) < 0.45 - index / 300).astype(float)
-        here, there = (each.ask(question(index, losses)) for each in (source, target))
+        here, there = (book.ask(question(index, losses)) for book in (source, target))
         assert there.release == here.release
         assert there.entry_number == here.entry_number
     assert target.check() == 45
@@ -159,7 +159,7 @@ def test_losses_of_examples_go_along(places):
     rng = np.random.default_rng(3)
     for index in range(30, 36):
         losses = (rng.random(N) < 0.4).astype(float)
-        here, there = (each.ask(question(index, losses, mechanism)) for each in (source, target))
+        here, there = (book.ask(question(index, losses, mechanism)) for book in (source, target))
         assert there.release == here.release
 
 

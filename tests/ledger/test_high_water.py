@@ -82,8 +82,8 @@ def test_two_processes_leave_the_higher_one(high_water):
     context = get_context("fork" if hasattr(os, "fork") else "spawn")
     path = high_water.path.with_suffix("")
     both = [context.Process(target=_raise, args=(path, start)) for start in (2, 3)]
-    for each in both:
-        each.start()
-    for each in both:
-        each.join()
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
     assert high_water.read() == level(399)

@@ -41,7 +41,7 @@ def scaled(weight):
     if len(set(weight)) == 1:
         return [1] * len(weight)
     power = Fraction(2) ** (40 - math.frexp(max(weight))[1])
-    return [max(1, round(Fraction(each) * power)) for each in weight]
+    return [max(1, round(Fraction(value) * power)) for value in weight]
 
 
 weights = st.one_of(st.floats(1e-3, 1e3), st.floats(1e-300, 1e300), st.integers(1, 5).map(float))

@@ -32,7 +32,7 @@ except ImportError:  # Windows
 _LOCK, _CURRENT = "lock", "now.json"
 _POLL_SECONDS = 0.1  # between two checks of a process
 _LOCK_SECONDS = 0.2  # for the lock, which another process may hold just to test it
-_EXIT_SECONDS = 10.0  # for a process to exit that has finished or was told to stop
+_EXIT_SECONDS = 10.0  # for a process to exit after it finished or was stopped
 _RETRY_SECONDS = 0.01  # between two attempts to lock
 _REASONS = {
     "cancelled": "The simulation was cancelled.",

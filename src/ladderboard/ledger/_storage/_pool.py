@@ -87,7 +87,7 @@ class Connection(ABC):
     """One connection, and the one transaction that may be open on it.
 
     Any error of the driver ends the connection: the transaction is rolled back, ``broken`` is True,
-    and every further statement fails, so that none ever runs outside its transaction.
+    and every further statement fails instead of running outside its transaction.
     """
 
     def __init__(self, connection: Any) -> None:

@@ -55,7 +55,7 @@ _EXPECTED_STATES = {
     "resumed": ("status", "open"),
     "charged": ("status", "open"),
     "closed": ("status", "closed"),
-    **{each: ("visibility", each) for each in ("public", "anonymous", "frozen", "hidden")},
+    **{name: ("visibility", name) for name in ("public", "anonymous", "frozen", "hidden")},
 }
 
 
