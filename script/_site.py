@@ -1,9 +1,9 @@
 """Make the documentation a site: gather its pages, then let Zensical build them strictly.
 
 Pages are written to be read as they are, in the repository. What the site needs besides is done
-here: the navigation is what ``docs/index.md`` lists, in its order; files outside ``docs/`` that a
-page links to become pages too; doctests are coloured as such; and indices, written ``R_D`` or
-``f_{t,v}``, are set as indices.
+here: the API and every ``--help`` become pages of the reference; the navigation is what
+``docs/index.md`` lists, in its order; files outside ``docs/`` that a page links to become pages
+too; doctests are coloured as such; and indices, written ``R_D`` or ``f_{t,v}``, are set as indices.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import tempfile
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from _reference import reference_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,8 +82,10 @@ def site_path(source: str) -> str:
     return f"project/{source}" if path.suffix == ".md" else f"project/{source}.md"
 
 
-def render_page(source: str) -> str:
+def render_page(source: str, generated: dict[str, str]) -> str:
     """Return a file as a Markdown page: itself, its text as code, or the folder's contents."""
+    if source in generated:
+        return generated[source]
     path = ROOT / source
     if path.suffix == ".md":
         return path.read_text()
@@ -97,11 +101,10 @@ def render_page(source: str) -> str:
     return f"# {source}\n\n```{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}```\n"
 
 
-def copy_pages(to: Path) -> None:
-    """Copy every page, and every file that one of them shows or links to."""
-    waiting = sorted(
-        f"docs/{path.relative_to(ROOT / 'docs')}" for path in ROOT.glob("docs/**/*.md")
-    )
+def copy_pages(to: Path, generated: dict[str, str]) -> None:
+    """Write every page, generated ones too, and every file that one of them shows or links to."""
+    written = {f"docs/{path.relative_to(ROOT / 'docs')}" for path in ROOT.glob("docs/**/*.md")}
+    waiting = sorted(written | set(generated))
     gathered = set(waiting)
 
     def rewrite_links(source: str, text: str) -> str:
@@ -111,7 +114,7 @@ def copy_pages(to: Path) -> None:
                 return match_[0]
             here = ROOT / source if (ROOT / source).is_dir() else (ROOT / source).parent
             linked = os.path.relpath((here / target).resolve(), ROOT)
-            if not (ROOT / linked).exists():
+            if linked not in generated and not (ROOT / linked).exists():
                 sys.exit(f"{source}: the link {target} does not exist.")
             if linked not in gathered:
                 gathered.add(linked)
@@ -126,9 +129,8 @@ def copy_pages(to: Path) -> None:
         if source.startswith("docs/") and not source.endswith(".md"):
             shutil.copy(ROOT / source, file)
             continue
-        text = (
-            "\n".join(indent_lists(rewrite_links(source, render_page(source)).splitlines())) + "\n"
-        )
+        text = rewrite_links(source, render_page(source, generated))
+        text = "\n".join([*indent_lists(text.splitlines()), ""])
         text = mark_prompts(map_prose(CODE, text, format_indices))
         file.write_text(f"{HEAD}{text}" if source == "docs/index.md" else text)
 
@@ -166,11 +168,14 @@ def format_navigation() -> str:
     return f"nav = [{', '.join(lines)}]"
 
 
-def build(to: Path) -> None:
-    """Build the site into a folder, strictly: a broken link is an error."""
+def build(to: Path, generated: dict[str, str]) -> None:
+    """Build the site into a folder, strictly: a broken link is an error.
+
+    ``generated`` are pages that are not in the repository, by the paths they would have there.
+    """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        copy_pages(work / "docs")
+        copy_pages(work / "docs", generated)
         shutil.copy(ROOT / "script/site.css", work / "docs/site.css")
         settings = (ROOT / "zensical.toml").read_text()
         head, table, rest = settings.partition("[project]\n")
@@ -185,4 +190,4 @@ def build(to: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    build(Path(sys.argv[1]), reference_pages())

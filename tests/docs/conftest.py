@@ -16,5 +16,5 @@ import _site as builder
 def site(tmp_path_factory):
     """Build the site, strictly."""
     folder = tmp_path_factory.mktemp("docs") / "site"
-    builder.build(folder)
+    builder.build(folder, builder.reference_pages())
     return folder

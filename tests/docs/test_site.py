@@ -73,14 +73,17 @@ def test_every_page_is_reached_from_the_front_page(site):
         reached |= new
         waiting += new
     assert reached == set(pages(site))
-    sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
-    assert {str(path.with_suffix(".html")) for path in sources} <= reached
+    sources = {path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")}
+    paths = {str(path) for path in sources} | set(builder.reference_pages())
+    assert {path.removeprefix("docs/").replace(".md", ".html") for path in paths} <= reached
 
 
 def test_the_navigation_is_what_the_index_lists(site):
     _, *shelves = re.split(r"^## (.+)$", (ROOT / "docs/index.md").read_text(), flags=re.MULTILINE)
     assert shelves[::2] == ["Tutorials", "How-to", "Reference", "Explanation", "The project"]
     listed = re.findall(r"\]\((\S+)\.md\)", "".join(shelves[1::2]))
+    built = {path.removesuffix(".html") for path in pages(site) if not path.startswith("project/")}
+    assert built <= {"index", *listed}
     text = (site / "index.html").read_text()
     beside = re.findall(r'<a href="([^"#]*)\.html" class="md-nav__link"', text)
     places = [path.replace("../", "project/") for path in listed]
@@ -89,7 +92,7 @@ def test_the_navigation_is_what_the_index_lists(site):
 
 def test_lists_and_prompts_are_rendered(site, tmp_path):
     """Lists, tables and code are what they are wherever else the same file is read."""
-    builder.copy_pages(tmp_path)
+    builder.copy_pages(tmp_path, builder.reference_pages())
     common = MarkdownIt("commonmark").enable("table")
     sources = sorted(tmp_path.rglob("*.md"))
     assert len(sources) > 80
@@ -112,7 +115,7 @@ def test_a_broken_link_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs/index.md").write_text("# Home\n\n[There](nowhere.md)\n")
     monkeypatch.setattr(builder, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match=r"docs/index\.md: the link nowhere\.md does not exist"):
-        builder.build(tmp_path / "site")
+        builder.build(tmp_path / "site", {})
     assert not (tmp_path / "site").exists()
 
 
@@ -124,7 +127,7 @@ def test_a_link_to_a_missing_heading_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs/index.md").write_text("# Home\n\n[Here](#nothing-here)\n")
     monkeypatch.setattr(builder, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match="nothing-here"):
-        builder.build(tmp_path / "site")
+        builder.build(tmp_path / "site", {})
     assert not (tmp_path / "site").exists()
 
 
