@@ -1,95 +1,87 @@
-"""Simulated attacks of ``board check``: the sizes that are played, and the games."""
+"""Simulated attacks of ``board check``: the size that is played, and the games."""
 
 import json
 import subprocess
 import sys
-from itertools import pairwise
-
-import pytest
+from types import SimpleNamespace
 
 import ladderboard as lb
-from ladderboard.board import Target, play_attacks_on_target
-from ladderboard.errors import InvalidSetting
+from ladderboard.board._check._attacks import play_attacks
 
 
-def target(mechanism=None, **options):
-    mechanism = lb.Ladder(step=0.01) if mechanism is None else mechanism
-    usual = {"effective_n": 300, "questions": 40, "per_team": 40, "ladders": 1, "calibrated": False}
-    return Target(**{**usual, **options}, mechanism=mechanism.describe())
+def promise(mechanism, *, effective_n=300, questions=5, ladders=1):
+    return SimpleNamespace(
+        mechanism=mechanism, effective_n=effective_n, questions=questions, ladders=ladders
+    )
 
 
-@pytest.mark.parametrize("questions", [1, 2, 5, 17, 100, 1_999, 2_000, 10**6])
-def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
-    for per_team in {1, max(questions // 3, 1), questions}:
-        attack_target = target(questions=questions, per_team=per_team)
-        assert attack_target.sizes[-1] == attack_target.max_questions == min(questions, 2_000)
-        assert min(per_team, attack_target.max_questions) in attack_target.sizes
-        assert 1 <= len(attack_target.sizes) <= 8
-        assert all(smaller < larger for smaller, larger in pairwise(attack_target.sizes))
-        assert {attack_target.games(size) for size in attack_target.sizes} <= set(range(3, 21))
+def names(results):
+    return [result.name for result in results]
 
 
-def test_a_large_board_is_played_smaller_with_noise_for_that_size():
-    large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
-    attack_target = target(large, effective_n=10**6, questions=10**5, ladders=7, calibrated=True)
-    assert (attack_target.n, attack_target.max_questions) == (10_000, 2_000)
-    assert attack_target.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
-    uncalibrated = target(large, effective_n=10**6, questions=10**5, ladders=7)
-    assert uncalibrated.played() == large
-
-
-def test_an_unknown_mechanism_cannot_be_played():
-    described = {**target().describe(), "mechanism": {"mechanism": "deaf"}}
-    with pytest.raises(InvalidSetting, match="There is no mechanism named 'deaf'"):
-        Target(**described).played()
-
-
-def test_games_are_reproducible_and_report_progress():
-    parts = []
-    attack_target = target(questions=5, per_team=2, ladders=3)
-    first = play_attacks_on_target(attack_target, on_progress=parts.append)
-    assert [point["questions"] for point in first] == attack_target.sizes
-    assert all(list(point["attacks"])[2:] == ["sybil"] for point in first)
-    assert parts[-1] == 1.0
-    assert all(0 < smaller < larger for smaller, larger in pairwise(parts))
-    assert play_attacks_on_target(Target(**attack_target.describe())) == first
-    assert play_attacks_on_target(attack_target, seed=1) != first
-
-
-def test_on_one_ladder_the_sybil_attack_is_not_played():
-    points = play_attacks_on_target(target(questions=5))
-    assert {name for point in points for name in point["attacks"]} == {
+def test_games_are_reproducible_and_the_strongest_attack_fits_the_ladders():
+    ladder = lb.Ladder(step=0.01)
+    first = play_attacks(promise(ladder), calibrated=False)
+    assert names(first) == ["majority", "shifted_majority"]
+    assert play_attacks(promise(ladder), calibrated=False) == first
+    assert play_attacks(promise(ladder), calibrated=False, seed=1) != first
+    assert names(play_attacks(promise(ladder, ladders=3), calibrated=False)) == [
         "majority",
-        "shifted_majority",
-    }
+        "sybil",
+    ]
+    assert {(result.n, result.questions) for result in first} == {(300, 5)}
 
 
-def test_more_questions_gain_more_and_exact_scores_give_most_away():
-    """The means of 20 games have standard errors of about 0.011, and lie 0.12 and more apart.
+def test_abstaining_is_played_where_a_prediction_is_almost_surely_wrong():
+    ladder = promise(lb.Ladder(step=0.01))
+    assert "abstaining" in names(play_attacks(ladder, calibrated=False, abstention=0.1))
+    assert "abstaining" not in names(play_attacks(ladder, calibrated=False, abstention=0.3))
 
-    Half of that is beyond three standard errors of a difference: false alarms below 1 in 1000.
+
+def test_a_large_board_is_played_smaller_with_noise_for_that_size(monkeypatch):
+    played = []
+
+    def run(mechanisms, analysts, *, n, k, repetitions, seed):
+        played.append((mechanisms["board"], n, k))
+        rows = [(analyst, name) for analyst in analysts for name in mechanisms]
+        return [SimpleNamespace(analyst=a, mechanism=name, bias=0.0) for a, name in rows]
+
+    monkeypatch.setattr("ladderboard.arena.run", run)
+    large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
+    board = promise(large, effective_n=10**6, questions=10**5, ladders=7)
+    play_attacks(board, calibrated=True)
+    play_attacks(board, calibrated=False)
+    smaller = lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
+    assert played == [(smaller, 10_000, 2_000), (large, 10_000, 2_000)]
+
+
+def test_exact_scores_give_more_away_than_the_board():
+    """The means of 3 games have standard errors of about 0.03, and lie 0.2 apart.
+
+    Half of that is beyond two standard errors of a difference; the seed is fixed.
     """
     shaky = lb.ShakyLadder.calibrated(n=100, questions=60)
-    points = play_attacks_on_target(
-        target(shaky, effective_n=100, questions=60, per_team=60, calibrated=True)
-    )
-    gains = [point["attacks"]["majority"] for point in points]
-    assert gains[-1]["exact"] > gains[0]["exact"] + 0.06
-    assert gains[-1]["exact"] > gains[-1]["board"] + 0.06
-    assert all(0 < gain["error"] < 0.03 for gain in gains)
+    board = promise(shaky, effective_n=100, questions=60)
+    majority = play_attacks(board, calibrated=True)[0]
+    assert majority.exact > majority.gain + 0.06
 
 
 WITHOUT = """
 import json, sys
 sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
-from ladderboard.board import Target
-from ladderboard.board._check._attacks import play_attacks_on_target
-print(json.dumps(play_attacks_on_target(Target(**json.loads(sys.argv[1])))))
+from types import SimpleNamespace
+import ladderboard as lb
+from ladderboard.board._check._attacks import play_attacks
+promise = SimpleNamespace(mechanism=lb.Ladder(step=0.01), effective_n=300, questions=6, ladders=1)
+print(json.dumps([result.describe() for result in play_attacks(promise, calibrated=False)]))
 """
 
 
 def test_games_run_with_the_libraries_of_a_server():
-    attack_target = target(questions=6)
-    command = [sys.executable, "-c", WITHOUT, json.dumps(attack_target.describe())]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(result.stdout) == play_attacks_on_target(attack_target)
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
+    )
+    board = promise(lb.Ladder(step=0.01), questions=6)
+    assert json.loads(result.stdout) == [
+        attack.describe() for attack in play_attacks(board, calibrated=False)
+    ]

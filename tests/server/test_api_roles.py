@@ -79,10 +79,6 @@ EXPECTED = {
     "GET /boards/{board}/organise/teams/{team}": organisers_only(200),
     "POST /boards/{board}/organise/teams/{team}": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/play": {"": (404,) * 5},  # this board has no play page
-    "GET /boards/{board}/attack": organisers_only(200),
-    "GET /boards/{board}/attack/progress": organisers_only(200),
-    "POST /boards/{board}/attack": {"": (403,) * 5, "strange": (403, 403)},
-    "POST /boards/{board}/attack/cancel": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/selections": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/token": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/join": {"": (200,) * 5},

@@ -19,7 +19,6 @@ import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
-from ladderboard.server._attack_jobs import AttackJobs
 from ladderboard.server._uploads._spool import Spool
 from support.credentials import random_secret
 from support.server import SERVE_FIRST_BOARD
@@ -218,17 +217,6 @@ def test_a_spool_distinguishes_full_and_read_only_disks(disk):
     assert asyncio.run(write_body(spool)).parent == spool.path
     assert list(spool.path.iterdir()) == []
     spool.close()
-
-
-def test_attack_jobs_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
-    jobs, other_jobs = (AttackJobs(disk.path / name, seconds=0.3) for name in ("trials", "others"))
-    monkeypatch.setattr(jobs, "_spawn_worker", lambda *_: subprocess.Popen(["sleep", "600"]))
-    jobs.start("first", {}, "now")
-    disk.fill()
-    jobs._watch.join()  # it ends, though the reason cannot be written
-    jobs.close()
-    with pytest.raises(DiskFull, match="No trial could be started"):
-        other_jobs.start("first", {}, "now")
 
 
 def write_past_a_full_disk(server, file, disk):

@@ -1,7 +1,6 @@
 """Serving as a process: what it prints, how it ends, and that a restart keeps everything."""
 
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -17,7 +16,6 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.server import ServerConfig
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import make_predictions
-from support.server.stress_server import server_process
 
 
 @pytest.fixture
@@ -147,118 +145,6 @@ def test_several_processes_serve_one_postgres(start, database):
     server.communicate(timeout=60)
     assert server.returncode == 0
     assert wait_until_gone(workers)
-
-
-class AttackClient:
-    """An organiser who runs simulated attacks through whichever process answers."""
-
-    answering_pid = None
-    """The process that answered last, if ``process_of`` is given."""
-
-    def __init__(self, url, token, process_of=None):
-        self.process_of = process_of
-        self.url, self.attack_url = url, f"{url}/boards/first/attack"
-        self.cookies = httpx.Cookies()
-        self.post("/session", self.get(f"{url}/login"), token=token)
-
-    def call(self, method, address, **options):
-        """Send a request on a new connection, so that any process may get it."""
-        with httpx.Client(cookies=self.cookies, timeout=60) as client:
-            response = client.request(method, address, **options)
-            self.cookies = client.cookies
-            if self.process_of is not None:
-                self.answering_pid = self.process_of(_port_of(response))
-            return response
-
-    def get(self, address):
-        return self.call("GET", address)
-
-    def post(self, path, page, **data):
-        csrf = re.search(r'name="csrf" value="([^"]+)"', page.text).group(1)
-        return self.call("POST", f"{self.url}{path}", data={"csrf": csrf, **data})
-
-    def begin(self):
-        return self.post("/boards/first/attack", self.get(self.attack_url))
-
-    def state(self):
-        """Return the process that answered, and the state of the job."""
-        response = self.get(f"{self.attack_url}/progress")
-        return self.answering_pid, response.json()["state"]
-
-
-def _port_of(response):
-    """Return the local port of the connection that a response came on."""
-    line = response.extensions["network_stream"].get_extra_info("socket")
-    return line.getsockname()[1]
-
-
-def wait_for_attack_workers(pids):
-    """Return the attack workers among the children of these processes, once they run."""
-    for _ in range(600):
-        children = [child for pid in pids for child in children_of(pid)]
-        workers = [pid for pid in children if b"_attack_worker" in command_line(pid)]
-        if workers:
-            return workers
-        time.sleep(0.05)
-    raise AssertionError
-
-
-def command_line(pid):
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-LARGE = {"questions": 2000}
-
-
-def test_attack_jobs_end_when_the_server_is_killed(start):
-    server, url, token = start()
-    wait_for(url)
-    organiser = AttackClient(url, token)
-    allow_many_questions(url, token)
-    assert organiser.begin().status_code == 303
-    attack_workers = wait_for_attack_workers([server.pid])
-    os.kill(server.pid, signal.SIGKILL)
-    assert wait_until_gone(attack_workers)
-
-
-def allow_many_questions(url, token):
-    """Allow so many questions that attack jobs run until they are ended."""
-    rules_url, headers = f"{url}/api/v1/boards/first/rules", {"Authorization": f"Bearer {token}"}
-    assert httpx.patch(rules_url, json=LARGE, headers=headers, timeout=60).status_code == 200
-
-
-@pytest.mark.slow
-def test_several_processes_share_one_attack_job(start, database):
-    if database == "sqlite":
-        return
-    server, url, token = start(workers=2)
-    wait_for(url)
-    organiser = AttackClient(url, token, lambda port: server_process(port, children_of(server.pid)))
-    allow_many_questions(url, token)
-    assert organiser.begin().status_code == 303
-    states = set()
-    while len({pid for pid, _ in states}) < 2:
-        states.add(organiser.state())
-    assert {state for _, state in states} == {"running"}
-    assert {organiser.begin().status_code for _ in range(6)} == {409}
-    attack_workers = wait_for_attack_workers(children_of(server.pid))
-    assert len(attack_workers) == 1
-    page = organiser.get(organiser.attack_url)
-    assert organiser.post("/boards/first/attack/cancel", page).status_code == 303
-    assert wait_until_gone(attack_workers)
-    states = set()
-    while len({pid for pid, _ in states}) < 2:
-        states.add(organiser.state())
-    assert {state for _, state in states} == {"cancelled"}
-    assert organiser.begin().status_code == 303
-    attack_workers = wait_for_attack_workers(children_of(server.pid))
-    server.send_signal(signal.SIGTERM)
-    server.communicate(timeout=60)
-    assert server.returncode == 0
-    assert wait_until_gone(attack_workers)
 
 
 def test_addresses_of_databases(tmp_path, database):

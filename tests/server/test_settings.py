@@ -94,10 +94,8 @@ EVERY = {
     "LADDERBOARD_SERVE_PARSERS": "5",
     "LADDERBOARD_SERVE_THREADS": "6",
     "LADDERBOARD_SERVE_SPOOL": "s",
-    "LADDERBOARD_SERVE_TRIALS": "t",
     "LADDERBOARD_SERVE_BODY_SECONDS": "7.5",
     "LADDERBOARD_SERVE_SESSION_SECONDS": "8",
-    "LADDERBOARD_SERVE_TRIAL_SECONDS": "9",
     "LADDERBOARD_SERVE_ADDRESS_CONNECTIONS": "10",
     "LADDERBOARD_SERVE_FAILURES": "1,2.5",
     "LADDERBOARD_SERVE_REGISTRATIONS": "3,4",
@@ -128,12 +126,8 @@ def test_every_setting_reaches_the_server():
         6,
         True,
     )
-    assert (str(server_settings.spool), str(server_settings.trials)) == ("s", "t")
-    assert (
-        server_settings.body_seconds,
-        server_settings.session_seconds,
-        server_settings.trial_seconds,
-    ) == (7.5, 8, 9.0)
+    assert str(server_settings.spool) == "s"
+    assert (server_settings.body_seconds, server_settings.session_seconds) == (7.5, 8)
     assert server_settings.address_connections == 10
     assert (server_settings.failures, server_settings.registrations, server_settings.invalid) == (
         Rate(1, 2.5),
@@ -146,12 +140,11 @@ def test_every_setting_reaches_the_server():
 
 def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    text = 'database = "{}"\nkey_file = "key"\n[serve]\nspool = "~/spool"\ntrials = "/t"\n'
+    text = 'database = "{}"\nkey_file = "key"\n[serve]\nspool = "~/spool"\n'
     settings = find_settings(write_settings(text.format("boards.db")), environment={})
     assert settings["database"] == str(tmp_path / "boards.db")
     assert settings["key_file"] == tmp_path / "key"
     assert settings["serve.spool"] == tmp_path / "home" / "spool"
-    assert str(settings["serve.trials"]) == "/t"
     for address, expected in (
         ("sqlite:///boards.db", f"sqlite:///{tmp_path}/boards.db"),
         ("/srv/boards.db", "/srv/boards.db"),

@@ -19,8 +19,7 @@ from ladderboard.board._boards import Boards, is_shared, open_boards
 from ladderboard.board._boards import has_libpq_password as has_libpq_password
 from ladderboard.board._boards import open_storage as open_storage
 from ladderboard.board._boards import submit_baselines as submit_baselines
-from ladderboard.board._check import Report, Target, check_board
-from ladderboard.board._check import play_attacks_on_target as play_attacks_on_target
+from ladderboard.board._check import Report, check_board
 from ladderboard.board._finals import write_board_bundle
 from ladderboard.board._folder import BoardFolder, read_folder
 from ladderboard.board._folder import import_huggingface as import_huggingface
@@ -90,7 +89,6 @@ __all__ = [
     "Rules",
     "SubmissionAnswer",
     "SubmissionStore",
-    "Target",
     "TeamWithToken",
     "View",
     "check_board",

@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -16,7 +15,6 @@ from starlette.exceptions import HTTPException
 from ladderboard._version import __version__
 from ladderboard.errors import LadderboardError, Problem
 from ladderboard.server import _api, _pages
-from ladderboard.server._attack_jobs import AttackJobs
 from ladderboard.server._context import ServerContext, get_context
 from ladderboard.server._log import ClockWatch, ServerLog
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
@@ -78,9 +76,6 @@ def make_app(
             context.spool = spool = Spool(settings.spool or folder)
             spool.remove_stale()
             remove_stale_dumps(spool.path)
-            context.attack_jobs = attack_jobs = AttackJobs(
-                settings.trials or Path(folder, "trials"), seconds=settings.trial_seconds
-            )
             try:
                 await parsers.start()
                 callbacks = [
@@ -98,7 +93,6 @@ def make_app(
                     watch.cancel()
             finally:
                 await parsers.close()
-                await asyncio.to_thread(attack_jobs.close)
                 context.close()
                 spool.close()
                 if on_close is not None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from ladderboard.board import Board, Boards, Caller
-    from ladderboard.server._attack_jobs import AttackJobs
     from ladderboard.server._auth import Credentials
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
@@ -79,8 +78,6 @@ class ServerContext:
 
     spool: Spool
     """Holds large bodies; set when the lifespan starts."""
-    attack_jobs: AttackJobs
-    """The trials; set when the lifespan starts."""
 
     def __init__(
         self,

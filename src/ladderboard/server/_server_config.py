@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 _FAILURES, _REGISTRATIONS, _INVALID = Rate(30, 10.0), Rate(10, 60.0), Rate(30, 20.0)
 _COPIED = (
     "spool",
-    "trials",
     "threads",
     "body_seconds",
     "session_seconds",
-    "trial_seconds",
     "address_connections",
 )
 _RATES = ("failures", "registrations", "invalid")
@@ -49,11 +47,6 @@ class Settings:
         Whether cookies are sent over TLS only; if None, when the request came over TLS.
     spool
         A folder for bodies that are too large for memory.
-    trials
-        A folder for the results of trials, shared by all processes of this server; a temporary one
-        if None.
-    trial_seconds
-        The time limit of a trial.
     threads
         How many requests each process handles at once.
     body_seconds
@@ -78,8 +71,6 @@ class Settings:
     url: str | None = None
     secure: bool | None = None
     spool: Path | None = None
-    trials: Path | None = None
-    trial_seconds: float = 900.0
     threads: int = 32
     body_seconds: float = 300.0
     session_seconds: int = 12 * 3600
@@ -101,7 +92,6 @@ class Settings:
             prefix="" if public is None else public.prefix,
             hosts=frozenset(host.lower() for host in self.hosts),
             threads=_settings.integer("threads", self.threads, at_least=1, at_most=1000),
-            trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),
             body_seconds=_settings.number("body_seconds", self.body_seconds, above=0),
             address_connections=_settings.integer(
                 "address_connections", self.address_connections, at_least=1

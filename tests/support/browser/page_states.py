@@ -89,19 +89,6 @@ def _open_team(visitor: Visitor, boards: ExampleBoards) -> None:
     visitor.page.wait_for_selector("#affairs")
 
 
-def _cancel_attack(visitor: Visitor, boards: ExampleBoards) -> None:
-    visitor.page.click("button:has-text('Play')")
-    visitor.page.wait_for_selector("progress")
-    visitor.page.click("button:has-text('Cancel')")
-    visitor.page.wait_for_selector(".notice")
-
-
-def _run_attack(visitor: Visitor, boards: ExampleBoards) -> None:
-    if visitor.page.locator("#found").count() == 0:
-        visitor.page.click("button:has-text('Play')")
-        visitor.page.wait_for_selector("#found", timeout=300_000)
-
-
 PAGE_STATES = (
     PageState("boards", "/"),
     PageState("board", "/boards/leaves"),
@@ -144,6 +131,4 @@ PAGE_STATES = (
     ),
     PageState("organise-closed", "/boards/beetles-2026/organise", "organiser", slow=True),
     PageState("organise-team", "/boards/leaves/organise", "organiser", _open_team, slow=True),
-    PageState("attack-cancelled", "/boards/digits/attack", "organiser", _cancel_attack, slow=True),
-    PageState("attack", "/boards/digits/attack", "organiser", _run_attack, slow=True),
 )

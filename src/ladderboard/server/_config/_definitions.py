@@ -357,12 +357,6 @@ _ROWS = (
         "otherwise in the system's temporary folder.",
     ),
     Setting(
-        name="serve.trials",
-        kind=PATH,
-        default=None,
-        meaning="A folder for the results of trials; by default a temporary one.",
-    ),
-    Setting(
         name="serve.body_seconds",
         kind=number_type(0),
         default=300.0,
@@ -373,12 +367,6 @@ _ROWS = (
         kind=integer_type(1),
         default=12 * 3600,
         meaning="The lifetime of a sign-in on the pages, in seconds.",
-    ),
-    Setting(
-        name="serve.trial_seconds",
-        kind=number_type(0),
-        default=900.0,
-        meaning="The time limit of a trial, in seconds.",
     ),
     Setting(
         name="serve.address_connections",

@@ -97,9 +97,8 @@ def _check_database(address: str, path: Path | None, settings: ResolvedSettings)
 def _check_disks(settings: ResolvedSettings, path: Path | None) -> Iterator[Finding]:
     if path is not None:
         yield check_disk("disk of the database", path.parent, database_size(path))
-    for name in ("spool", "trials"):
-        if settings[f"serve.{name}"] is not None:
-            yield check_disk(f"disk of the {name}", settings[f"serve.{name}"].absolute())
+    if settings["serve.spool"] is not None:
+        yield check_disk("disk of the spool", settings["serve.spool"].absolute())
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:

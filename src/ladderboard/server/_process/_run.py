@@ -265,13 +265,11 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
     _die_with_parent(spec.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(config.database, key_file=config.key_file)
-    attack_folder = config.settings.trials or Path(spec.shared_folder)
-    settings = replace(config.settings, trials=attack_folder)
     metrics = Metrics(Path(spec.shared_folder, _METRICS))
     app = make_app(
         boards,
         ParserPool(config.parsers),
-        settings=settings,
+        settings=config.settings,
         on_close=boards.close,
         metrics=metrics,
     )

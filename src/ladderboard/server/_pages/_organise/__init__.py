@@ -1,12 +1,6 @@
-"""The organiser's pages: teams, tokens, amendments, dumps, and simulated attacks."""
+"""The organiser's pages: teams, tokens, amendments and dumps."""
 
-from fastapi import APIRouter
-
-from ladderboard.server._pages._organise import _attack, _pages
 from ladderboard.server._pages._organise._dump import remove_stale_dumps
+from ladderboard.server._pages._organise._pages import router
 
 __all__ = ["remove_stale_dumps", "router"]
-
-router = APIRouter()
-for _module in (_pages, _attack):
-    router.routes.extend(_module.router.routes)

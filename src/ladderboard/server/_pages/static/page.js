@@ -44,27 +44,3 @@ for (const form of document.querySelectorAll("form[data-ask]")) {
     if (!window.confirm(form.dataset.ask)) event.preventDefault();
   });
 }
-
-// <div data-poll="/path">: shows the progress of a job, and reloads the page when it has ended.
-for (const job of document.querySelectorAll("[data-poll]")) {
-  const bar = job.querySelector("progress");
-  const poll = async () => {
-    try {
-      const reply = await fetch(job.dataset.poll);
-      const ended = reply.status >= 400 && reply.status < 500; // for example, the session has ended
-      const progress = ended ? {} : await reply.json();
-      if (progress.state !== "running") {
-        location.replace(location.pathname); // reload() would send a form again
-        return;
-      }
-      if (bar && progress.total) {
-        bar.max = progress.total;
-        bar.value = progress.done;
-      }
-    } catch {
-      // the server may be busy or restarting: try again
-    }
-    setTimeout(poll, 1000);
-  };
-  setTimeout(poll, 1000);
-}
