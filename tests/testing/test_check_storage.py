@@ -6,7 +6,7 @@ import pytest
 
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _sql, _sqlite, _transaction
-from ladderboard.ledger._storage._sql import SqlReadView, SqlWriteView
+from ladderboard.ledger._storage._sql import ReadView, WriteView
 from ladderboard.ledger._storage._sqlite import SqliteConnection
 from ladderboard.testing import check_storage
 
@@ -22,25 +22,25 @@ def original_method(owner, name):
 
 
 def entries_backwards(patch):
-    original = original_method(SqlReadView, "entries")
-    patch.setattr(SqlReadView, "entries", lambda *a: iter(list(original(*a))[::-1]))
+    original = original_method(ReadView, "entries")
+    patch.setattr(ReadView, "entries", lambda *a: iter(list(original(*a))[::-1]))
 
 
 def entries_to_the_end(patch):
-    original = original_method(SqlReadView, "entries")
-    patch.setattr(SqlReadView, "entries", lambda self, first=0, last=None: original(self, first))
+    original = original_method(ReadView, "entries")
+    patch.setattr(ReadView, "entries", lambda self, first=0, last=None: original(self, first))
 
 
 def entries_of_one_page(patch):
     def short(self, first=0, last=None):
         return iter(list(around_entries(self, first, last))[:1000])
 
-    around_entries = original_method(SqlReadView, "entries")
-    patch.setattr(SqlReadView, "entries", short)
+    around_entries = original_method(ReadView, "entries")
+    patch.setattr(ReadView, "entries", short)
 
 
 def entries_twice_at_a_page(patch):
-    original = original_method(SqlReadView, "entries")
+    original = original_method(ReadView, "entries")
 
     def twice(self, first=0, last=None):
         for number, form in enumerate(original(self, first, last), start=1):
@@ -48,53 +48,51 @@ def entries_twice_at_a_page(patch):
             if number == 500:
                 yield form
 
-    patch.setattr(SqlReadView, "entries", twice)
+    patch.setattr(ReadView, "entries", twice)
 
 
 def entries_of_all_books(patch):
-    original = original_method(SqlReadView, "entries")
+    original = original_method(ReadView, "entries")
 
     def wide(self, first=0, last=None):
         self._first += min(first, 0)
         return original(self, first, last)
 
-    patch.setattr(SqlReadView, "entries", wide)
+    patch.setattr(ReadView, "entries", wide)
     patch.setattr(_sql, "_MAX_ENTRIES", 3)
 
 
 def bytes_that_are_not(patch):
-    original = original_method(SqlReadView, "ladder_state")
+    original = original_method(ReadView, "ladder_state")
     patch.setattr(
-        SqlReadView,
+        ReadView,
         "ladder_state",
         lambda *a: None if original(*a) is None else memoryview(original(*a)),
     )
 
 
 def closed_as_a_number(patch):
-    original = original_method(SqlReadView, "chain_state")
+    original = original_method(ReadView, "chain_state")
 
     def chain_state(self):
         state = original(self)
         return state._replace(closed=int(state.closed))
 
-    patch.setattr(SqlReadView, "chain_state", chain_state)
+    patch.setattr(ReadView, "chain_state", chain_state)
 
 
 def small_numbers(patch):
-    original = original_method(SqlReadView, "_chain_state_from_row")
+    original = original_method(ReadView, "_chain_state_from_row")
 
     def narrow(self, row):
         return original(self, tuple(v & 0x7FFFFFFF if i > 1 else v for i, v in enumerate(row)))
 
-    patch.setattr(SqlReadView, "_chain_state_from_row", narrow)
+    patch.setattr(ReadView, "_chain_state_from_row", narrow)
 
 
 def secrets_forgotten(patch):
-    original = original_method(SqlWriteView, "append")
-    patch.setattr(
-        SqlWriteView, "append", lambda self, row, at, secret=None: original(self, row, at)
-    )
+    original = original_method(WriteView, "append")
+    patch.setattr(WriteView, "append", lambda self, row, at, secret=None: original(self, row, at))
 
 
 def entries_anywhere(patch):
@@ -102,19 +100,19 @@ def entries_anywhere(patch):
         self._chain_state = at._replace(entries=row.number)
         original(self, row, at._replace(entries=row.number + 1, head=row.hash), secret)
 
-    original = original_method(SqlWriteView, "append")
-    patch.setattr(SqlWriteView, "append", append)
+    original = original_method(WriteView, "append")
+    patch.setattr(WriteView, "append", append)
 
 
 def swallow(name):
     def spoil(patch):
-        original = original_method(SqlWriteView, name)
+        original = original_method(WriteView, name)
 
         def quiet(self, *args):
             with suppress(ValueError):
                 original(self, *args)
 
-        patch.setattr(SqlWriteView, name, quiet)
+        patch.setattr(WriteView, name, quiet)
 
     spoil.__name__ = f"{name}_refuses_nothing"
     return spoil
@@ -122,7 +120,7 @@ def swallow(name):
 
 def nothing(name):
     def spoil(patch):
-        patch.setattr(SqlWriteView, name, lambda *a: None)
+        patch.setattr(WriteView, name, lambda *a: None)
 
     spoil.__name__ = f"{name}_does_nothing"
     return spoil
@@ -176,8 +174,8 @@ def writers_without_a_turn(patch):
 def states_out_of_a_cache(patch):
     cache, original, put = (
         {},
-        original_method(SqlReadView, "ladder_state"),
-        original_method(SqlWriteView, "set_ladder_state"),
+        original_method(ReadView, "ladder_state"),
+        original_method(WriteView, "set_ladder_state"),
     )
 
     def state(self, ladder):
@@ -188,12 +186,12 @@ def states_out_of_a_cache(patch):
         put(self, ladder, value)
         cache[id(self.query.__self__), self.book_id, ladder] = value
 
-    patch.setattr(SqlReadView, "ladder_state", state)
-    patch.setattr(SqlWriteView, "set_ladder_state", set_state)
+    patch.setattr(ReadView, "ladder_state", state)
+    patch.setattr(WriteView, "set_ladder_state", set_state)
 
 
 def views_without_an_end(patch):
-    patch.setattr(SqlReadView, "invalidate", lambda self: None)
+    patch.setattr(ReadView, "invalidate", lambda self: None)
 
 
 def any_text(patch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import AlignedPredictions
-    from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
+    from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
 # The submission that holds each team's release: its last that improved.
 _BEST_SUBMISSIONS = (
@@ -93,10 +93,8 @@ class Amendments:
             raise InvalidSetting("charge must be 0 or more submissions.")
 
         def record_resume(transaction: BookTransaction) -> None:
-            view, row = (
-                cast("SqlWriteView", transaction.view),
-                read_board(cast("SqlWriteView", transaction.view)),
-            )
+            view = transaction.view
+            row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}; it accepts no more submissions.")
             if row.status == "open":
@@ -123,8 +121,8 @@ class Amendments:
 
         self._board.queue.run(record_resume)
 
-    def _open_for_change(self, transaction: BookTransaction) -> tuple[SqlWriteView, BoardRow]:
-        view = cast("SqlWriteView", transaction.view)
+    def _open_for_change(self, transaction: BookTransaction) -> tuple[WriteView, BoardRow]:
+        view = transaction.view
         row = read_board(view)
         if row.status in ENDED_STATUSES:
             raise NotOpen(f"The board is {row.status}; it accepts no more submissions.")
@@ -138,7 +136,7 @@ class Amendments:
         check_permission(caller, "run")
 
         def apply_amendment(transaction: BookTransaction) -> Rules:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             row = read_board(view)
             if row.status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
@@ -272,7 +270,7 @@ class Amendments:
         return count
 
 
-def needs_charge(view: SqlReadView, row: BoardRow) -> bool:
+def needs_charge(view: ReadView, row: BoardRow) -> bool:
     """Return whether a board was restored and waits for its charge.
 
     After an interrupted close the status is ``closing``, so the ledger decides.
@@ -364,7 +362,7 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
     wants = board.book.mechanism.needs == "losses"
 
     def record_replay(transaction: BookTransaction) -> None:
-        view = cast("SqlWriteView", transaction.view)
+        view = transaction.view
         now, team_row = read_board(view), read_team(view, team)
         question = ScoredQuestion(
             submission=submission.digest,

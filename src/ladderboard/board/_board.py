@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._amendments import Amendments
 from ladderboard.board._finals import BoardCloser
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ladderboard.board._submissions import IncomingSubmission, SubmissionAnswer
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
-    from ladderboard.ledger import Book, ChainState, SqlReadView
+    from ladderboard.ledger import Book, ChainState, ReadView
 
 
 class _LabelEpoch(NamedTuple):
@@ -60,17 +60,17 @@ class Board:
         self._records: tuple[BoardRow, ChainState, RecordHistory] | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[SqlReadView]:
+    def reading(self) -> Iterator[ReadView]:
         """Give a consistent read-only view of the board's tables."""
         with self.book.storage.read_transaction(self.book.name) as view:
-            yield cast("SqlReadView", view)
+            yield view
 
     def row(self) -> BoardRow:
         """Return the board's current row."""
         with self.reading() as view:
             return self.read_row(view)
 
-    def read_row(self, view: SqlReadView) -> BoardRow:
+    def read_row(self, view: ReadView) -> BoardRow:
         """Return the board's row in an open view, and cache it."""
         self._row = row = read_board(view)
         return row
@@ -130,7 +130,7 @@ class Board:
         name = "" if self.rules_of(row).ladder == "board" else team.id
         return name if row.epoch == 0 else f"{name} epoch {row.epoch}".strip()
 
-    def cached_records(self, view: SqlReadView, row: BoardRow, state: ChainState) -> RecordHistory:
+    def cached_records(self, view: ReadView, row: BoardRow, state: ChainState) -> RecordHistory:
         """Return the board's records; they are read again only if anything changed."""
         cached = self._records
         if cached is None or cached[:2] != (row, state):

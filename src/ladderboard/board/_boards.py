@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
 from ladderboard.board._board import Board
@@ -47,12 +47,11 @@ from ladderboard.ledger import (
     NoEncryption,
     Opening,
     SqliteStorage,
-    SqlStorage,
+    Storage,
     adopt_copy,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from ladderboard.board._folder import BoardFolder
@@ -61,8 +60,8 @@ if TYPE_CHECKING:
         BookTransaction,
         Encryption,
         PostgresStorage,
-        SqlReadView,
-        SqlWriteView,
+        ReadView,
+        WriteView,
     )
     from ladderboard.mechanisms import Mechanism
 
@@ -127,7 +126,7 @@ class Boards:
 
     def __init__(
         self,
-        storage: SqlStorage,
+        storage: Storage,
         store: SubmissionStore,
         *,
         key_file: Path | str | None = None,
@@ -197,7 +196,7 @@ class Boards:
         with self._read_server_book() as view:
             return tuple(row[0] for row in view.query(_OPEN_FIRST, (limit, skip)))
 
-    def _read_server_book(self) -> AbstractContextManager[SqlReadView]:
+    def _read_server_book(self) -> AbstractContextManager[ReadView]:
         return self.storage.read_transaction(SERVER_BOOK)
 
     def open(self, slug: str) -> Board:
@@ -243,7 +242,7 @@ class Boards:
         board = self.open(slug)
 
         def count(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             recount_pooled(view, board.rules_of(read_board(view)), transaction.chain_state)
 
         board.queue.run(count)
@@ -280,7 +279,7 @@ class Boards:
         )
         name = self.environment.salt()[-16:].hex()
 
-        def insert_board(view: SqlWriteView) -> None:
+        def insert_board(view: WriteView) -> None:
             visibility = rules.visibility
             values = (
                 view.book_id,
@@ -301,7 +300,7 @@ class Boards:
             encryption=self.cipher(name),
             high_water=self.high_water_mark(name),
             environment=self.environment,
-            also_write=cast("Callable[..., None]", insert_board),
+            also_write=insert_board,
         )
         board = self.open(rules.slug)
         submit_baselines(board, folder)
@@ -416,7 +415,7 @@ def open_boards(
         raise
 
 
-def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
+def open_storage(url: Path | str, *, create: bool = False) -> Storage:
     """Open the database at a path or an address, without its boards."""
     address = str(url)
     if is_shared(address):

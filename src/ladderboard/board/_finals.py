@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_time
 from ladderboard.board._access import check_permission
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
         BundleWriter,
         ChainHead,
         Entry,
+        ReadView,
         SecretSide,
-        SqlReadView,
-        SqlWriteView,
     )
 
 STANDINGS_KEY = "standings"
@@ -112,7 +111,7 @@ class BoardCloser:
         selected_ids = list(dict.fromkeys(submissions))
 
         def replace_selection(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed. Selections cannot change.")
@@ -146,7 +145,7 @@ class BoardCloser:
         board = self._board
 
         def lock(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
@@ -163,7 +162,7 @@ class BoardCloser:
         salt = board.book.environment.salt()
 
         def record_close(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             now = read_board(view)
             if now.status == "closed":
                 return
@@ -268,7 +267,7 @@ def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str,
     return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 
 
-def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
+def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
     """Return all teams' standings in order of registration, as the close commits to them.
 
     A rank is 1 plus the number of teams with a lower release. Baselines, disqualified teams and
@@ -297,7 +296,7 @@ def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
     return standings
 
 
-def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
+def read_finalists(view: ReadView, rules: Rules) -> list[_Finalist]:
     """Return the submissions in the final ranking: the selected ones, or the default choice."""
     finalists: list[_Finalist] = []
     for number, team, name, kind in view.query(_TEAMS, (view.book_id,)):
@@ -311,7 +310,7 @@ def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
     return finalists
 
 
-def _public_ranks(view: SqlReadView, mac: Callable[[str], bytes]) -> dict[str, int]:
+def _public_ranks(view: ReadView, mac: Callable[[str], bytes]) -> dict[str, int]:
     ranks: dict[str, int] = {}
     cursor = None
     while True:
@@ -373,7 +372,7 @@ def write_board_bundle(
 
 
 def _write_entries_with_files(
-    bundle: BundleWriter, board: Board, view: SqlReadView, row: BoardRow
+    bundle: BundleWriter, board: Board, view: ReadView, row: BoardRow
 ) -> None:
     """Write each entry, and after it the file that it was scored for."""
     selected = set()
@@ -392,7 +391,7 @@ def _write_entries_with_files(
                 _write_submitted_file(bundle, board, later, selected=False)
 
 
-def _iter_submitted_files(view: SqlReadView) -> Iterator[_SubmittedFile]:
+def _iter_submitted_files(view: ReadView) -> Iterator[_SubmittedFile]:
     """Yield the stored submissions in the order of their entries."""
     last = -1
     while rows := view.query(_SUBMITTED_FILES, (view.book_id, last, _FILES_PAGE)):
@@ -401,7 +400,7 @@ def _iter_submitted_files(view: SqlReadView) -> Iterator[_SubmittedFile]:
 
 
 def _find_replayed_file(
-    board: Board, view: SqlReadView, row: BoardRow, entry: Entry, secret: SecretSide
+    board: Board, view: ReadView, row: BoardRow, entry: Entry, secret: SecretSide
 ) -> _SubmittedFile | None:
     """Return the file of an entry whose submission was asked again after a label correction.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import DisplayRules
     from ladderboard.board._tables import BoardRow
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import ChainState, SqlReadView
+    from ladderboard.ledger import ChainState, ReadView
     from ladderboard.mechanisms import Mechanism
 
 MAX_POINTS = 100  # points besides the last
@@ -78,7 +78,7 @@ class CurrentState(NamedTuple):
     best_of_all: float | None
 
 
-def read_records(view: SqlReadView, epoch: int, state: ChainState) -> RecordHistory:
+def read_records(view: ReadView, epoch: int, state: ChainState) -> RecordHistory:
     """Return the records of an epoch up to a state of the book, thinned if there are many."""
     rows = view.query(
         _THINNED_RECORDS, (view.book_id, epoch, state.entries, MAX_POINTS, MAX_POINTS)
@@ -209,7 +209,7 @@ def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str,
     return {"low": smallest, "high": largest}
 
 
-def read_activity(view: SqlReadView) -> dict[str, Any]:
+def read_activity(view: ReadView) -> dict[str, Any]:
     """Return the most active teams, the total of the others, and counts in bins of time."""
     teams = view.query(_COUNT_BY_TEAM, (view.book_id, _MAX_TEAMS))
     bins = _count_in_bins(view)
@@ -236,7 +236,7 @@ def read_activity(view: SqlReadView) -> dict[str, Any]:
     }
 
 
-def _count_in_bins(view: SqlReadView) -> list[dict[str, Any]]:
+def _count_in_bins(view: ReadView) -> list[dict[str, Any]]:
     first, last = view.query(_FIRST_AND_LAST_TIME, (view.book_id,))[0]
     if first is None:
         return []

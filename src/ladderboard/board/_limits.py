@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow, TeamRow
-    from ladderboard.ledger import ChainState, SqlReadView, SqlWriteView
+    from ladderboard.ledger import ChainState, ReadView, WriteView
 
 _SUBMISSION_TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
@@ -84,14 +84,14 @@ def compute_shares(rules: Rules, row: BoardRow, state: ChainState) -> Shares:
     return Shares(share, max(shareable - rules.teams * share, 0))
 
 
-def recount_pooled(view: SqlWriteView, rules: Rules, state: ChainState) -> None:
+def recount_pooled(view: WriteView, rules: Rules, state: ChainState) -> None:
     """Count again the questions beyond the teams' shares. Call it whenever shares change."""
     share = compute_shares(rules, read_board(view), state).share
     view.execute(_RECOUNT_POOLED, (share, view.book_id, share, view.book_id))
 
 
 def remaining_quota(
-    view: SqlReadView, rules: Rules, row: BoardRow, team: TeamRow, *, state: ChainState, now: int
+    view: ReadView, rules: Rules, row: BoardRow, team: TeamRow, *, state: ChainState, now: int
 ) -> Quota:
     """Return how many questions a team has left now, limit by limit.
 
@@ -175,7 +175,7 @@ class StoredBytes:
     def __init__(self) -> None:
         self._sums: dict[int, tuple[int, int]] = {}
 
-    def team_total(self, view: SqlReadView, team: TeamRow, *, cache: bool) -> int:
+    def team_total(self, view: ReadView, team: TeamRow, *, cache: bool) -> int:
         """Return a team's sum; ``cache`` caches it. Do not, if rows may be rolled back."""
         count, stored = self._sums.get(team.number, (0, 0))
         if count > team.used:  # another process restored an older copy

@@ -14,7 +14,7 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger import SqlReadView
+    from ladderboard.ledger import ReadView
 
 MAX_PAGE_ROWS = 1000  # rows of a page
 _MAC_BYTES = 12
@@ -78,7 +78,7 @@ _START = _PagePosition(0, 0, -1.0, -1.0, -1, -1)
 
 
 def read_standings(
-    view: SqlReadView,
+    view: ReadView,
     *,
     as_frozen: bool,
     limit: int = 100,
@@ -136,7 +136,7 @@ def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
     return _PagePosition(counted, rank, released, released, since, number)
 
 
-def _mark_ties(view: SqlReadView, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
+def _mark_ties(view: ReadView, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
     """Return the rows with ties marked, also ties with teams on neighbouring pages."""
     teams = [row for row in rows if row.rank is not None]
     rank_counts = Counter(team.rank for team in teams)

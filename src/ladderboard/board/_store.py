@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
 from ladderboard.ledger import absolute_path
@@ -125,7 +125,7 @@ class DatabaseStore(SubmissionStore):
         # The table belongs to the whole database, so a view of any book can read it.
         for book in self._storage.books()[:1]:
             with self._storage.read_transaction(book) as view:
-                rows = cast("SqlView", view).query(_SELECT_UPLOAD, (location,))
+                rows = view.query(_SELECT_UPLOAD, (location,))
             if rows:
                 return io.BytesIO(bytes(rows[0][0]))
         raise InvalidState(f"There is no file {location!r:.80} in the store.")
@@ -135,7 +135,7 @@ class DatabaseStore(SubmissionStore):
         check_id(location)
         for book in self._storage.books()[:1]:
             with self._storage.write_transaction(book) as view:
-                cast("SqlView", view).execute(_DELETE_UPLOAD, (location,))
+                view.execute(_DELETE_UPLOAD, (location,))
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Return 0: the database removes uncommitted files itself."""

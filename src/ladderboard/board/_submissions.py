@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard import _settings
 from ladderboard._formatting import format_time
@@ -43,10 +43,9 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import (
         BookTransaction,
+        ReadView,
         Receipt,
         RecordedAnswer,
-        SqlReadView,
-        SqlWriteView,
     )
     from ladderboard.mechanisms import Release
 
@@ -281,7 +280,7 @@ class SubmissionService:
             recorded = self._score_and_record(row, team_row, question, incoming)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
 
-    def _is_idempotency_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
+    def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
         mark = self._board.book.idempotency_dedupe_key(question)
         return mark is None or view.find_by_dedupe_key(mark) is not None
@@ -290,7 +289,7 @@ class SubmissionService:
         self, transaction: BookTransaction, number: int, question: ScoredQuestion
     ) -> _RecordedAnswer:
         """Repeat the earlier answer, and record the new idempotency key for it."""
-        view = cast("SqlWriteView", transaction.view)
+        view = transaction.view
         earlier = transaction.find_duplicate(question)
         if earlier is None:  # labels were corrected since the lookup
             raise _LabelsChanged
@@ -309,7 +308,7 @@ class SubmissionService:
 
     def _refuse_if_not_allowed_now(
         self,
-        view: SqlReadView,
+        view: ReadView,
         row: BoardRow,
         team_row: TeamRow,
         incoming: IncomingSubmission | _PendingUpload,
@@ -365,7 +364,7 @@ class SubmissionService:
         self, transaction: BookTransaction, job: _ScoredSubmission
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
-        board, view = self._board, cast("SqlWriteView", transaction.view)
+        board, view = self._board, transaction.view
         submission_id, epoch, number, question, incoming, prepared = job
         row, team_row = read_board(view), read_team(view, number)
         earlier = transaction.find_duplicate(question)
@@ -420,7 +419,7 @@ class SubmissionService:
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
     def _answer_duplicate(
-        self, view: SqlReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
+        self, view: ReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
     ) -> _RecordedAnswer:
         rows = view.query(_FIND_BY_ENTRY, (view.book_id, outcome.entry_number))
         if not rows or rows[0][0] != team_row.number:

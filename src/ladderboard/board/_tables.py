@@ -9,7 +9,7 @@ from ladderboard.errors import NotFound
 from ladderboard.ledger import SchemaModule, select_from
 
 if TYPE_CHECKING:
-    from ladderboard.ledger import LedgerEnvironment, SqlReadView
+    from ladderboard.ledger import LedgerEnvironment, ReadView
 
 ENDED_STATUSES = {"closing", "closed", "moved"}
 """Statuses in which a board takes no more submissions."""
@@ -113,7 +113,7 @@ class TeamRow(NamedTuple):
     seen_since: int | None
 
 
-def read_board(view: SqlReadView) -> BoardRow:
+def read_board(view: ReadView) -> BoardRow:
     """Return the row of the view's board."""
     rows = view.query(_BOARD, (view.book_id,))
     if not rows:
@@ -121,7 +121,7 @@ def read_board(view: SqlReadView) -> BoardRow:
     return BoardRow(*rows[0])
 
 
-def read_team(view: SqlReadView, number: int) -> TeamRow:
+def read_team(view: ReadView, number: int) -> TeamRow:
     """Return a team of the view's board by its number."""
     rows = view.query(_TEAM, (view.book_id, number))
     if not rows:
@@ -129,7 +129,7 @@ def read_team(view: SqlReadView, number: int) -> TeamRow:
     return TeamRow(*rows[0])
 
 
-def find_team(view: SqlReadView, team: str) -> TeamRow:
+def find_team(view: ReadView, team: str) -> TeamRow:
     """Return a team of the view's board by its id."""
     rows = view.query(_TEAM_BY_ID, (view.book_id, team))
     if not rows:
@@ -137,12 +137,12 @@ def find_team(view: SqlReadView, team: str) -> TeamRow:
     return TeamRow(*rows[0])
 
 
-def current_time(view: SqlReadView, environment: LedgerEnvironment) -> int:
+def current_time(view: ReadView, environment: LedgerEnvironment) -> int:
     """Return the time of the database or the machine, but never one before the last entry."""
     return max(clock_time(view, environment), view.chain_state().time)
 
 
-def clock_time(view: SqlReadView, environment: LedgerEnvironment) -> int:
+def clock_time(view: ReadView, environment: LedgerEnvironment) -> int:
     """Return the database's clock if it has one, otherwise the machine's."""
     shared = view.now() if environment.uses_system_clock else None
     return environment.clock() if shared is None else shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_time
 from ladderboard.board._access import (
@@ -20,7 +20,7 @@ from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, N
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._tables import TeamRow
-    from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
+    from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities under which other teams' names are not shown."""
@@ -101,7 +101,7 @@ class Teams:
         token, team = new_token("team", salt), salt()[-8:].hex()
 
         def insert(transaction: BookTransaction) -> TeamWithToken:
-            view, now = cast("SqlWriteView", transaction.view), transaction.now
+            view, now = transaction.view, transaction.now
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen(f"The board is {row.status}; it takes no more teams.")
@@ -133,7 +133,7 @@ class Teams:
         token = new_token("invitation", self._board.book.environment.salt)
 
         def insert(transaction: BookTransaction) -> str:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             expires = transaction.now + int(days * 86400)
             add_credential(view, token, "invitation", transaction.now, expires=expires)
             return token
@@ -145,7 +145,7 @@ class Teams:
         token = new_token("team", self._board.book.environment.salt)
 
         def replace_credentials(transaction: BookTransaction) -> TeamWithToken:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             row = self._team_to_rotate(view, caller, team)
             if row.kind != "team":
                 raise NotFound("There is no such team.")
@@ -160,7 +160,7 @@ class Teams:
         check_permission(caller, "tokens")
 
         def revoke(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             revoke_credentials(view, transaction.now, find_team(view, team).number)
 
         self._board.queue.run(revoke)
@@ -191,7 +191,7 @@ class Teams:
         check_permission(caller, "tokens")
 
         def revoke(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             valid = view.query(_VALID_CREDENTIALS, (view.book_id, transaction.now))
             hashes = [bytes(row[0]) for row in valid if bytes(row[0])[:8].hex() == token]
             if not hashes:
@@ -209,9 +209,7 @@ class Teams:
         token = new_token(role.name.lower(), self._board.book.environment.salt)
 
         def insert(transaction: BookTransaction) -> str:
-            add_credential(
-                cast("SqlWriteView", transaction.view), token, role.name.lower(), transaction.now
-            )
+            add_credential(transaction.view, token, role.name.lower(), transaction.now)
             return token
 
         return self._board.queue.run(insert)
@@ -221,7 +219,7 @@ class Teams:
         check_permission(caller, "teams")
 
         def record_change(transaction: BookTransaction) -> None:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             if read_board(view).status == "moved":
                 raise NotOpen("The board has moved to another server and cannot change here.")
             row = find_team(view, team)
@@ -239,14 +237,14 @@ class Teams:
         team = self._board.book.environment.salt()[-8:].hex()
 
         def insert(transaction: BookTransaction) -> Caller:
-            view = cast("SqlWriteView", transaction.view)
+            view = transaction.view
             number = _insert_team(view, team, check_name(name), "baseline", transaction.now)
             return Caller(Role.ORGANISER, number)
 
         return self._board.queue.run(insert)
 
     @staticmethod
-    def _team_to_rotate(view: SqlReadView, caller: Caller, team: str | None) -> TeamRow:
+    def _team_to_rotate(view: ReadView, caller: Caller, team: str | None) -> TeamRow:
         if team is not None:
             row = find_team(view, team) if caller.role >= Role.ORGANISER else None
             if caller.team is not None:
@@ -261,7 +259,7 @@ class Teams:
 
 
 def _insert_team(
-    view: SqlWriteView, team: str, name: str, kind: str, now: int, *, names_hidden: bool = False
+    view: WriteView, team: str, name: str, kind: str, now: int, *, names_hidden: bool = False
 ) -> int:
     """Insert a team and return its number; ``names_hidden`` accepts duplicates.
 
@@ -279,7 +277,7 @@ def _insert_team(
     return number
 
 
-def disambiguate_team_names(view: SqlWriteView) -> None:
+def disambiguate_team_names(view: WriteView) -> None:
     """Append the beginning of the id to duplicate names, because names are shown from now on."""
     for number, team, name in view.query(_DUPLICATES, (view.book_id, "% %")):
         names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
@@ -292,12 +290,12 @@ def disambiguate_team_names(view: SqlWriteView) -> None:
         view.execute(_RENAME, (shown_name, comparable_name(shown_name), view.book_id, number))
 
 
-def add_credential(view: SqlWriteView, token: str, role: str, now: int, **fields: Any) -> None:
+def add_credential(view: WriteView, token: str, role: str, now: int, **fields: Any) -> None:
     """Store the hash of a token."""
     values = (hash_token(token), view.book_id, role, fields.get("team"), now, fields.get("expires"))
     view.execute(_INSERT_CREDENTIAL, values)
 
 
-def revoke_credentials(view: SqlWriteView, now: int, team: int) -> None:
+def revoke_credentials(view: WriteView, now: int, team: int) -> None:
     """Revoke all tokens of a team."""
     view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))

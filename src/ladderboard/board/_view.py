@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ladderboard.board._standings import TeamStanding
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import ChainState, Receipt, SqlReadView
+    from ladderboard.ledger import ChainState, ReadView, Receipt
 
 SUBMISSION_COLUMNS = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
@@ -102,7 +102,7 @@ class View:
         self._board, self._caller = board, caller
         self._sees_everything = caller.role >= Role.EVALUATOR
 
-    def _visible_chain_state(self, view: SqlReadView, row: BoardRow) -> ChainState:
+    def _visible_chain_state(self, view: ReadView, row: BoardRow) -> ChainState:
         """Return the latest state of the book that the caller may see."""
         if self._sees_everything or row.visibility in {"public", "anonymous"}:
             return view.chain_state()
@@ -175,7 +175,7 @@ class View:
             )
 
     def _best(
-        self, view: SqlReadView, row: BoardRow, state: ChainState
+        self, view: ReadView, row: BoardRow, state: ChainState
     ) -> tuple[float | None, float | None]:
         """Return the best value that is shown, and the best of all, which certificates are about.
 
@@ -213,7 +213,7 @@ class View:
                 if cursor is None:
                     return
 
-    def _standings_page(self, view: SqlReadView, limit: int, cursor: str | None) -> dict[str, Any]:
+    def _standings_page(self, view: ReadView, limit: int, cursor: str | None) -> dict[str, Any]:
         board = self._board
         row = read_board(view)
         if self._is_hidden(row):
@@ -268,7 +268,7 @@ class View:
         )
         return name if visible else None
 
-    def _own_team_id(self, view: SqlReadView) -> str | None:
+    def _own_team_id(self, view: ReadView) -> str | None:
         """Return the id of the caller's team, if any."""
         team = self._caller.team
         return None if team is None else read_team(view, team).id
@@ -366,7 +366,7 @@ class View:
             "next_submission_at": None if quota.next is None else format_time(quota.next),
         }
 
-    def _find_visible_team(self, view: SqlReadView, team: str | None) -> TeamRow:
+    def _find_visible_team(self, view: ReadView, team: str | None) -> TeamRow:
         """Return the caller's own team, or any team for evaluators and organisers."""
         if team is not None and self._sees_everything:
             return find_team(view, team)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board import Board, BoardFolder, Boards, Caller
-    from ladderboard.ledger import SqlStorage
+    from ladderboard.ledger import Storage
 
 DATABASE_VARIABLE, DEFAULT_DATABASE = "LADDERBOARD_DATABASE", "ladderboard.db"
 _SELECT_SLUGS = "SELECT slug FROM board ORDER BY book"
@@ -111,7 +111,7 @@ def open_database(
         yield boards
 
 
-def open_public_storage(database: str) -> "SqlStorage":
+def open_public_storage(database: str) -> "Storage":
     """Open a database to read its public side, which needs no key file."""
     from ladderboard.board import open_storage  # noqa: PLC0415 - keeps --help fast
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.ledger._encryption import Encryption
-    from ladderboard.ledger._storage import ChainState, SqlReadView, SqlWriteView, Storage
+    from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
     from ladderboard.ledger._vault import RecordReader, RecordWriter
     from ladderboard.mechanisms import Mechanism
 
@@ -91,7 +91,7 @@ def adopt_copy(
     return new_state
 
 
-def export_book(view: SqlReadView, encryption: Encryption, records: RecordWriter) -> None:
+def export_book(view: ReadView, encryption: Encryption, records: RecordWriter) -> None:
     """Write everything of a book, decrypted, one row per record, from one consistent view."""
     for number, encoded in enumerate(view.entries()):
         packed = view.secret_side(number)
@@ -116,7 +116,7 @@ def export_book(view: SqlReadView, encryption: Encryption, records: RecordWriter
 
 
 def import_book(
-    view: SqlWriteView, name: str, encryption: Encryption, records: RecordReader
+    view: WriteView, name: str, encryption: Encryption, records: RecordReader
 ) -> ChainState:
     """Read what ``export_book`` wrote into an empty book, and return its chain state.
 
@@ -161,7 +161,7 @@ def import_book(
 
 
 def check_book(
-    view: SqlReadView, name: str, encryption: Encryption, *, mechanism: Mechanism | None = None
+    view: ReadView, name: str, encryption: Encryption, *, mechanism: Mechanism | None = None
 ) -> int:
     """Recompute everything as ``Book.check`` does, in the caller's open transaction."""
     first_entry = next(iter(view.entries(0, 1)), None)
@@ -184,7 +184,7 @@ def check_book(
 
 
 def append_restored_entry(
-    view: SqlWriteView, name: str, chain_state: ChainState, environment: LedgerEnvironment
+    view: WriteView, name: str, chain_state: ChainState, environment: LedgerEnvironment
 ) -> ChainState:
     """Append the entry that marks this book as a copy; later questions may be missing from it."""
     database_time = view.now() if environment.uses_system_clock else None

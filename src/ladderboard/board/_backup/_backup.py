@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.ledger import PublicKey, ReadView, SecretKey, SqlStorage
+    from ladderboard.ledger import PublicKey, ReadView, SecretKey, Storage
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -342,7 +342,7 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
             "scratch must be postgresql+psycopg://...; leave it out to use a temporary file."
         )
     with tempfile.TemporaryDirectory(prefix="ladderboard-drill-") as folder, ExitStack() as stack:
-        storage: SqlStorage
+        storage: Storage
         store: SubmissionStore
         if url is None:
             storage = SqliteStorage(Path(folder, "boards.db"), create=True)
@@ -362,7 +362,7 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
 
 
 def compare_with_database(
-    backup: Backup, storage: SqlStorage, checked: list[BackupCheck]
+    backup: Backup, storage: Storage, checked: list[BackupCheck]
 ) -> BackupGap:
     """Return what the database has that a checked backup lacks."""
     questions = {board.board: board.questions for board in checked if board.questions is not None}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._boards import Boards
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.ledger import RecordReader, SqlReadView, SqlWriteView, VaultWriter
+    from ladderboard.ledger import ReadView, RecordReader, VaultWriter, WriteView
 
 _PAGE_ROWS = 500
 _PYTHON_TYPES = {"int": int, "real": float, "text": str, "bytes": bytes}
@@ -161,7 +161,7 @@ def _encryption_key(
 def _mark_moved(board: Board) -> None:
     """Seal the board: it takes no more submissions, and its ledger records that."""
     with board.book.transaction() as transaction:
-        view = cast("SqlWriteView", transaction.view)
+        view = transaction.view
         status = read_board(view).status
         if status != "moved":
             transaction.append_entry("moved", {"status": status})
@@ -194,7 +194,7 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
     return ChainHead(state.entries, state.head)
 
 
-def _status_before_move(view: SqlReadView) -> str:
+def _status_before_move(view: ReadView) -> str:
     """Return the status of a board before it was moved."""
     status = status_when_moved(view)
     if status is None:
@@ -202,7 +202,7 @@ def _status_before_move(view: SqlReadView) -> str:
     return status
 
 
-def status_when_moved(view: SqlReadView) -> str | None:
+def status_when_moved(view: ReadView) -> str | None:
     """Return the status recorded when a board was moved; None if it was not."""
     for number in reversed(range(view.chain_state().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
@@ -213,13 +213,13 @@ def status_when_moved(view: SqlReadView) -> str | None:
     return None
 
 
-def dump_rows(view: SqlReadView, table: DumpedTable, records: RecordWriter) -> None:
+def dump_rows(view: ReadView, table: DumpedTable, records: RecordWriter) -> None:
     """Write all rows of a book in a table."""
     for row in iter_rows(view, table):
         records.write_record(table.name, row)
 
 
-def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]:
+def iter_rows(view: ReadView, table: DumpedTable) -> Iterator[dict[str, Any]]:
     """Yield all rows of a book in a table, read a page at a time."""
     keys = ", ".join(table.key)
     start = select_from(table.name, ", ".join(table.columns), "WHERE book = ?")
@@ -238,7 +238,7 @@ def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]
 
 
 def restore_rows(
-    view: SqlWriteView,
+    view: WriteView,
     table: DumpedTable,
     records: RecordReader,
     change: Callable[[dict[str, Any]], None] | None = None,
@@ -249,7 +249,7 @@ def restore_rows(
 
 
 def restore_row(
-    view: SqlWriteView,
+    view: WriteView,
     table: DumpedTable,
     row: dict[str, Any],
     change: Callable[[dict[str, Any]], None] | None = None,
@@ -289,7 +289,7 @@ def _is_unicode(value: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def dump_bodies(view: SqlReadView, store: SubmissionStore, records: RecordWriter) -> None:
+def dump_bodies(view: ReadView, store: SubmissionStore, records: RecordWriter) -> None:
     """Write the stored submissions: each one's id, then its parts."""
     last = ""
     while rows := view.query(_STORED_FILES, (view.book_id, last)):
@@ -331,7 +331,7 @@ class UncommittedFiles:
                 self.store.delete(line.rstrip("\n"))
 
 
-def restore_bodies(view: SqlWriteView, arriving: UncommittedFiles, records: RecordReader) -> None:
+def restore_bodies(view: WriteView, arriving: UncommittedFiles, records: RecordReader) -> None:
     """Store the next files of the dump for their submissions."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
         for submission_id in records.read_section("body"):

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.board._boards import Boards
-    from ladderboard.ledger import ChainState, Encryption, SqlWriteView
+    from ladderboard.ledger import ChainState, Encryption, WriteView
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
 _BOOK_NAME = re.compile("[0-9a-f]{32}")  # safe as part of a file name
@@ -196,7 +196,7 @@ def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
 
 def _insert_everything(
     boards: Boards,
-    view: SqlWriteView,
+    view: WriteView,
     header: DumpHeader,
     records: RecordReader,
     files: UncommittedFiles,
@@ -236,7 +236,7 @@ def _insert_everything(
     return append_restored_entry(view, header.book, state, boards.environment)
 
 
-def _check_restored(view: SqlWriteView, header: DumpHeader, cipher: Encryption) -> None:
+def _check_restored(view: WriteView, header: DumpHeader, cipher: Encryption) -> None:
     """Recompute every release, and check all labels against their commitments."""
     check_book(view, header.book, cipher)
     status_before = (
@@ -261,7 +261,7 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, cipher: Encryption) 
         raise BrokenDump("The epoch of the dump's board does not match its ledger.")
 
 
-def _read_kept(view: SqlWriteView, cipher: Encryption, name: str) -> bytes:
+def _read_kept(view: WriteView, cipher: Encryption, name: str) -> bytes:
     encrypted = view.get_value(name)
     if encrypted is None:
         raise BrokenDump("The dump lacks labels that were committed to.")

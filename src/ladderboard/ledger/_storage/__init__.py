@@ -2,24 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._storage._base import COPY as COPY
-from ladderboard.ledger._storage._base import EMPTY_CHAIN as EMPTY_CHAIN
-from ladderboard.ledger._storage._base import ChainState as ChainState
-from ladderboard.ledger._storage._base import EntryRow as EntryRow
-from ladderboard.ledger._storage._base import ReadView as ReadView
-from ladderboard.ledger._storage._base import Storage as Storage
-from ladderboard.ledger._storage._base import WriteView as WriteView
 from ladderboard.ledger._storage._schema import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage._schema import SchemaModule as SchemaModule
 from ladderboard.ledger._storage._schema import latest_format as latest_format
 from ladderboard.ledger._storage._schema import select_from as select_from
-from ladderboard.ledger._storage._sql import SqlReadView as SqlReadView
-from ladderboard.ledger._storage._sql import SqlWriteView as SqlWriteView
+from ladderboard.ledger._storage._sql import COPY as COPY
+from ladderboard.ledger._storage._sql import EMPTY_CHAIN as EMPTY_CHAIN
+from ladderboard.ledger._storage._sql import ChainState as ChainState
+from ladderboard.ledger._storage._sql import EntryRow as EntryRow
+from ladderboard.ledger._storage._sql import ReadView as ReadView
+from ladderboard.ledger._storage._sql import TableView as TableView
+from ladderboard.ledger._storage._sql import WriteView as WriteView
 from ladderboard.ledger._storage._sqlite import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
 from ladderboard.ledger._storage._sqlite import SqliteStorage as SqliteStorage
 from ladderboard.ledger._storage._sqlite import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage._sqlite import translate_sqlite_error as translate_sqlite_error
-from ladderboard.ledger._storage._transaction import SqlStorage as SqlStorage
+from ladderboard.ledger._storage._transaction import Storage as Storage
 
 if TYPE_CHECKING:
     from ladderboard.ledger._storage._postgres import PostgresAddress as PostgresAddress

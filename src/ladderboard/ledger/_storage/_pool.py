@@ -115,6 +115,10 @@ class Connection(ABC):
         A ``fresh`` book was added in this transaction, which may still be rolled back.
         """
 
+    @abstractmethod
+    def check_before_write(self) -> None:
+        """Refuse a database that was migrated since, or that may lose commits now."""
+
     def now(self) -> int | None:
         """Return the database server's time in whole seconds; None for a database in a file."""
         return None

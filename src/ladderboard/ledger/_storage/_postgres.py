@@ -17,7 +17,6 @@ from ladderboard.errors import (
     ReadOnly,
     StorageFailed,
 )
-from ladderboard.ledger._storage._base import COPY
 from ladderboard.ledger._storage._pool import Connection, PerBookLock, Pool, PoolExhausted
 from ladderboard.ledger._storage._schema import (
     TABLE_NAMES,
@@ -26,7 +25,8 @@ from ladderboard.ledger._storage._schema import (
     migrate,
     refuse_unknown_format,
 )
-from ladderboard.ledger._storage._transaction import SqlStorage
+from ladderboard.ledger._storage._sql import COPY
+from ladderboard.ledger._storage._transaction import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,6 +56,7 @@ _LOCK = (
     f"SELECT id, (SELECT version FROM main.format), {_SAFE} "  # noqa: S608
     "FROM main.book WHERE name = ? FOR UPDATE"
 )
+_CHECK = f"SELECT version, {_SAFE} FROM main.format"  # noqa: S608
 _NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 _SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
 _TYPE_NAMES = {
@@ -296,12 +297,19 @@ class PostgresConnection(Connection):
         rows = self.query(_LOCK, (name,))
         if not rows:
             return None
-        number, version, *settings = rows[0]
-        self._refuse_unsafe(tuple(settings))
+        number, *checked = rows[0]
+        self._check_format_and_settings(*checked)
+        return int(number)
+
+    def check_before_write(self) -> None:
+        """Check what a book's lock checks as well."""
+        self._check_format_and_settings(*self.query(_CHECK)[0])
+
+    def _check_format_and_settings(self, version: int, *settings: Any) -> None:
+        self._refuse_unsafe(settings)
         if version != latest_format():
             refuse_unknown_format(version, repr(self._address))
             raise InvalidState(f"{self._address!r} is in format {version} now; open it again.")
-        return int(number)
 
     def now(self) -> int | None:
         """Return the server's time, since the clocks of machines that serve a board can differ."""
@@ -351,7 +359,7 @@ class PostgresConnection(Connection):
         return kind(f"{self._address!r} cannot be used: {message}.", uncertain=uncertain)
 
 
-class PostgresStorage(SqlStorage):
+class PostgresStorage(Storage):
     """Books in a schema of a PostgreSQL database, for many processes and machines.
 
     A writer locks the row of its book. A server that may lose committed transactions is refused.

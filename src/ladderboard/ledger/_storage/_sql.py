@@ -1,14 +1,18 @@
-"""Reading and writing a book in SQL, for both databases.
+"""Reading and writing a book, in SQL for both databases.
+
+A database holds books: for each its chain, its ladders and other stored values. A view is valid
+inside the ``with`` block of its transaction only. A number or name that is taken or missing, and
+text that cannot be stored (with NUL in it), are refused with ``InvalidInput``: nothing was changed,
+and the block may go on.
 
 Statements are written for SQLite; ``PostgresConnection`` translates ``main.`` and ``?``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ladderboard.errors import InvalidSetting, InvalidState
-from ladderboard.ledger._storage._base import EMPTY_CHAIN, ChainState, EntryRow, ReadView, WriteView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +60,48 @@ _UPSERT_VALUE = (
 )
 
 
+COPY = "copy"  # name of the stored value that flags a copy which was not adopted yet
+
+
+class ChainState(NamedTuple):
+    """The current state of a book's chain: its length, its head and its counts.
+
+    ``entries`` and ``head`` are the length of the chain and the hash of its last entry, ``time``
+    is that entry's; ``asked`` is how many questions were answered, ``changes`` how many of them
+    improved, ``ladders`` how many ladders were started; ``lost`` is how often an old copy was
+    restored, and ``charged`` how many questions were charged for that without an answer here;
+    ``closed`` says whether the book is closed.
+    """
+
+    entries: int
+    head: bytes
+    time: int
+    asked: int
+    changes: int
+    ladders: int
+    lost: int
+    charged: int
+    closed: bool
+
+
+EMPTY_CHAIN = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)  # a book with nothing in it
+
+
+class EntryRow(NamedTuple):
+    """An entry as it is stored: its bytes, and columns to find it by.
+
+    ``ladder``, ``question`` and ``asker`` are None for entries without these fields.
+    """
+
+    number: int
+    kind: str
+    encoded: bytes
+    hash: bytes
+    ladder: int | None = None
+    question: int | None = None
+    asker: str | None = None
+
+
 def check_text(value: str) -> str:
     """Return text that UTF-8 can encode and that has no NUL, which PostgreSQL cannot store."""
     try:
@@ -94,32 +140,43 @@ def check_bytes(value: bytes) -> bytes:
 _Kind = TypeVar("_Kind", int, str, bytes)
 
 
-class SqlReadView(ReadView):
-    """A book in a read transaction, which the storage begins and ends."""
+class TableView:
+    """The database in a transaction that belongs to no book, for the tables of other packages."""
 
-    def __init__(self, connection: Connection, book: int) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.query: Callable[..., list[tuple[Any, ...]]] = connection.query
         """Run a statement of another package on its own tables, and return the rows."""
         self.execute: Callable[..., int] = connection.execute
         """Run a statement that changes rows, and return how many."""
+        self._now: Callable[..., int | None] = connection.now
+
+    def invalidate(self) -> None:
+        """End the view, so that no statement runs outside its transaction."""
+        self.query = self.execute = self._now = _refuse_ended_view
+
+    def now(self) -> int | None:
+        """Return the database server's time; None if the database has no clock of its own."""
+        return self._now()
+
+
+class ReadView(TableView):
+    """A consistent view of a book, in a read transaction."""
+
+    def __init__(self, connection: Connection, book: int) -> None:
+        super().__init__(connection)
         self.book_id = book
         """The book's number in the database, for references from other tables."""
-        self._now: Callable[..., int | None] = connection.now
         self._first = book * _MAX_ENTRIES
         self._chain_state: ChainState | None = None
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
-        self.query = self.execute = self._now = _refuse_ended_view
+        super().invalidate()
         self._chain_state = None
 
     def _read_blob(self, statement: str, *values: Any) -> bytes | None:
         rows = self.query(statement, values)
         return _checked_type(rows[0][0], bytes) if rows else None
-
-    def now(self) -> int | None:
-        """Return the database's own time, if it has one."""
-        return self._now()
 
     def chain_state(self) -> ChainState:
         """Return the state of the chain, which is stored with its last entry."""
@@ -193,8 +250,8 @@ class SqlReadView(ReadView):
         return self._read_blob(_SELECT_VALUE, self.book_id, check_text(name))
 
 
-class SqlWriteView(SqlReadView, WriteView):
-    """A book in a write transaction, which the storage begins and ends."""
+class WriteView(ReadView):
+    """A view of a book, in a write transaction."""
 
     def append(self, row: EntryRow, chain_state: ChainState, secret: bytes | None = None) -> None:
         """Append an entry; its number is the primary key, so that two can never share one."""
@@ -256,6 +313,10 @@ class SqlWriteView(SqlReadView, WriteView):
     def set_value(self, name: str, value: bytes) -> None:
         """Store a value under a name."""
         self.execute(_UPSERT_VALUE, (self.book_id, check_text(name), check_bytes(value)))
+
+    def clear_copy_flag(self) -> None:
+        """Treat a copy as the book itself from now on; see ``Storage.is_copy``."""
+        self.set_value(COPY, b"")
 
 
 def _refuse_ended_view(*_: object) -> NoReturn:

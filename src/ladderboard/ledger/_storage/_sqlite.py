@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnly, StorageFailed
 from ladderboard.ledger._atomic_file import absolute_path, atomic_create
-from ladderboard.ledger._storage._base import COPY
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
     Connection,
@@ -30,7 +29,8 @@ from ladderboard.ledger._storage._schema import (
     migrate,
     refuse_unknown_format,
 )
-from ladderboard.ledger._storage._transaction import SqlStorage
+from ladderboard.ledger._storage._sql import COPY
+from ladderboard.ledger._storage._transaction import Storage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -303,6 +303,9 @@ class SqliteConnection(Connection):
                 self._book_ids[name] = number
         return number
 
+    def check_before_write(self) -> None:
+        """Do nothing: ``begin`` has checked the file."""
+
     def commit(self) -> None:
         """Commit; after most errors it is unknown whether the change is on the disk."""
         try:
@@ -377,7 +380,7 @@ class SqliteConnection(Connection):
             self.connection.execute(f"PRAGMA busy_timeout = {int(WRITER_TIMEOUT * 1000)}")
 
 
-class SqliteStorage(SqlStorage):
+class SqliteStorage(Storage):
     """Books in a file, safe for several threads and processes at once.
 
     A commit is on the disk before it is acknowledged: write-ahead log, full synchronous commits.

@@ -1,4 +1,4 @@
-"""Transactions on one book, and the storage that begins and ends them."""
+"""A database of books, and the transactions that it begins and ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from ladderboard.errors import InvalidState
-from ladderboard.ledger._storage._base import Storage
 from ladderboard.ledger._storage._schema import migrate_module, module_format
-from ladderboard.ledger._storage._sql import SqlReadView, SqlWriteView, check_text
+from ladderboard.ledger._storage._sql import COPY, ReadView, TableView, WriteView, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,20 +17,72 @@ if TYPE_CHECKING:
 
 _INSERT_BOOK = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
 _SELECT_BOOKS = "SELECT name FROM main.book ORDER BY id"
+_NO_BOOK = ""  # what a writer of other packages' tables locks in this process
 
 
-class _ReadTransaction(AbstractContextManager[SqlReadView]):
+class _TableTransaction(AbstractContextManager[TableView]):
+    """A transaction on the tables of other packages, which belongs to no book.
+
+    A write transaction is committed at the end of the block, and rolled back on an exception.
+    """
+
+    def __init__(self, pool: Pool, *, write: bool) -> None:
+        self._pool = pool
+        self._write = write
+
+    def __enter__(self) -> TableView:
+        pool, write = self._pool, self._write
+        # The lock of this process, even if the block ends in a forked one.
+        self._writer_lock = pool.writer_lock
+        if write:
+            self._writer_lock.acquire(_NO_BOOK)
+        try:
+            self._connection = connection = pool.acquire()
+        except BaseException:
+            if write:
+                self._writer_lock.release(_NO_BOOK)
+            raise
+        try:
+            connection.begin(write=write)
+            if write:
+                connection.check_before_write()
+        except BaseException:
+            self._release(undo=True)
+            raise
+        self._view = TableView(connection)
+        return self._view
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._view.invalidate()
+        undo = kind is not None or not self._write
+        try:
+            if not undo:
+                self._connection.commit()
+        except BaseException:
+            self._release(undo=True)
+            raise
+        self._release(undo=undo)
+
+    def _release(self, *, undo: bool) -> None:
+        if undo:
+            self._connection.rollback()
+        self._pool.release(self._connection)
+        if self._write:
+            self._writer_lock.release(_NO_BOOK)
+
+
+class _ReadTransaction(AbstractContextManager[ReadView]):
     """A read transaction; a class, because a generator would cost more than a statement."""
 
     def __init__(self, pool: Pool, book: str) -> None:
         self._pool = pool
         self._book = check_text(book)
 
-    def __enter__(self) -> SqlReadView:
+    def __enter__(self) -> ReadView:
         self._connection = connection = self._pool.acquire()
         try:
             connection.begin(write=False)
-            self._view = view = SqlReadView(
+            self._view = view = ReadView(
                 connection, _find_book(connection, self._book, write=False)
             )
             view.chain_state()  # the view is of this moment, not of its first use
@@ -47,7 +98,7 @@ class _ReadTransaction(AbstractContextManager[SqlReadView]):
         self._pool.release(self._connection)
 
 
-class _WriteTransaction(AbstractContextManager[SqlWriteView]):
+class _WriteTransaction(AbstractContextManager[WriteView]):
     """A write transaction: committed at the end of the block, rolled back on an exception."""
 
     def __init__(self, pool: Pool, book: str, *, add: bool = False) -> None:
@@ -55,7 +106,7 @@ class _WriteTransaction(AbstractContextManager[SqlWriteView]):
         self._book = check_text(book)
         self._add = add
 
-    def __enter__(self) -> SqlWriteView:
+    def __enter__(self) -> WriteView:
         pool, book = self._pool, self._book
         # The lock of this process, even if the block ends in a forked one.
         self._writer_lock = pool.writer_lock
@@ -73,7 +124,7 @@ class _WriteTransaction(AbstractContextManager[SqlWriteView]):
         except BaseException:
             self._release(undo=True)
             raise
-        self._view = SqlWriteView(connection, number)
+        self._view = WriteView(connection, number)
         return self._view
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -100,8 +151,14 @@ def _find_book(connection: Connection, book: str, *, write: bool, fresh: bool = 
     return number
 
 
-class SqlStorage(Storage):
-    """A storage in an SQL database: SQLite or PostgreSQL."""
+class Storage:
+    """A database that stores books, and tables of other packages beside them.
+
+    There is one write transaction at a time per book. What it did is durable when the ``with``
+    block ends, and is rolled back if the block raises. A failure of the database raises
+    ``StorageFailed``. Its ``uncertain`` is True if a commit was sent but not confirmed: it may have
+    happened or not, and the caller must look.
+    """
 
     _pool: Pool
     _type_names: Mapping[str, str]
@@ -166,17 +223,33 @@ class SqlStorage(Storage):
             connection.rollback()
             self._pool.release(connection)
 
-    def add_book(self, book: str) -> AbstractContextManager[SqlWriteView]:
+    def add_book(self, book: str) -> AbstractContextManager[WriteView]:
         """Add an empty book; it exists once the block has ended."""
         return _WriteTransaction(self._pool, book, add=True)
 
-    def read_transaction(self, book: str) -> AbstractContextManager[SqlReadView]:
+    def read_transaction(self, book: str) -> AbstractContextManager[ReadView]:
         """Begin to read a book, as it is now."""
         return _ReadTransaction(self._pool, book)
 
-    def write_transaction(self, book: str) -> AbstractContextManager[SqlWriteView]:
+    def write_transaction(self, book: str) -> AbstractContextManager[WriteView]:
         """Begin to change a book; other writers of it wait."""
         return _WriteTransaction(self._pool, book)
+
+    def read_tables(self) -> AbstractContextManager[TableView]:
+        """Begin to read tables of other packages, as they are now."""
+        return _TableTransaction(self._pool, write=False)
+
+    def write_tables(self) -> AbstractContextManager[TableView]:
+        """Begin to change rows of other packages that belong to no book."""
+        return _TableTransaction(self._pool, write=True)
+
+    def is_copy(self, book: str) -> bool:
+        """Return whether the book came out of a backup and was not adopted since.
+
+        Questions that were answered after the backup are missing from the copy.
+        """
+        with self.read_transaction(book) as view:
+            return bool(view.get_value(COPY))
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
