@@ -320,10 +320,9 @@ def test_an_empty_list_explains_how_to_create_a_board(make_server):
 def test_the_page_cache_drops_the_least_recently_used_page():
     cache, rendered = PageCache(), []
 
-    def render(key):
-        rendered.append(key)
-        return CachedPage(b"%d" % key, b"")
-
     for key in (*range(64), 0, 64, 0, 1):
-        assert cache.get(key, lambda key=key: render(key)).content == b"%d" % key
+        if cache.get(key) is None:
+            rendered.append(key)
+            cache.put(key, CachedPage(b"%d" % key, b""))
+        assert cache.get(key).content == b"%d" % key
     assert rendered == [*range(65), 1]  # page 1 was dropped, as the least recently used

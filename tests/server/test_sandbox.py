@@ -107,18 +107,13 @@ def test_predictions_are_the_same_as_in_this_process(tmp_path):
             predictions = read_predictions(
                 body, board_spec.roster, board_spec.loss, format=format_, limits=board_spec.limits
             )
-            for training in (None, 0.25):
-                submission = await parsers.read(
-                    name, board_spec, Body(body, format_), training=training
-                )
-                assert_same(
-                    submission, AlignedPredictions.from_values(predictions, training=training)
-                )
+            submission = await parsers.read(board_spec, Body(body, format_))
+            assert_same(submission, AlignedPredictions.from_values(predictions))
         board_spec, body = BODIES["probabilities"]
         path.write_bytes(body)
         for _ in range(40):  # more than the limit of open files
-            submission = await parsers.read("probabilities", board_spec, Body(path))
-        assert_same(submission, await parsers.read("probabilities", board_spec, Body(body)))
+            submission = await parsers.read(board_spec, Body(path))
+        assert_same(submission, await parsers.read(board_spec, Body(body)))
 
     run_with_parsers(work)
 
@@ -129,13 +124,13 @@ def test_a_file_is_read_like_bytes_and_may_be_removed_at_once(tmp_path):
     path.write_bytes(body)
 
     async def work(parsers, _):
-        task = asyncio.create_task(parsers.read("a", board_spec, Body(path)))
+        task = asyncio.create_task(parsers.read(board_spec, Body(path)))
         await wait_until(lambda: any(parser.used for parser in parsers._parsers))
         path.unlink()
-        assert_same(await task, await parsers.read("a", board_spec, Body(body)))
+        assert_same(await task, await parsers.read(board_spec, Body(body)))
         with pytest.raises(FileNotFoundError):
-            await parsers.read("a", board_spec, Body(path))
-        assert_same(await task, await parsers.read("a", board_spec, Body(body)))
+            await parsers.read(board_spec, Body(path))
+        assert_same(await task, await parsers.read(board_spec, Body(body)))
 
     run_with_parsers(work)
 
@@ -161,7 +156,7 @@ def test_refusals_are_the_same_as_in_this_process():
             with pytest.raises(InvalidPredictions) as local:
                 read_predictions(body, case_spec.roster, case_spec.loss)
             with pytest.raises(InvalidPredictions) as remote:
-                await parsers.read(case_spec, case_spec, Body(body))
+                await parsers.read(case_spec, Body(body))
             assert str(remote.value) == str(local.value)
             assert remote.value.problems == local.value.problems
         assert {parser.pid for parser in parsers._parsers} == pids  # no parser was replaced
@@ -175,7 +170,7 @@ def test_a_parser_serves_many_boards_in_turn():
             for n in (*range(2, 22), 2, 21):
                 board_spec = make_spec(ids=n)
                 body = to_csv([turn] * n, range(n))
-                submission = await parsers.read(f"board {n}", board_spec, Body(body))
+                submission = await parsers.read(board_spec, Body(body))
                 assert submission.values.tolist() == [turn] * n
 
     run_with_parsers(work)
@@ -185,11 +180,11 @@ def test_two_bodies_are_read_at_once_and_others_wait():
     board_spec, body = BODIES["numbers"]
 
     async def work(parsers, _):
-        reads = [asyncio.create_task(parsers.read("a", board_spec, Body(body))) for _ in range(4)]
+        reads = [asyncio.create_task(parsers.read(board_spec, Body(body))) for _ in range(4)]
         await asyncio.sleep(0)
         assert len(parsers._waiting) == 4
         with pytest.raises(ParsersBusy) as busy:
-            await parsers.read("a", board_spec, Body(body))
+            await parsers.read(board_spec, Body(body))
         assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "1"})
         reads[3].cancel()
         submissions = await asyncio.gather(*reads[:3])
@@ -206,15 +201,15 @@ def test_a_cancelled_read_does_not_harm_its_parser():
         await parsers.start()
         pids |= {parser.pid for parser in parsers._parsers}
         for turns in range(20):
-            task = asyncio.create_task(parsers.read("a", board_spec, Body(body)))
+            task = asyncio.create_task(parsers.read(board_spec, Body(body)))
             for _ in range(turns % 4):
                 await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
         assert_same(
-            await parsers.read("a", board_spec, Body(body)),
-            await parsers.read("b", board_spec, Body(body)),
+            await parsers.read(board_spec, Body(body)),
+            await parsers.read(board_spec, Body(body)),
         )
         assert {parser.pid for parser in parsers._parsers} == pids
 
@@ -226,7 +221,7 @@ def test_a_parser_is_replaced_after_its_number_of_uses():
 
     async def work(parsers, pids):
         while len(pids) < 3:
-            await parsers.read("a", board_spec, Body(body))
+            await parsers.read(board_spec, Body(body))
             pids |= {parser.pid for parser in parsers._parsers}
             assert len(parsers._parsers) <= 2
 
@@ -242,7 +237,7 @@ def test_an_idle_parser_that_died_is_replaced():
         pids.add(parser.pid)
         os.kill(parser.pid, signal.SIGKILL)
         await wait_until(lambda: parser not in parsers._parsers)
-        await parsers.read("a", board_spec, Body(body))
+        await parsers.read(board_spec, Body(body))
 
     run_with_parsers(work)
 
@@ -282,20 +277,20 @@ def test_specs_that_cannot_be_sent_and_failed_starts_are_reported(monkeypatch):
             board_spec.roster, lb.loss(lambda labels, predictions: labels != predictions), Limits()
         )
         with pytest.raises(InvalidSetting, match="imported by name"):
-            await parsers.read("own", bad, Body(body))
-        await parsers.read("a", board_spec, Body(body))
+            await parsers.read(bad, Body(body))
+        await parsers.read(board_spec, Body(body))
 
     run_with_parsers(send_local_loss)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
 
     async def fail_to_start(parsers, _):
         with pytest.raises(WorkerError, match="No parser could be started"):
-            await parsers.read("a", board_spec, Body(body))
+            await parsers.read(board_spec, Body(body))
         monkeypatch.setattr("sys.executable", "/bin/true")
         with pytest.raises(WorkerError, match="did not get ready"):
-            await parsers.read("a", board_spec, Body(body))
+            await parsers.read(board_spec, Body(body))
         await parsers.close()
         with pytest.raises(WorkerError, match="closed"):
-            await parsers.read("a", board_spec, Body(body))
+            await parsers.read(board_spec, Body(body))
 
     run_with_parsers(fail_to_start)

@@ -109,10 +109,10 @@ def hostile_spec(tmp_path, monkeypatch):
 async def read_refused(parsers, spec, body=BODY):
     """Return the code and message of a refused body, and check that others are still read."""
     with pytest.raises(InvalidPredictions) as error:
-        await parsers.read(object(), spec, body)
+        await parsers.read(spec, body)
     (problem,) = error.value.problems
     assert str(error.value) == problem.message
-    submission = await parsers.read("plain", PLAIN, BODY)
+    submission = await parsers.read(PLAIN, BODY)
     assert submission.values.tolist() == [1] * N
     return problem.code, problem.message
 
@@ -172,8 +172,8 @@ def test_a_hijacked_parser_cannot_open_files_of_the_server(hostile_spec, tmp_pat
     async def work(parsers):
         for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ"):
             with pytest.raises(WorkerError):
-                await parsers.read(object(), hostile_spec(f"open {path}"), BODY)
-        assert (await parsers.read(object(), hostile_spec(f"open {os.__file__}"), BODY)).values.size
+                await parsers.read(hostile_spec(f"open {path}"), BODY)
+        assert (await parsers.read(hostile_spec(f"open {os.__file__}"), BODY)).values.size
 
     run_with_parsers(work)
 
@@ -185,12 +185,12 @@ def test_an_endless_body_is_stopped_and_others_are_read(hostile_spec, monkeypatc
         await wait_until(lambda: len(parsers._parsers) == 3)
         pids = {parser.pid for parser in parsers._parsers}
         endless = [
-            asyncio.create_task(parsers.read(action, hostile_spec(action), BODY))
+            asyncio.create_task(parsers.read(hostile_spec(action), BODY))
             for action in ("loop", "sleep")
         ]
         count = 0
         while not all(task.done() for task in endless):
-            await parsers.read("plain", PLAIN, BODY)
+            await parsers.read(PLAIN, BODY)
             count += 1
         assert count > 1
         for task in endless:
@@ -207,12 +207,12 @@ def test_an_endless_body_is_stopped_and_others_are_read(hostile_spec, monkeypatc
 def test_a_parser_killed_from_outside_is_not_blamed_on_the_file(kill_parsers, caplog, number):
     async def work(parsers):
         kill_parsers(1, number)
-        submission = await parsers.read("plain", PLAIN, BODY)
+        submission = await parsers.read(PLAIN, BODY)
         assert submission.values.tolist() == [1] * N
         kill_parsers(2, number)
         with pytest.raises(WorkerError, match=f"2 parsers were killed .*{number.name}"):
-            await parsers.read("plain", PLAIN, BODY)
-        await parsers.read("plain", PLAIN, BODY)
+            await parsers.read(PLAIN, BODY)
+        await parsers.read(PLAIN, BODY)
 
     run_with_parsers(work)
     assert caplog.text.count(number.name) == 3
@@ -235,7 +235,7 @@ def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
 
 def test_closing_the_pool_is_not_blamed_on_the_file(hostile_spec):
     async def work(parsers):
-        task = asyncio.create_task(parsers.read("a", hostile_spec("sleep"), BODY))
+        task = asyncio.create_task(parsers.read(hostile_spec("sleep"), BODY))
         await wait_until(lambda: any(parser.used for parser in parsers._parsers))
         await parsers.close()
         with pytest.raises(WorkerError, match="closed"):
@@ -248,7 +248,7 @@ def test_an_error_in_a_parser_is_reported_without_its_text(hostile_spec, caplog,
     async def work(parsers):
         for action in ("raise", "write", "open"):  # it can write no file and open only a few
             with pytest.raises(WorkerError, match="broke down"):
-                await parsers.read(action, hostile_spec(action), BODY)
+                await parsers.read(hostile_spec(action), BODY)
 
     run_with_parsers(work, count=2)
     assert caplog.text.count("RuntimeError") == 1
@@ -319,6 +319,6 @@ def test_a_custom_loss_is_imported_by_name(tmp_path, monkeypatch):
     spec = Spec(PLAIN.roster, lb.loss("own_loss_of_a_test:far"), Limits())
 
     async def work(parsers):
-        return (await parsers.read("own", spec, BODY)).values
+        return (await parsers.read(spec, BODY)).values
 
     assert run_with_parsers(work).tolist() == [1] * N

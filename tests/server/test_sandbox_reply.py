@@ -30,7 +30,7 @@ GOOD = [
 def test_predictions_are_returned_unchanged(spec, array):
     form = wire._pack_array(array)
     assert len(form) <= spec.max_reply_bytes
-    aligned = spec.submission(form, None).values
+    aligned = spec.submission(form).values
     assert (aligned.dtype, aligned.shape) == (array.dtype, array.shape)
     assert (aligned == array).all()
 
@@ -75,7 +75,7 @@ BAD = {
 @pytest.mark.parametrize(("spec", "reply"), BAD.values(), ids=BAD)
 def test_invalid_replies_are_rejected(spec, reply):
     with pytest.raises(InvalidWorkerReply):
-        spec.submission(reply, None)
+        spec.submission(reply)
 
 
 PROBLEM = ["missing_id", "id", 2, ["a", "b"], "Missing."]

@@ -13,9 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ladderboard._version import __version__
-from ladderboard.errors import LadderboardError, Problem
+from ladderboard.errors import LadderboardError, NotAllowed, Problem
 from ladderboard.server import _api, _pages
-from ladderboard.server._context import ServerContext, get_context
+from ladderboard.server._auth import unauthorised
+from ladderboard.server._context import ServerContext, get_context, needs_token
 from ladderboard.server._log import ClockWatch, ServerLog
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._middleware import BODY_REFUSAL, RequestMiddleware
@@ -150,6 +151,9 @@ def _render_refusal(request: Request, response: Response) -> Response:
 
 
 async def _on_refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, NotAllowed) and needs_token(request):
+        credentials = get_context(request).authenticator.read_credentials(request)
+        error = unauthorised() if credentials is None else error
     response, server_fault = problem_from_exception(error)
     if server_fault:
         get_context(request).log.write_error(error, request.scope["ladderboard.request"])

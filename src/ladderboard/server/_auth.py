@@ -166,7 +166,7 @@ class Authenticator:
     """Authenticates requests: bearer tokens and session cookies."""
 
     def __init__(self, boards: Boards, sessions: CookieSessions, settings: Settings) -> None:
-        self.boards, self.sessions = boards, sessions
+        self._boards, self._sessions = boards, sessions
         # Not every proxy forwards the port; the public URL has it.
         self._public = None if settings.url is None else urlsplit(settings.url).netloc
         self._failures = RateLimiter(
@@ -182,55 +182,77 @@ class Authenticator:
             scheme, _, token = headers[0].partition(" ")
             well_formed = len(headers) == 1 and scheme.lower() == "bearer"
             return Credentials(hash_token(token.strip() if well_formed else ""))
-        session = self.sessions.read(request)
+        session = self._sessions.read(request)
         if session is not None:
             return Credentials(session.token_hash, session)
         return Credentials(hash_token("")) if SESSION_COOKIE in request.cookies else None
 
-    def check(
-        self, request: Request, credentials: Credentials | None, *, form: bool = False
-    ) -> None:
-        """Refuse a cross-site request (CSRF)."""
-        if credentials is None:
-            return
-        if request.method not in _SAFE_METHODS and credentials.session is not None and not form:
-            self.check_form(request, credentials.session, request.headers.get(CSRF_HEADER, ""))
-
     def check_form(self, request: Request, session: CookieSession | None, csrf_token: str) -> None:
         """Refuse a form that does not come from a page of ours in the same browser."""
         check_origin(request, self._public)
-        if not self.sessions.is_valid_csrf(request, session, csrf_token):
+        if not self._sessions.is_valid_csrf(request, session, csrf_token):
             raise RequestRefused(403, "csrf", _CSRF_MESSAGE)
 
+    def authenticate(
+        self, request: Request, slug: str | None, *, csrf_checked: bool = False
+    ) -> Caller:
+        """Return the caller, on a board or on none. Reads the database: call it in a thread.
+
+        Raises
+        ------
+        RequestRefused
+            The token is not valid here (401, or 429 after too many), or a request with a session
+            that may change something comes from another site (403).
+        """
+        credentials = self.read_credentials(request)
+        if not csrf_checked:
+            self._check_csrf_header(request, credentials)
+        try:
+            return self.resolve(credentials, slug)
+        except InvalidToken:
+            raise self.reject_token(request, credentials) from None
+
+    def authenticate_visitor(self, request: Request, slug: str | None) -> Caller:
+        """Return the caller of a page; an invalid session counts as the public."""
+        credentials = self.read_credentials(request)
+        try:
+            if slug is None:
+                return self.resolve_with_board(credentials)[0]
+            return self.resolve(credentials, slug)
+        except InvalidToken:
+            if "authorization" in request.headers:
+                raise self.reject_token(request, credentials) from None
+            return PUBLIC
+
+    def authenticate_with_board(self, request: Request) -> tuple[Caller, str | None]:
+        """Return the caller, and the slug of the token's board if it is for one board only."""
+        credentials = self.read_credentials(request)
+        self._check_csrf_header(request, credentials)
+        try:
+            return self.resolve_with_board(credentials)
+        except InvalidToken:
+            raise self.reject_token(request, credentials) from None
+
+    def _check_csrf_header(self, request: Request, credentials: Credentials | None) -> None:
+        """Refuse a cross-site request (CSRF)."""
+        if request.method in _SAFE_METHODS or credentials is None or credentials.session is None:
+            return
+        self.check_form(request, credentials.session, request.headers.get(CSRF_HEADER, ""))
+
     def resolve(self, credentials: Credentials | None, slug: str | None) -> Caller:
-        """Return the caller, on a board or on none. Reads the database: call it in a thread."""
+        """Return the caller with these credentials, on a board or on none."""
         if credentials is None:
             return PUBLIC
         try:
-            return self.boards.caller_by_token_hash(credentials.token_hash, slug)
+            return self._boards.caller_by_token_hash(credentials.token_hash, slug)
         except NotAllowed:
             raise InvalidToken from None
 
-    def resolve_or_public(
-        self, request: Request, credentials: Credentials | None, slug: str | None
-    ) -> Caller:
-        """Return the caller of a page; an invalid session counts as the public."""
-        try:
-            return (
-                self.default_board(credentials)[0]
-                if slug is None
-                else self.resolve(credentials, slug)
-            )
-        except InvalidToken:
-            if "authorization" in request.headers:
-                raise
-            return PUBLIC
-
-    def default_board(self, credentials: Credentials | None) -> tuple[Caller, str | None]:
-        """Return the caller, and the slug of the token's board. Call it in a thread."""
+    def resolve_with_board(self, credentials: Credentials | None) -> tuple[Caller, str | None]:
+        """Return the caller with these credentials, and the slug of the token's board."""
         if credentials is None:
             return PUBLIC, None
-        slug = self.boards.slug_of_token(credentials.token_hash)
+        slug = self._boards.slug_of_token(credentials.token_hash)
         return self.resolve(credentials, slug), slug
 
     def reject_token(self, request: Request, credentials: Credentials | None) -> RequestRefused:

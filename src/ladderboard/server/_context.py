@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
+import inspect
 import json
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from ladderboard.errors import NotAllowed, storage_error
-from ladderboard.server._auth import (
-    SESSION_COOKIE,
-    Authenticator,
-    CookieSessions,
-    InvalidToken,
-    unauthorised,
-)
+from ladderboard.errors import storage_error
+from ladderboard.server._auth import SESSION_COOKIE, Authenticator, CookieSessions
 from ladderboard.server._rate_limits import RateLimiter, UploadQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping
 
     from fastapi import Request
 
     from ladderboard.board import Board, Boards, Caller
-    from ladderboard.server._auth import Credentials
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._sandbox import ParserPool, Spec
@@ -55,19 +51,20 @@ class PageCache:
         self._pages: OrderedDict[Hashable, CachedPage] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], CachedPage]) -> CachedPage:
-        """Return the page of a key, rendered now if it is not cached."""
+    def get(self, key: Hashable) -> CachedPage | None:
+        """Return the page of a key, None if it is not cached."""
         with self._lock:
             page = self._pages.get(key)
             if page is not None:
                 self._pages.move_to_end(key)
-                return page
-        page = make()
+            return page
+
+    def put(self, key: Hashable, page: CachedPage) -> None:
+        """Add a page, and forget the ones that were not requested for longest."""
         with self._lock:
             self._pages[key] = page
             while len(self._pages) > _MAX_PAGES:
                 self._pages.popitem(last=False)
-        return page
 
 
 Result = TypeVar("Result")
@@ -112,65 +109,44 @@ class ServerContext:
         self._threads.shutdown()
         self._writers.shutdown()
 
-    async def run_in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
-        """Run a function that may wait for a database or a disk in a thread.
+    async def run_in_thread(
+        self, work: Callable[..., Result], *arguments: object, write: bool = False
+    ) -> Result:
+        """Call a function that may wait for a database or a disk in a thread.
 
         ``write`` uses other threads, so that waiting for the database's writer blocks no reader.
         """
         threads = self._writers if write else self._threads
         try:
-            return await asyncio.get_running_loop().run_in_executor(threads, work)
+            return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
         except OSError as error:
             culprit = error.filename or "The disk"
             raise storage_error(error, f"{culprit} cannot be used") from error
 
-    async def with_board(
-        self,
-        request: Request,
-        slug: str,
-        work: Callable[[Board, Caller], Result],
-        *,
-        form: bool = False,
-    ) -> Result:
-        """Call a function with a board and the authenticated caller."""
 
-        def run(credentials: Credentials | None) -> Result:
-            board = self.boards.open(slug)  # before the token: the list of boards is public
-            return work(board, self.authenticator.resolve(credentials, slug))
+class ThreadedRoute(APIRoute):
+    """A route whose handler runs in a thread of the server's pool, unless it is a coroutine.
 
-        return await self.run_authenticated(request, run, form=form)
+    FastAPI would run it in a thread of anyio, which cannot be abandoned when the server stops.
+    """
 
-    async def for_page(
-        self, request: Request, slug: str, work: Callable[[Board, Caller], Result]
-    ) -> Result:
-        """Call a function for a page; an invalid session counts as the public."""
-
-        def run(credentials: Credentials | None) -> Result:
-            board = self.boards.open(slug)
-            return work(board, self.authenticator.resolve_or_public(request, credentials, slug))
-
-        return await self.run_authenticated(request, run, form=True)
-
-    async def run_authenticated(
-        self, request: Request, work: Callable[[Credentials | None], Result], *, form: bool = False
-    ) -> Result:
-        """Run a function in a thread with the request's credentials.
-
-        With ``form`` the CSRF token has been checked already.
-        """
-        credentials = self.authenticator.read_credentials(request)
-        self.authenticator.check(request, credentials, form=form)
-        try:
-            return await self.run_in_thread(lambda: work(credentials))
-        except InvalidToken:
-            raise self.authenticator.reject_token(request, credentials) from None
-        except NotAllowed:
-            if credentials is None and _is_private(request):
-                raise unauthorised() from None
-            raise
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        if not inspect.iscoroutinefunction(endpoint):
+            endpoint = _run_in_thread(endpoint)
+        super().__init__(path, endpoint, **settings)
 
 
-def _is_private(request: Request) -> bool:
+def _run_in_thread(handler: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
+    @functools.wraps(handler)
+    async def run(request: Request, **parameters: Any) -> Response:
+        work = functools.partial(handler, request, **parameters)
+        return await get_context(request).run_in_thread(work)
+
+    return run
+
+
+def needs_token(request: Request) -> bool:
+    """Tell whether the route of a request is described as one that needs a token."""
     extra = getattr(request.scope.get("route"), "openapi_extra", None) or {}
     return extra.get("security") is PRIVATE
 
@@ -179,6 +155,20 @@ def get_context(request: Request) -> ServerContext:
     """Return the context of a request's application."""
     context: ServerContext = request.app.state.context
     return context
+
+
+def open_board(request: Request, slug: str, *, csrf_checked: bool = False) -> tuple[Board, Caller]:
+    """Return a board and the authenticated caller. Reads the database: call it in a thread."""
+    context = get_context(request)
+    board = context.boards.open(slug)  # before the token: the list of boards is public
+    return board, context.authenticator.authenticate(request, slug, csrf_checked=csrf_checked)
+
+
+def open_page(request: Request, slug: str) -> tuple[Board, Caller]:
+    """Return a board and the caller of a page; an invalid session counts as the public."""
+    context = get_context(request)
+    board = context.boards.open(slug)
+    return board, context.authenticator.authenticate_visitor(request, slug)
 
 
 def is_public(request: Request) -> bool:

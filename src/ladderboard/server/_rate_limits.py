@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import threading
 from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ def _too_many_uploads() -> RequestRefused:
 
 
 class RateLimiter:
-    """A rate limit per key (leaky bucket); the least recently used keys are forgotten.
+    """A rate limit per key (leaky bucket); the least recently used keys are forgotten. Thread-safe.
 
     >>> now = iter([0.0, 0.0, 0.0, 0.0, 1.0, 60.0]).__next__
     >>> bucket = RateLimiter(Rate(1, 60.0), "Wait.", now)
@@ -110,6 +111,7 @@ class RateLimiter:
     ) -> None:
         self._rate, self._message, self._timer, self._max_keys = rate, message, timer, max_keys
         self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def _level(self, key: Hashable) -> float:
         """Return how full the key's bucket is now."""
@@ -130,11 +132,12 @@ class RateLimiter:
 
     def record(self, key: Hashable) -> None:
         """Count an event."""
-        level = self._level(key)
-        self._used[key] = (level + 1, self._timer())
-        self._used.move_to_end(key)
-        while len(self._used) > self._max_keys:
-            self._used.popitem(last=False)
+        with self._lock:
+            level = self._level(key)
+            self._used[key] = (level + 1, self._timer())
+            self._used.move_to_end(key)
+            while len(self._used) > self._max_keys:
+                self._used.popitem(last=False)
 
 
 class AddressLimit:

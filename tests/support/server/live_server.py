@@ -36,7 +36,7 @@ class InlineParsers:
     async def close(self):
         pass
 
-    async def read(self, key, spec, received, *, training=None):
+    async def read(self, spec, received):
         body = received.content
         return await asyncio.to_thread(
             lambda: AlignedPredictions.from_values(

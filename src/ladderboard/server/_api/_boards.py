@@ -11,7 +11,7 @@ from ladderboard.board import PUBLIC
 from ladderboard.files import escape_formula
 from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
-from ladderboard.server._context import get_context, make_response
+from ladderboard.server._context import get_context, make_response, open_board
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
@@ -35,7 +35,7 @@ _BOARDS["responses"][200]["headers"] = {**_BOARDS["responses"][200]["headers"], 
 
 
 @router.get("/boards", response_model=BoardList, **_BOARDS)
-async def list_boards(
+def list_boards(
     request: Request,
     limit: Limit = 100,
     cursor: Annotated[
@@ -44,19 +44,13 @@ async def list_boards(
 ) -> Response:
     """Return a page of all boards, oldest first."""
     context = get_context(request)
-
-    def read(credentials: Any) -> tuple[list[dict[str, Any]], str | None]:
-        caller, home = context.authenticator.default_board(credentials)
-        slugs = context.boards.list_page(limit + 1, cursor)
-        boards = [
-            context.boards.open(slug)
-            .as_seen_by(caller if home in {None, slug} else PUBLIC)
-            .summary()
-            for slug in slugs[:limit]
-        ]
-        return boards, slugs[limit - 1] if len(slugs) > limit else None
-
-    boards, next_cursor = await context.run_authenticated(request, read)
+    caller, home = context.authenticator.authenticate_with_board(request)
+    slugs = context.boards.list_page(limit + 1, cursor)
+    boards = [
+        context.boards.open(slug).as_seen_by(caller if home in {None, slug} else PUBLIC).summary()
+        for slug in slugs[:limit]
+    ]
+    next_cursor = slugs[limit - 1] if len(slugs) > limit else None
     headers = {}
     if next_cursor is not None:
         url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={next_cursor}"
@@ -65,11 +59,10 @@ async def list_boards(
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())
-async def get_board(request: Request, board: Slug) -> Response:
+def get_board(request: Request, board: Slug) -> Response:
     """Return what a board is, what it promises, and how far it has come."""
-    summary = await get_context(request).with_board(
-        request, board, lambda opened, caller: opened.as_seen_by(caller).summary()
-    )
+    opened, caller = open_board(request, board)
+    summary = opened.as_seen_by(caller).summary()
     return make_response(request, summary)
 
 
@@ -79,7 +72,7 @@ _STANDINGS["responses"][200]["headers"] = {**_STANDINGS["responses"][200]["heade
 
 
 @router.get("/boards/{board}/leaderboard", response_model=Leaderboard, **_STANDINGS)
-async def leaderboard(
+def leaderboard(
     request: Request,
     board: Slug,
     limit: Limit = 100,
@@ -92,11 +85,8 @@ async def leaderboard(
     ] = None,
 ) -> Response:
     """Return a page of the standings, as JSON or as CSV."""
-    page = await get_context(request).with_board(
-        request,
-        board,
-        lambda opened, caller: opened.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor),
-    )
+    opened, caller = open_board(request, board)
+    page = opened.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor)
     headers = {}
     if page["next"] is not None:
         prefix = get_context(request).settings.prefix
@@ -114,11 +104,10 @@ def _prefers_csv(request: Request) -> bool:
 
 
 @router.get("/boards/{board}/records", response_model=RecordList, **public_route())
-async def records(request: Request, board: Slug) -> Response:
+def records(request: Request, board: Slug) -> Response:
     """Return every time that the best of the whole board went down."""
-    entries = await get_context(request).with_board(
-        request, board, lambda opened, caller: opened.as_seen_by(caller).records()
-    )
+    opened, caller = open_board(request, board)
+    entries = opened.as_seen_by(caller).records()
     return make_response(request, {"records": entries})
 
 
@@ -141,23 +130,19 @@ _LEDGER["responses"][200] |= {
 
 
 @router.get("/boards/{board}/ledger", response_class=Response, **_LEDGER)
-async def ledger(
+def ledger(
     request: Request,
     board: Slug,
     first: Annotated[int, Query(ge=0, le=2**53, description="The first entry wanted.")] = 0,
     limit: Limit = 100,
 ) -> Response:
     """Return entries of the ledger, one a line."""
-
-    def read(opened: Any, caller: Any) -> tuple[list[bytes], tuple[int, str]]:
-        view = opened.as_seen_by(caller)
-        head = (
-            view.head()
-        )  # first: entries may be added meanwhile, and none may lie beyond the head
-        count = min(limit, max(head[0] - first, 0))
-        return view.ledger(first=first, limit=count) if count else [], head
-
-    lines, (entries, head) = await get_context(request).with_board(request, board, read)
+    opened, caller = open_board(request, board)
+    view = opened.as_seen_by(caller)
+    # First: entries may be added meanwhile, and none may lie beyond the head.
+    entries, head = view.head()
+    count = min(limit, max(entries - first, 0))
+    lines = view.ledger(first=first, limit=count) if count else []
     accept = request.headers.get("accept", "")
     return make_response(
         request,
@@ -168,11 +153,10 @@ async def ledger(
 
 
 @router.get("/boards/{board}/finals", response_model=Finals, **public_route())
-async def finals(request: Request, board: Slug) -> Response:
+def finals(request: Request, board: Slug) -> Response:
     """Return the final ranking, once the board is closed."""
-    ranking = await get_context(request).with_board(
-        request, board, lambda opened, caller: opened.as_seen_by(caller).finals()
-    )
+    opened, caller = open_board(request, board)
+    ranking = opened.as_seen_by(caller).finals()
     return make_response(request, ranking)
 
 

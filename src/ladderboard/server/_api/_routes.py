@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Path, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from ladderboard._version import __version__
 from ladderboard.server._api._models import Problem
 from ladderboard.server._auth import SESSION_COOKIE
-from ladderboard.server._context import PRIVATE
+from ladderboard.server._context import PRIVATE, ThreadedRoute
 from ladderboard.server._problems import RequestRefused
 
 API = "/api/v1"
@@ -117,7 +116,7 @@ def make_router(tag: str, *, prefix: str = API) -> APIRouter:
     )
 
 
-class Route(APIRoute):
+class Route(ThreadedRoute):
     """A route that checks headers and parameters before it reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -9,7 +9,7 @@ from ladderboard.errors import StorageFailed
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._api._models import Health
 from ladderboard.server._api._routes import make_router, problem_responses
-from ladderboard.server._auth import Credentials, has_bearer_token, is_organiser, unauthorised
+from ladderboard.server._auth import has_bearer_token, is_organiser, unauthorised
 from ladderboard.server._context import PRIVATE, ServerContext, get_context, make_response
 
 router = make_router("server", prefix="")
@@ -59,16 +59,12 @@ async def metrics(request: Request) -> Response:
     For the organiser of all boards, or with the token that the server was started with.
     """
     context = get_context(request)
-    if not has_bearer_token(
-        request.headers.get("authorization", ""), context.settings.metrics_token
-    ):
-
-        def check(credentials: Credentials | None) -> bool:
-            return is_organiser(context.authenticator.resolve(credentials, None))
-
-        if not await context.run_authenticated(request, check):
+    authorization = request.headers.get("authorization", "")
+    if not has_bearer_token(authorization, context.settings.metrics_token):
+        caller = await context.run_in_thread(context.authenticator.authenticate, request, None)
+        if not is_organiser(caller):
             raise unauthorised()
-    disks = await context.run_in_thread(lambda: _free_disk(context))
+    disks = await context.run_in_thread(_free_disk, context)
     help_ = "Bytes that are free on the disk of the database and of large submissions (spool)."
     text = context.metrics.write({"ladderboard_disk_free_bytes": (help_, disks)})
     return make_response(request, text.encode(), media_type=_TEXT)

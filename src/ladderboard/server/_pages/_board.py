@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
@@ -12,8 +12,7 @@ from ladderboard._formatting import format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug
-from ladderboard.server._auth import Credentials
-from ladderboard.server._context import CachedPage, get_context, is_public
+from ladderboard.server._context import CachedPage, get_context, is_public, open_page
 from ladderboard.server._pages._charts import history_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
@@ -21,6 +20,7 @@ from ladderboard.server._pages._rendering import (
     html_response,
     none_if_hidden,
     page_response,
+    page_router,
     render_public_page,
     server_url,
 )
@@ -34,7 +34,7 @@ from ladderboard.server._pages._wording import (
     relative_time,
 )
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 _BOARDS_PER_PAGE = 48
 _MAX_FINAL_ROWS = 100  # of a final ranking on the page; the rest is in the download
 _ROW_CLASSES = {"": "", "you": "you", "baseline": "aside"}
@@ -43,19 +43,15 @@ _RESTRICTED = {"hidden", "frozen"}
 
 
 @router.get("/")
-async def boards_page(request: Request) -> Response:
+def boards_page(request: Request) -> Response:
     """Show the list of boards as the public sees them, page by page, open ones first."""
     context = get_context(request)
     now = int(context.boards.environment.clock())
     page = _page_number(request.query_params.get("page", "1"))
-
-    def read_cards(credentials: Credentials | None) -> list[dict[str, Any]]:
-        context.authenticator.resolve_or_public(request, credentials, None)  # refuses a wrong token
-        slugs = context.boards.list_open_first(_BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1))
-        summaries = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
-        return [_board_card(summary, now) for summary in summaries]
-
-    cards = await context.run_authenticated(request, read_cards, form=True)
+    context.authenticator.authenticate_visitor(request, None)  # refuses a wrong token
+    slugs = context.boards.list_open_first(_BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1))
+    summaries = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
+    cards = [_board_card(summary, now) for summary in summaries]
     next_page = page + 1 if len(cards) > _BOARDS_PER_PAGE else None
     cards = sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].label != "open")
     return page_response(request, "boards.html", cards=cards, page=page, next_page=next_page)
@@ -78,37 +74,31 @@ def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
 
 
 @router.get("/boards/{board}")
-async def board_page(request: Request, board: Slug) -> Response:
+def board_page(request: Request, board: Slug) -> Response:
     """Show a board: standings, rules, what the scores mean, and how to submit."""
     context, url = get_context(request), server_url(request)
     root = context.settings.prefix
     cursor = request.query_params.get("cursor") or None
     now = int(context.boards.environment.clock())
-    is_for_everybody = is_public(request)
-
-    def read_page(opened_board: Board, caller: Caller) -> CachedPage | dict[str, Any]:
-        if not is_for_everybody:
-            return _read_board(opened_board, caller, cursor, now)
-        # Relative times ("in 3 days") change by the minute; phases start and end on a second.
-        row, changed_at = opened_board.cache_key()
-        if row.visibility in _RESTRICTED:
-            # Never cached: the response time would tell whether somebody submitted meanwhile.
-            return _render_public_board(url, root, _read_board(opened_board, PUBLIC, cursor, now))
-        phase = opened_board.rules_of(row).phase_at(now)
-        key = (url, cursor, now // 60, phase, row, changed_at)
-        return context.pages.get(
-            key,
-            lambda: _render_public_board(url, root, _read_board(opened_board, PUBLIC, cursor, now)),
-        )
-
-    page = await context.for_page(request, board, read_page)
-    if isinstance(page, CachedPage):
-        return html_response(request, page.content, lambda _: page.packed)
-    return page_response(request, "board.html", **_template_variables(page))
+    opened, caller = open_page(request, board)
+    if not is_public(request):
+        data = _read_board(opened, caller, cursor, now)
+        return page_response(request, "board.html", **_template_variables(data))
+    # Relative times ("in 3 days") change by the minute; phases start and end on a second.
+    row, changed_at = opened.cache_key()
+    key = (url, cursor, now // 60, opened.rules_of(row).phase_at(now), row, changed_at)
+    # Hidden and frozen boards are not cached: the response time would tell whether somebody
+    # submitted meanwhile.
+    page = None if row.visibility in _RESTRICTED else context.pages.get(key)
+    if page is None:
+        variables = public_board_variables(opened, cursor, now)
+        page = _render_public_board(url, root, variables)
+        if row.visibility not in _RESTRICTED:
+            context.pages.put(key, page)
+    return html_response(request, page.content, lambda _: page.packed)
 
 
-def _render_public_board(url: str, root: str, data: dict[str, Any]) -> CachedPage:
-    variables = _template_variables(data)
+def _render_public_board(url: str, root: str, variables: dict[str, Any]) -> CachedPage:
     content = render_public_page("board.html", url=url, root=root, **variables).encode()
     return CachedPage(content, compress_page(content))
 

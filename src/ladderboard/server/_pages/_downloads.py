@@ -4,43 +4,39 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from ladderboard.board import Board, Caller
 from ladderboard.errors import InvalidState
 from ladderboard.server._api import Slug, standings_csv
-from ladderboard.server._context import get_context, make_response
+from ladderboard.server._context import get_context, make_response, open_page
 from ladderboard.server._middleware import OWN_BODY_LIMIT
-from ladderboard.server._pages._rendering import PRIVATE
+from ladderboard.server._pages._rendering import PRIVATE, page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 _ENTRIES_PER_READ = 1000  # ledger entries
 StandingsPages = Iterator[dict[str, Any]]
 
 
 @router.get("/boards/{board}/standings.csv")
-async def download_standings_csv(request: Request, board: Slug) -> Response:
+def download_standings_csv(request: Request, board: Slug) -> Response:
     """Return all standings as CSV."""
-    return await _download_standings(request, board, all_standings_csv, "text/csv")
+    return _download_standings(request, board, all_standings_csv, "text/csv")
 
 
 @router.get("/boards/{board}/standings.json")
-async def download_standings_json(request: Request, board: Slug) -> Response:
+def download_standings_json(request: Request, board: Slug) -> Response:
     """Return all standings as JSON, in the format of the API."""
-    return await _download_standings(request, board, all_standings_json, "application/json")
+    return _download_standings(request, board, all_standings_json, "application/json")
 
 
-async def _download_standings(
-    request: Request, board: str, write: Callable[[StandingsPages], bytes], media_type: str
+def _download_standings(
+    request: Request, slug: str, write: Callable[[StandingsPages], bytes], media_type: str
 ) -> Response:
     """Return all pages of the standings, as of one moment, in one file."""
-
-    def read(opened_board: Board, caller: Caller) -> bytes:
-        return write(opened_board.as_seen_by(caller).standings())
-
-    content = await get_context(request).for_page(request, board, read)
-    headers = _attachment_headers(f"{board}-standings.{media_type.rpartition('/')[2]}")
+    board, caller = open_page(request, slug)
+    content = write(board.as_seen_by(caller).standings())
+    headers = _attachment_headers(f"{slug}-standings.{media_type.rpartition('/')[2]}")
     return make_response(request, content, media_type=media_type, headers=headers)
 
 
@@ -68,18 +64,10 @@ async def download_ledger(request: Request, board: Slug) -> Response:
     """Return all visible entries, one per line: exactly the bytes that were hashed."""
     # A slow reader must not use up its address's slots; there is no body to wait for.
     request.scope[OWN_BODY_LIMIT] = True
-
-    async def read(first: int, limit: int) -> tuple[list[bytes], tuple[int, str]]:
-        def read_entries(
-            opened_board: Board, caller: Caller
-        ) -> tuple[list[bytes], tuple[int, str]]:
-            view = opened_board.as_seen_by(caller)
-            head = view.head()
-            return view.ledger(first=first, limit=limit), head
-
-        return await get_context(request).for_page(request, board, read_entries)
-
-    first_entries, (entry_count, head) = await read(0, _ENTRIES_PER_READ)
+    run_in_thread = get_context(request).run_in_thread
+    first_entries, entry_count, head = await run_in_thread(
+        _read_ledger, request, board, 0, _ENTRIES_PER_READ
+    )
 
     async def lines() -> AsyncIterator[bytes]:
         sent, batch = 0, first_entries[:entry_count]
@@ -87,7 +75,9 @@ async def download_ledger(request: Request, board: Slug) -> Response:
             yield b"".join(entry + b"\n" for entry in batch)
             sent += len(batch)
             limit = min(_ENTRIES_PER_READ, entry_count - sent)
-            batch = (await read(sent, limit))[0] if limit else []
+            batch = []
+            if limit:
+                batch, *_ = await run_in_thread(_read_ledger, request, board, sent, limit)
         if sent != entry_count:  # hidden meanwhile: an error, so that this is not taken for all
             raise InvalidState(
                 "The ledger was hidden while it was sent; the download is incomplete."
@@ -96,3 +86,13 @@ async def download_ledger(request: Request, board: Slug) -> Response:
     headers = {**PRIVATE, **_attachment_headers(f"{board}-ledger.jsonl")}
     headers |= {"Ledger-Entries": str(entry_count), "Ledger-Head": head}
     return StreamingResponse(lines(), 200, headers, "application/x-ndjson")
+
+
+def _read_ledger(
+    request: Request, slug: str, first: int, limit: int
+) -> tuple[list[bytes], int, str]:
+    """Return entries, and the number of all visible ones with the hash of the last."""
+    board, caller = open_page(request, slug)
+    view = board.as_seen_by(caller)
+    entry_count, head = view.head()
+    return view.ledger(first=first, limit=limit), entry_count, head

@@ -7,20 +7,19 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller
 from ladderboard.errors import NotFound
 from ladderboard.holdout import smallest_visible_gain
 from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
-from ladderboard.server._context import get_context
+from ladderboard.server._context import open_page
 from ladderboard.server._pages._charts import coord, tag
-from ladderboard.server._pages._rendering import page_response
+from ladderboard.server._pages._rendering import page_response, page_router
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 _RECORDED_GAMES = json.loads((Path(__file__).parent / "play.json").read_text())
 _SCALE = 10_000  # play.json holds accuracies in ten thousandths
 GAMES: int = _RECORDED_GAMES["games"]
@@ -336,19 +335,20 @@ def table_rows(boards: list[SimulatedBoard], choice: PlayChoice) -> list[tuple[i
 
 
 @router.get("/boards/{board}/play")
-async def play_page(request: Request, board: Slug) -> Response:
+def play_page(request: Request, board: Slug) -> Response:
     """Show the Play page, on boards whose rules enable it."""
     choice, problems = PlayChoice.from_query(request.query_params)
-
-    def read_summary(opened_board: Board, caller: Caller) -> dict[str, Any]:
-        summary = opened_board.as_seen_by(caller).summary()
-        if not summary["play"]:
-            raise NotFound("The Play page is not enabled on this board.")
-        return {"board": summary, "role": caller.role.name.lower()}
-
-    variables = await get_context(request).for_page(request, board, read_summary)
+    opened, caller = open_page(request, board)
+    summary = opened.as_seen_by(caller).summary()
+    if not summary["play"]:
+        raise NotFound("The Play page is not enabled on this board.")
     return page_response(
-        request, "play.html", problems=problems, **variables, **_template_variables(choice)
+        request,
+        "play.html",
+        problems=problems,
+        board=summary,
+        role=caller.role.name.lower(),
+        **_template_variables(choice),
     )
 
 

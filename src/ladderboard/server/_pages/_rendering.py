@@ -7,24 +7,23 @@ import json
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl
 
+from fastapi import APIRouter, Depends, Request
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
-from ladderboard.server._context import get_context, is_public
+from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
 from ladderboard.server._pages._wording import count, format_bytes, is_full, time_element
 from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from fastapi import Request
 
     from ladderboard.server._auth import CookieSession
 
@@ -217,3 +216,14 @@ async def read_fields(request: Request) -> list[tuple[str, str]]:
         request, context.sessions.read(request), dict(fields).get("csrf", "")
     )
     return fields
+
+
+FormFields = Annotated[list[tuple[str, str]], Depends(read_fields)]
+"""A handler's parameter: the fields of a form from a page of ours, with repeated ones."""
+Form = Annotated[dict[str, str], Depends(read_form)]
+"""A handler's parameter: the same by name."""
+
+
+def page_router() -> APIRouter:
+    """Return a router for pages; its plain functions run in threads."""
+    return APIRouter(route_class=ThreadedRoute, include_in_schema=False)

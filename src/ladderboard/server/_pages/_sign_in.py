@@ -2,61 +2,61 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Depends, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, Role, TeamWithToken, hash_token
+from ladderboard.board import Role, hash_token
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials, InvalidToken
-from ladderboard.server._context import ServerContext, get_context
-from ladderboard.server._pages._rendering import page_response, read_form, redirect
+from ladderboard.server._context import ServerContext, get_context, open_page
+from ladderboard.server._pages._rendering import (
+    Form,
+    page_response,
+    page_router,
+    read_form,
+    redirect,
+)
 from ladderboard.server._pages._reply import page_problem
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import client_address
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 
 
 @router.get("/boards/{board}/join")
-async def join_page(request: Request, board: Slug) -> Response:
+def join_page(request: Request, board: Slug) -> Response:
     """Show the form to register a team."""
-    return page_response(request, "join.html", **await _read_join_page(request, board))
+    return page_response(request, "join.html", **_read_join_page(request, board))
 
 
-async def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
-    def read(board: Board, caller: Caller) -> dict[str, Any]:
-        view = board.as_seen_by(caller)
-        return {
-            "board": view.summary(),
-            "role": caller.role.name.lower(),
-            "team": None if caller.team is None else view.team(),
-            "problem": None,
-            "new_team": None,
-            "typed_name": "",
-        }
-
-    return await get_context(request).for_page(request, slug, read)
+def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
+    board, caller = open_page(request, slug)
+    view = board.as_seen_by(caller)
+    return {
+        "board": view.summary(),
+        "role": caller.role.name.lower(),
+        "team": None if caller.team is None else view.team(),
+        "problem": None,
+        "new_team": None,
+        "typed_name": "",
+    }
 
 
 @router.post("/boards/{board}/join")
-async def register_team(request: Request, board: Slug) -> Response:
+def register_team(request: Request, board: Slug, form: Form) -> Response:
     """Register a team, show its token once, and sign the browser in as that team."""
-    context, form = get_context(request), await read_form(request)
+    context = get_context(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
-
-    def create_team(opened_board: Board, caller: Caller) -> TeamWithToken:
-        return opened_board.teams.register_or_create(caller, name, invitation)
-
-    caller = await context.for_page(request, board, lambda _, caller: caller)
+    opened, caller = open_page(request, board)
     try:
         if caller.role < Role.ORGANISER:
             context.registration_limiter.check(client_address(request))
             context.registration_limiter.record(client_address(request))
-        new_team = await context.for_page(request, board, create_team)
+        new_team = opened.teams.register_or_create(caller, name, invitation)
     except (LadderboardError, RequestRefused) as error:
         problem = page_problem(error)
-        variables = await _read_join_page(request, board)
+        variables = _read_join_page(request, board)
         page = page_response(
             request,
             "join.html",
@@ -70,12 +70,12 @@ async def register_team(request: Request, board: Slug) -> Response:
     new_session = None
     if caller.role < Role.EVALUATOR:
         new_session = context.sessions.start(hash_token(new_team.token))
-    variables = {**await _read_join_page(request, board), "new_team": new_team}
+    variables = {**_read_join_page(request, board), "new_team": new_team}
     return page_response(request, "join.html", 201, new_session=new_session, **variables)
 
 
 @router.get("/login")
-async def login_page(request: Request) -> Response:
+def login_page(request: Request) -> Response:
     """Show the sign-in form."""
     return page_response(
         request, "login.html", refused=False, next=request.query_params.get("next", "")
@@ -83,12 +83,11 @@ async def login_page(request: Request) -> Response:
 
 
 @router.post("/session")
-async def sign_in(request: Request) -> Response:
+def sign_in(request: Request, form: Form) -> Response:
     """Start a session with a token."""
-    context, form = get_context(request), await read_form(request)
+    context = get_context(request)
     credentials = Credentials(hash_token(form.get("token", "").strip()))
-    context.authenticator.check(request, credentials, form=True)
-    default_path = await context.run_in_thread(lambda: _default_page(context, credentials))
+    default_path = _default_page(context, credentials)
     next_path = form.get("next", "")
     if default_path is None:
         refused = context.authenticator.reject_token(request, credentials)
@@ -105,7 +104,7 @@ async def sign_in(request: Request) -> Response:
 def _default_page(context: ServerContext, credentials: Credentials) -> str | None:
     """Return the page to show after signing in; None if the token is not valid."""
     try:
-        caller, slug = context.authenticator.default_board(credentials)
+        caller, slug = context.authenticator.resolve_with_board(credentials)
     except InvalidToken:
         return None
     if caller.role == Role.PUBLIC:
@@ -120,10 +119,9 @@ def _safe_redirect_path(path: str, default_path: str) -> str:
     return path if is_plain and is_board_page and len(path) < 200 else default_path
 
 
-@router.post("/session/end")
-async def sign_out(request: Request) -> Response:
+@router.post("/session/end", dependencies=[Depends(read_form)])
+def sign_out(request: Request) -> Response:
     """End a session."""
-    context, _ = get_context(request), await read_form(request)
     response = redirect(request, "/")
-    context.sessions.clear_session_cookie(request, response)
+    get_context(request).sessions.clear_session_cookie(request, response)
     return response

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -13,7 +13,6 @@ from ladderboard.board import (
     Caller,
     Role,
     SubmissionAnswer,
-    TeamWithToken,
     View,
     hash_token,
 )
@@ -21,13 +20,14 @@ from ladderboard.errors import LadderboardError
 from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import CookieSession, Credentials
-from ladderboard.server._context import ServerContext, get_context
+from ladderboard.server._context import ServerContext, get_context, open_board, open_page
 from ladderboard.server._pages._charts import team_history_chart
 from ladderboard.server._pages._file_format import describe_file_format
 from ladderboard.server._pages._rendering import (
+    FormFields,
     none_if_hidden,
     page_response,
-    read_fields,
+    page_router,
     read_form,
     redirect,
 )
@@ -42,7 +42,7 @@ from ladderboard.server._pages._reply import (
 from ladderboard.server._pages._wording import SCORED_EVERY_TIME, format_bytes, time_element
 from ladderboard.server._problems import RequestRefused
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 BeforeNumber = Annotated[int | None, Query(ge=1, le=2**53)]
 _SUBMISSIONS_PER_PAGE = 20
 _ENDED = {"closing", "closed", "moved"}
@@ -65,9 +65,9 @@ class FormOutcome(NamedTuple):
 
 
 @router.get("/boards/{board}/submit")
-async def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> Response:
+def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> Response:
     """Show the submit form and the team's history."""
-    return await show_submit_page(request, board, FormOutcome(), before)
+    return show_submit_page(request, board, FormOutcome(), before)
 
 
 @router.post("/boards/{board}/submit")
@@ -78,35 +78,23 @@ async def submit_form(request: Request, board: Slug) -> Response:
         request, context.sessions.read(request), request.query_params.get("csrf", "")
     )
     try:
-        answer: SubmissionAnswer = await accept_submission(request, board, form=True)
+        outcome = FormOutcome(await accept_submission(request, board, csrf_checked=True))
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
-    return await show_submit_page(request, board, FormOutcome(answer))
+        outcome = FormOutcome(problem=page_problem(error))
+    return await context.run_in_thread(show_submit_page, request, board, outcome)
 
 
-async def show_submit_page(
+def show_submit_page(
     request: Request, slug: str, outcome: FormOutcome, before: int | None = None
 ) -> Response:
     """Show the page with the outcome of a form."""
     context = get_context(request)
-
-    def read_page(board: Board, caller: Caller) -> dict[str, Any]:
-        return _read_submit_page(context, board, caller, outcome, before)
-
-    # After a token was rotated the request's own cookie is no longer valid.
     new_session, problem = outcome.new_session, outcome.problem
-    variables = await (
-        context.for_page(request, slug, read_page)
-        if new_session is None
-        else context.run_in_thread(
-            lambda: read_page(
-                context.boards.open(slug),
-                context.authenticator.resolve(
-                    Credentials(new_session.token_hash, new_session), slug
-                ),
-            )
-        )
-    )
+    board, caller = open_page(request, slug)
+    if new_session is not None:  # the token of the request's own cookie is no longer valid
+        credentials = Credentials(new_session.token_hash, new_session)
+        caller = context.authenticator.resolve(credentials, slug)
+    variables = _read_submit_page(context, board, caller, outcome, before)
     response = page_response(
         request,
         "submit.html",
@@ -182,35 +170,27 @@ def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
 
 
 @router.post("/boards/{board}/selections")
-async def select_submissions(request: Request, board: Slug) -> Response:
+def select_submissions(request: Request, board: Slug, fields: FormFields) -> Response:
     """Replace the team's selection of submissions for the finals."""
-    fields = await read_fields(request)
     submission_ids = [value for name, value in fields if name == "submission"]
-
-    def select(opened_board: Board, caller: Caller) -> None:
-        opened_board.closer.select_submissions(caller, submission_ids)
-
     try:
-        await get_context(request).with_board(request, board, select, form=True)
+        opened, caller = open_board(request, board, csrf_checked=True)
+        opened.closer.select_submissions(caller, submission_ids)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
+        return show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
     return redirect(request, f"/boards/{board}/submit#finals")
 
 
-@router.post("/boards/{board}/token")
-async def rotate_token(request: Request, board: Slug) -> Response:
+@router.post("/boards/{board}/token", dependencies=[Depends(read_form)])
+def rotate_token(request: Request, board: Slug) -> Response:
     """Replace the team's token and show the new one once; the browser stays signed in."""
-    context, _ = get_context(request), await read_form(request)
-
-    def rotate(opened_board: Board, caller: Caller) -> TeamWithToken:
-        return opened_board.teams.rotate_token(caller)
-
     try:
-        created = await context.with_board(request, board, rotate, form=True)
+        opened, caller = open_board(request, board, csrf_checked=True)
+        created = opened.teams.rotate_token(caller)
     except (LadderboardError, RequestRefused) as error:
-        return await show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
-    new_session = context.sessions.start(hash_token(created.token))
-    return await show_submit_page(
+        return show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
+    new_session = get_context(request).sessions.start(hash_token(created.token))
+    return show_submit_page(
         request, board, FormOutcome(token=created.token, new_session=new_session)
     )
 

@@ -16,7 +16,7 @@ from ladderboard.server._sandbox._process import NO_REPLY, ParserLimits, ParserP
 from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -63,12 +63,9 @@ class Body(Protocol):
 class _Job:
     """One body that a parser reads, and the future of its result."""
 
-    def __init__(
-        self, parsers: ParserPool, parser: ParserProcess, spec: Spec, training: float | None
-    ) -> None:
+    def __init__(self, parsers: ParserPool, parser: ParserProcess, spec: Spec) -> None:
         self.done: asyncio.Future[AlignedPredictions] = asyncio.get_running_loop().create_future()
-        self._parsers, self._parser = parsers, parser
-        self._spec, self._training = spec, training
+        self._parsers, self._parser, self._spec = parsers, parser, spec
 
     def on_reply(self, kind: bytes, content: bytes) -> None:
         """Handle a parser's reply; a parser that sends an invalid one is discarded."""
@@ -87,7 +84,7 @@ class _Job:
 
     def _read(self, kind: bytes, content: bytes) -> AlignedPredictions | InvalidPredictions:
         if kind == wire.ARRAY:
-            return self._spec.submission(content, self._training)
+            return self._spec.submission(content)
         if kind == wire.REFUSED:
             return read_refusal(content)
         if kind == wire.BROKEN:
@@ -99,7 +96,7 @@ class _Job:
 
     async def _read_large(self, content: bytes) -> None:
         try:
-            self._finish(await asyncio.to_thread(self._spec.submission, content, self._training))
+            self._finish(await asyncio.to_thread(self._spec.submission, content))
         except InvalidWorkerReply:
             self._fail(self._parsers.resource_limit_error(self._spec.seconds))
 
@@ -201,13 +198,11 @@ class ParserPool:
         """Start all parsers, and wait for the first one; otherwise the first body waits."""
         self.release(await self._acquire())
 
-    async def read(
-        self, key: Hashable, spec: Spec, body: Body, *, training: float | None = None
-    ) -> AlignedPredictions:
+    async def read(self, spec: Spec, body: Body) -> AlignedPredictions:
         """Return the predictions in a body, in the holdout's order.
 
-        ``key`` identifies the content of ``spec``: equal keys mean equal specifications. The
-        caller may be cancelled: the parser is reused once it has answered.
+        A parser that has read with the same ``spec`` before need not get it again. The caller may
+        be cancelled: the parser is reused once it has answered.
 
         Raises
         ------
@@ -222,7 +217,7 @@ class ParserPool:
         name = ""
         for _ in range(_TRIES):
             try:
-                return await self._read_once(key, spec, body, training)
+                return await self._read_once(spec, body)
             except _KilledFromOutside as killed:
                 name = str(killed)
                 _LOG.warning("a parser was killed from outside: %s", name)
@@ -231,15 +226,13 @@ class ParserPool:
             "The kernel does this when memory is short."
         )
 
-    async def _read_once(
-        self, key: Hashable, spec: Spec, body: Body, training: float | None
-    ) -> AlignedPredictions:
+    async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions:
         parser = await self._acquire()
         try:
-            packed = b"" if parser.has_spec(key) else await asyncio.to_thread(spec.pack)
-            job = _Job(self, parser, spec, training)
+            packed = b"" if parser.has_spec(spec) else await asyncio.to_thread(spec.pack)
+            job = _Job(self, parser, spec)
             parser.send_body(
-                key,
+                spec,
                 packed,
                 body.content,
                 body.format,
@@ -398,6 +391,7 @@ def sandbox() -> Iterator[ParseSubmission]:
     """
     with asyncio.Runner() as runner:
         parsers = ParserPool(1)
+        known: dict[tuple[int, Limits], Spec] = {}  # its roster is kept, so an id stays unique
 
         def parse(
             roster: Roster,
@@ -406,9 +400,8 @@ def sandbox() -> Iterator[ParseSubmission]:
             body: bytes,
             file_format: str | None,
         ) -> AlignedPredictions:
-            spec = Spec(roster, loss, limits)
-            key = (id(roster), limits)
-            return runner.run(parsers.read(key, spec, _LocalBody(body, file_format)))
+            spec = known.setdefault((id(roster), limits), Spec(roster, loss, limits))
+            return runner.run(parsers.read(spec, _LocalBody(body, file_format)))
 
         try:
             yield parse

@@ -39,7 +39,7 @@ class InvalidWorkerReply(Exception):
     """A parser sent an invalid reply."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Spec:
     """What a parser needs to read predictions: ids, a loss and limits, but no label.
 
@@ -67,10 +67,10 @@ class Spec:
         """Return the specification as sent to a parser."""
         return wire.pack_spec(self.roster, self.loss, self.limits)
 
-    def submission(self, content: bytes, training: float | None) -> AlignedPredictions:
+    def submission(self, content: bytes) -> AlignedPredictions:
         """Return the predictions in a reply."""
         try:
-            return AlignedPredictions.from_values(self._read_array(content), training=training)
+            return AlignedPredictions.from_values(self._read_array(content))
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
 

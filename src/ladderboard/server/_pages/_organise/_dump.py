@@ -41,7 +41,7 @@ class _EncryptionKey(NamedTuple):
     public: str | None
 
 
-async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Response:
+def send_dump(request: Request, board: Board, caller: Caller, form: Mapping[str, str]) -> Response:
     """Return an encrypted dump of a board as a file.
 
     Each process makes and sends one dump at a time, because they can be large.
@@ -56,12 +56,8 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
             {"Retry-After": "60"},
         )
     try:
-
-        def write(board: Board, caller: Caller) -> BinaryIO:
-            check_permission(caller, "run")
-            return _write_dump(context, board, key)
-
-        file = await context.with_board(request, slug, write, form=True)
+        check_permission(caller, "run")
+        file = _write_dump(context, board, key)
     except MissingDependency as error:
         _DUMP_LOCK.release()
         raise RequestRefused(
@@ -70,9 +66,9 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
     except BaseException:
         _DUMP_LOCK.release()
         raise
-    context.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
+    context.log.write("dump", request=request.scope["ladderboard.request"], board=board.slug)
     day = time.strftime("%Y-%m-%d", time.gmtime(context.boards.environment.clock()))
-    return _FileDownload(file, f"{slug}-{day}.dump", _DUMP_LOCK.release)
+    return _FileDownload(file, f"{board.slug}-{day}.dump", _DUMP_LOCK.release)
 
 
 def _read_key(form: Mapping[str, str]) -> _EncryptionKey:
@@ -139,7 +135,7 @@ class _FileDownload(Response):
             await send(start)
             has_more = True
             while has_more:
-                chunk = await context.run_in_thread(lambda: self._file.read(_CHUNK_BYTES))
+                chunk = await context.run_in_thread(self._file.read, _CHUNK_BYTES)
                 has_more = bool(chunk)
                 await send({"type": "http.response.body", "body": chunk, "more_body": has_more})
         finally:

@@ -5,13 +5,13 @@ import re
 from typing import Annotated, Any
 from urllib.parse import quote_plus
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from ladderboard.board import Board, Caller, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
-from ladderboard.server._context import PRIVATE, get_context
+from ladderboard.server._context import PRIVATE, open_board
 from ladderboard.server._pages._charts import (
     activity_histogram,
     history_chart,
@@ -30,10 +30,10 @@ from ladderboard.server._pages._organise._forms import (
     run_board_action,
     run_team_action,
 )
-from ladderboard.server._pages._rendering import page_response, read_form, redirect
+from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 
-router = APIRouter(include_in_schema=False)
+router = page_router()
 AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
 _TEAMS_PER_PAGE = 100
 _MAX_TOKENS = 200
@@ -109,20 +109,16 @@ def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
 
 
 @router.get(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
-async def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -> Response:
+def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -> Response:
     """Show the state of a board to its organiser, with forms to manage it."""
-    return await _show_board(request, board, after=after)
+    return _show_board(request, board, after=after)
 
 
-async def _show_board(
-    request: Request, board: str, status: int = 200, *, after: int = 0, **extra: Any
+def _show_board(
+    request: Request, slug: str, status: int = 200, *, after: int = 0, **extra: Any
 ) -> Response:
-    variables = await get_context(request).with_board(
-        request,
-        board,
-        lambda opened_board, caller: read_organiser_page(opened_board, caller, after),
-        form=True,
-    )
+    board, caller = open_board(request, slug, csrf_checked=True)
+    variables = read_organiser_page(board, caller, after)
     return _show_page(request, "organise.html", status, {**variables, **extra})
 
 
@@ -140,59 +136,44 @@ def _show_page(request: Request, name: str, status: int, variables: dict[str, An
 
 
 @router.post(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
-async def run_organiser_form(request: Request, board: Slug) -> Response:
+def run_organiser_form(request: Request, board: Slug, form: Form) -> Response:
     """Run a form of the organiser's page."""
-    form, path = await read_form(request), f"/boards/{board}/organise"
     try:
+        opened, caller = open_board(request, board, csrf_checked=True)
         if form.get("do") == "dump":
-            return await send_dump(request, board, form)
-        outcome = await get_context(request).with_board(
-            request,
-            board,
-            lambda opened_board, caller: run_board_action(opened_board, caller, form),
-            form=True,
-        )
+            return send_dump(request, opened, caller, form)
+        outcome = run_board_action(opened, caller, form)
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
-        return await _show_board(request, board, status, **extra)
-    return _redirect_if_done(request, outcome, path) or await _show_board(
+        return _show_board(request, board, status, **extra)
+    return _redirect_if_done(request, outcome, f"/boards/{board}/organise") or _show_board(
         request, board, created=outcome
     )
 
 
 @router.get(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
-async def organise_team_page(request: Request, board: Slug, team: TeamId) -> Response:
+def organise_team_page(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team to the organiser, with forms to manage it."""
-    return await _show_team(request, board, team)
+    return _show_team(request, board, team)
 
 
-async def _show_team(
-    request: Request, board: str, team: str, status: int = 200, **extra: Any
-) -> Response:
-    variables = await get_context(request).with_board(
-        request,
-        board,
-        lambda opened_board, caller: read_team_page(opened_board, caller, team),
-        form=True,
-    )
+def _show_team(request: Request, slug: str, team: str, status: int = 200, **extra: Any) -> Response:
+    board, caller = open_board(request, slug, csrf_checked=True)
+    variables = read_team_page(board, caller, team)
     return _show_page(request, "organise_team.html", status, {**variables, **extra})
 
 
 @router.post(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
-async def run_team_form(request: Request, board: Slug, team: TeamId) -> Response:
+def run_team_form(request: Request, board: Slug, team: TeamId, form: Form) -> Response:
     """Run a form of the organiser's page of a team."""
-    form, path = await read_form(request), f"/boards/{board}/organise/teams/{team}"
+    path = f"/boards/{board}/organise/teams/{team}"
     try:
-        outcome = await get_context(request).with_board(
-            request,
-            board,
-            lambda opened_board, caller: run_team_action(opened_board, caller, team, form),
-            form=True,
-        )
+        opened, caller = open_board(request, board, csrf_checked=True)
+        outcome = run_team_action(opened, caller, team, form)
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
-        return await _show_team(request, board, team, status, **extra)
-    return _redirect_if_done(request, outcome, path) or await _show_team(
+        return _show_team(request, board, team, status, **extra)
+    return _redirect_if_done(request, outcome, path) or _show_team(
         request, board, team, created=outcome
     )
 
