@@ -9,7 +9,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import BudgetSpent, InvalidPredictions, InvalidSetting
-from ladderboard.holdout import Reply, last_improved, smallest_visible_gain
+from ladderboard.holdout import Reply, last_improved
 
 N, MODELS, WORKERS = 10_000, 60, 4
 MECHANISM = lb.ShakyLadder.calibrated(n=N, questions=200)
@@ -74,7 +74,7 @@ def picks(seed, spread):
 
 
 @pytest.mark.parametrize(
-    ("spread", "tolerance"), [(0.15, 0), (0.03, smallest_visible_gain(MECHANISM))]
+    ("spread", "tolerance"), [(0.15, 0), (0.03, MECHANISM.smallest_visible_gain(n=N))]
 )
 def test_the_last_improved_model_beats_every_argmin_over_100_seeds(spread, tolerance):
     """The seeds are fixed, so nothing here fails by chance.

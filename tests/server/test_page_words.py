@@ -8,7 +8,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
-from ladderboard.holdout import Meter, format_reply, smallest_visible_gain
+from ladderboard.holdout import Meter, format_reply
 from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Release
 from ladderboard.server._pages._file_format import describe_file_format
@@ -109,19 +109,13 @@ def test_gains_of_a_root_metric_depend_on_the_best():
     assert display.gain_text(0.07, None) is None
     assert display.gain_text(0.01, 0.01) == "1"
     assert display.gain_text(5.0, 0.01) == "1"
-    assert display.gain_text(None, 0.01) is None
+    assert display.gain_text(0.0, 0.01) is None
     assert display.gain_text(0.07, 0.0) is None  # not "gains below about 0"
-
-
-def test_mechanisms_that_show_every_gain_have_no_smallest_visible_gain():
-    for mechanism in (lb.ShakyLadder(0, 0, 0), lb.Exact(), lb.Rounded(digits=2)):
-        assert smallest_visible_gain(mechanism) is None
-    assert smallest_visible_gain(lb.Ladder(0, 1e-6)) == 5e-7
 
 
 def test_replies_use_the_displayed_metric():
     chain_state = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
-    meter = Meter(lb.Ladder(0.02), {"questions": 10}, chain_state)
+    meter = Meter(lb.Ladder(0.02), {"questions": 10, "worth": 100}, chain_state)
     display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
     text = format_reply(stays, meter, again=False, remaining=9, value_format=display)

@@ -144,8 +144,8 @@ class _LabelCode(NamedTuple):
 
 def _release_precision(mechanism: Mechanism, risk: float, n: int) -> float:
     """Return how precisely a mechanism releases a risk near this one, by its settings."""
-    grid = getattr(mechanism, "grid", None) or getattr(mechanism, "step", None) or 0.0
+    settings = mechanism.comparison(n)
+    grid, noise = settings.grid or settings.step, settings.release_noise
     if mechanism.needs == "losses":
-        grid = 1 / n  # mechanisms that compare example by example round to this, or resample
-    noise = max(getattr(mechanism, name, 0.0) for name in ("sd", "release_noise", "noise"))
+        grid, noise = 1 / n, 0.0  # they round to this, or resample
     return float(max(_ROUNDING_ERRORS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))

@@ -109,17 +109,20 @@ class _LadderSettings(NamedTuple):
 
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
-        def size(name: str) -> float:
-            return n * float(getattr(mechanism, name, None) or 0.0)
-
         if mechanism.needs == "losses" or mechanism.needs_training:
             # Its step depends on the data: about a standard error, learned on the way.
             return cls(0.0, 0.0, 0.0, float(n), 0.0, noise_kept=False)
-        step, noise_kept = size("step"), hasattr(mechanism, "sd")
-        grid = size("grid") or (0.0 if noise_kept else step)
-        noise = size("sd") ** 2 + size("compare_noise") ** 2
+        settings = mechanism.comparison(n)
+        release, noise = (n * settings.release_noise) ** 2, (n * settings.compare_noise) ** 2
+        if settings.compares_released:
+            release, noise = 0.0, release
         return cls(
-            step, grid, size("release_noise") ** 2, size("threshold_noise") ** 2, noise, noise_kept
+            n * settings.step,
+            n * (settings.grid or settings.step),
+            release,
+            (n * settings.standing_noise) ** 2,
+            noise,
+            noise_kept=settings.compares_released,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._amendments import Amendments
@@ -147,6 +148,13 @@ class Board:
         }
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, state)
+
+    def smallest_visible_gain(self, released: float | None) -> float:
+        """Return the gain over a released value that is shown 19 times out of 20; 0 for any."""
+        visible = partial(
+            self.book.mechanism.smallest_visible_gain, n=self.book.opening["rules"]["worth"]
+        )
+        return visible() if released is None else visible(released=released)
 
     def read_stored_file(self, location: str) -> bytes:
         """Return the stored bytes of a submission."""

@@ -38,8 +38,6 @@ from ladderboard.holdout._status import (
     Meter,
     QuestionRecord,
     Status,
-    smallest_distinguishable_gain,
-    smallest_visible_gain,
 )
 
 if TYPE_CHECKING:
@@ -76,8 +74,6 @@ __all__ = [
     "read_key_file",
     "sample_digest",
     "sample_from_description",
-    "smallest_distinguishable_gain",
-    "smallest_visible_gain",
     "write_bundle_opening",
     "write_guard_bundle",
 ]

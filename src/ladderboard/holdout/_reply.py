@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
-from ladderboard.holdout._status import smallest_visible_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +121,7 @@ class ValueFormat(Protocol):
     def text(self, loss: float | None) -> str:
         """Format a loss."""
 
-    def gain_text(self, gain: float | None, best: float | None) -> str | None:
+    def gain_text(self, gain: float, best: float | None) -> str | None:
         """Format a gain in loss over the best so far; None if there is none."""
 
 
@@ -133,9 +132,9 @@ class LossFormat:
         """Format a loss."""
         return "-" if loss is None else f"{loss:.6g}"
 
-    def gain_text(self, gain: float | None, best: float | None) -> str | None:
+    def gain_text(self, gain: float, best: float | None) -> str | None:
         """Format a gain."""
-        return None if gain is None else f"{gain:.2g}"
+        return f"{gain:.2g}" if gain else None
 
 
 def format_reply(
@@ -163,9 +162,10 @@ def format_reply(
         if not release.improved and not has_own_score:
             sentences.append("No measurable improvement.")
         sentences += _describe_best(release, value_format)
-        gain = value_format.gain_text(smallest_visible_gain(meter.mechanism), release.value)
-        if not release.improved and gain is not None:
-            sentences.append(format_undetected_gains(gain))
+        if not release.improved:
+            visible = meter.smallest_visible_gain(release.value)
+            gain = value_format.gain_text(visible, release.value)
+            sentences += [] if gain is None else [format_undetected_gains(gain)]
     left = format_remaining(meter.remaining if remaining is None else remaining)
     return f"{' '.join(sentences)} {left[0].upper()}{left[1:]}."
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.losses import Shortfall
-from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import Book, ChainState
     from ladderboard.mechanisms import Mechanism
 
-_Z_95 = 1.645  # the 95% quantile of the standard normal distribution
 _MAX_NAME_LENGTH = 100
 
 
@@ -54,6 +53,19 @@ class Meter:
     def remaining(self) -> int:
         """The number of questions left; 0 after the close."""
         return 0 if self.chain_state.closed else max(self.budget - self.used, 0)
+
+    def smallest_visible_gain(self, released: float | None) -> float:
+        """Return the gain over ``released`` that is shown 19 times out of 20; 0 for any gain.
+
+        ``released`` is the current value on the ladder; None if it is not published.
+        """
+        state = self.chain_state
+        visible = partial(
+            self.mechanism.smallest_visible_gain,
+            n=self.rules["worth"],
+            changes=-(-state.changes // max(state.ladders, 1)),  # on one ladder, about
+        )
+        return visible() if released is None else visible(released=released)
 
     def certificate(self, released: float | None) -> Certificate:
         """Return the certificate for the best model so far, from public values only.
@@ -101,29 +113,6 @@ class Meter:
         if self.rules.get("corrected") and result.theorem != NO_THEOREM:
             return replace(result, assumptions=(*result.assumptions, CORRECTED))
         return result
-
-
-def smallest_visible_gain(mechanism: Mechanism) -> float | None:
-    """Return the gain over the released best detected 19 times out of 20; None for any gain.
-
-    A Ladder detects gains above its step. With a Shaky Ladder the gain must also exceed its
-    comparison noise, and half a grid cell plus the noise of the release.
-    """
-    if isinstance(mechanism, ShakyLadder):
-        comparison_gain = _Z_95 * (mechanism.compare_noise**2 + mechanism.threshold_noise**2) ** 0.5
-        release_gain = (mechanism.grid or 0) / 2 + _Z_95 * mechanism.release_noise
-        return max(mechanism.step + comparison_gain, release_gain) or None
-    if isinstance(mechanism, Ladder):
-        return max(mechanism.step, (mechanism.grid or mechanism.step) / 2) or None
-    if isinstance(mechanism, OneBit):
-        return mechanism.step
-    return None
-
-
-def smallest_distinguishable_gain(mechanism: Mechanism) -> float:
-    """Return the gain below which models may look the same, from step, grid and noise."""
-    step, grid = (getattr(mechanism, name, None) or 0.0 for name in ("step", "grid"))
-    return float(max(step, grid, smallest_visible_gain(mechanism) or 0.0))
 
 
 InputKind = Literal["predictions", "scores"]

@@ -24,6 +24,7 @@ from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
 from ladderboard.mechanisms._types import (
+    ComparisonSettings,
     Observation,
     Observations,
     Release,
@@ -40,6 +41,7 @@ __all__ = [
     "MECHANISMS",
     "BootstrapLadder",
     "CalibratedSettings",
+    "ComparisonSettings",
     "Exact",
     "Grouping",
     "Ladder",

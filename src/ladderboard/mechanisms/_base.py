@@ -13,6 +13,7 @@ from ladderboard.errors import InvalidState
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._types import (
     DAMAGED_STATE,
+    ComparisonSettings,
     Observation,
     Observations,
     Setup,
@@ -88,6 +89,38 @@ class Mechanism(ABC):
     def close(self, state: Any) -> float | None:
         """Return the estimate to release when the session is closed."""
         return self.value(state)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """Return the gain over the released value that is shown with probability ``power``.
+
+        Larger gains are shown at least as often; 0 means that every gain is shown, which is also
+        what a mechanism says that does not override this.
+
+        Parameters
+        ----------
+        n
+            Number of examples in the holdout.
+        released
+            The released value R that a model's risk on the holdout is compared with.
+        changes
+            How often this ladder has changed.
+        power
+            The probability with which the gain is shown.
+        """
+        return 0.0
+
+    def smallest_distinguishable_gain(self, *, n: int) -> float:
+        """Return the gain below which two models may look the same, from step, grid and noise."""
+        return max(self.smallest_visible_gain(n=n), self.comparison(n).grid)
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """Return how models are compared on n examples; attacks are planned with it.
+
+        A mechanism that does not override this is treated as exact beyond a setting ``step``.
+        """
+        return ComparisonSettings(step=float(getattr(self, "step", 0.0)))
 
     def check(self, setup: Setup) -> None:  # noqa: B027 - most accept any setup
         """Raise ``InvalidSetting`` if this mechanism does not support the setup."""

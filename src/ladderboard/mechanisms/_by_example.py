@@ -12,7 +12,13 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism, check_state_field
-from ladderboard.mechanisms._types import Observation, Setup, Step
+from ladderboard.mechanisms._types import ComparisonSettings, Observation, Setup, Step
+from ladderboard.mechanisms._visible_gain import (
+    check_power,
+    normal_below,
+    smallest_gain,
+    smallest_with_chance,
+)
 from ladderboard.tape import Seed
 
 if TYPE_CHECKING:
@@ -82,6 +88,16 @@ def is_significantly_below(
     return best - risk > margin + 1 / _fixed_point.UNITS
 
 
+def margin_of_gain(gain: float, n: int, released: float) -> float:
+    """Return the largest standard error of a paired difference with this mean gain.
+
+    The difference of two losses in [0, 1] is at most 1 in size, so its square is at most its size,
+    and their sizes sum to at most both models' losses, and at most what both models leave of n.
+    """
+    spread = max(min(2 * released - gain, 2 - 2 * released + gain), gain)
+    return math.sqrt(max(spread - gain * gain, 0.0) / max(n - 1, 1))
+
+
 @dataclass(frozen=True)
 class ParameterFreeLadder(ByExample):
     """Release a model's risk when it beats the leader's by its standard error.
@@ -107,6 +123,21 @@ class ParameterFreeLadder(ByExample):
 
     name: ClassVar[str] = "parameter_free_ladder"
     zero_one_only: ClassVar[bool] = True
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """The gain that is shown whichever examples the model and the leader differ on.
+
+        >>> round(ParameterFreeLadder().smallest_visible_gain(n=10_000, released=0.1), 4)
+        0.0044
+        """
+        check_power(power)
+        return _smallest_above_margin(n, released)
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """The step is one standard error."""
+        return ComparisonSettings(standard_errors=1.0)
 
     def advance(
         self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
@@ -177,6 +208,34 @@ class BootstrapLadder(ByExample):
         )
 
     @property
+    def standard_errors(self) -> float:
+        """By how many standard errors a model must beat the leader, about that for ``"bayes"``."""
+        return 1.0 if self.test == "paired" else smallest_gain(1 - self.alpha, compare=1.0)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """About, whichever examples the model and the leader differ on."""
+        factor = self.standard_errors
+        if not self.resample:
+            check_power(power)
+            return _smallest_above_margin(n, released, factor)
+        # The released value and the new one are off by a resample each.
+        error = math.sqrt(max(released * (1 - released), 0.0) / n)
+
+        def chance(gain: float) -> float:
+            lead = gain - factor * margin_of_gain(gain, n, released)
+            return normal_below(lead, error) * normal_below(gain, error)
+
+        return smallest_with_chance(chance, power, scale=1 / math.sqrt(n))
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """The mean over a resample has the standard error of the risk: at most 1/(2 sqrt(n))."""
+        return ComparisonSettings(
+            release_noise=self.resample / (2 * math.sqrt(n)), standard_errors=self.standard_errors
+        )
+
+    @property
     def laws(self) -> tuple[Law, ...]:
         """Slots: a seed for the resample, a seed for the weights."""
         return _BOOTSTRAP_LAWS
@@ -214,6 +273,15 @@ class BootstrapLadder(ByExample):
             weights = -np.log1p(-_uniform(raw, count * n)).reshape(count, n)
             below += int(np.count_nonzero(weights @ difference < 0))
         return below / self.replicates
+
+
+def _smallest_above_margin(n: int, released: float, factor: float = 1.0) -> float:
+    """Return the smallest gain above ``factor`` standard errors, at least half an example."""
+
+    def exceeds(gain: float) -> float:
+        return float(gain >= factor * margin_of_gain(gain, n, released))
+
+    return max(smallest_with_chance(exceeds, 0.5, scale=1 / n), 1 / (2 * n))
 
 
 def _resample(losses: NDArray[np.float64], seed: bytes) -> NDArray[np.float64]:

@@ -15,7 +15,15 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
+from ladderboard.mechanisms._types import (
+    ComparisonSettings,
+    Observation,
+    Observations,
+    Setup,
+    Step,
+    StepMany,
+)
+from ladderboard.mechanisms._visible_gain import smallest_gain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,11 +164,29 @@ class Ladder(Mechanism):
             else _fixed_point.read_magnitude("grid", self.grid, above_zero=True),
         )
 
+    @property
+    def spacing(self) -> float:
+        """The distance between two releases: the grid, or the step if there is none."""
+        return self.step if self.grid is None else self.grid
+
     @cached_property
     def step_and_grid_units(self) -> tuple[int, int]:
         """Step and grid as integers in units of 1e-12."""
-        grid = self.step if self.grid is None else self.grid
-        return _fixed_point.to_units(self.step), _fixed_point.to_units(grid)
+        return _fixed_point.to_units(self.step), _fixed_point.to_units(self.spacing)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """The step, or half a grid cell if that is more.
+
+        >>> Ladder(step=0.01).smallest_visible_gain(n=10_000)
+        0.01
+        """
+        return smallest_gain(power, step=self.step, grid=self.spacing)
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """Step and grid."""
+        return ComparisonSettings(step=self.step, grid=self.spacing)
 
     def begin(self, setup: Setup, draws: Draws) -> LadderState:
         """R_0 is the worst risk there is."""

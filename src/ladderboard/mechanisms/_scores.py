@@ -12,7 +12,15 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
+from ladderboard.mechanisms._types import (
+    ComparisonSettings,
+    Observation,
+    Observations,
+    Setup,
+    Step,
+    StepMany,
+)
+from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import DiscreteGaussian
 
 if TYPE_CHECKING:
@@ -128,6 +136,16 @@ class Rounded(ScoreMechanism):
     def _grid(self) -> int:
         return int(10 ** (_MAX_DIGITS - self.digits))
 
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """Half a grid cell."""
+        return smallest_gain(power, grid=self.grid)
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """Scores are multiples of the grid."""
+        return ComparisonSettings(grid=self.grid, compares_released=True)
+
     def score(self, risk: float, draws: Draws) -> float:
         """The risk, rounded."""
         return _fixed_point.from_units(
@@ -165,6 +183,16 @@ class Noisy(ScoreMechanism):
     def laws(self) -> tuple[Law, ...]:
         """One slot: the noise on the score."""
         return (DiscreteGaussian(_fixed_point.to_units(self.sd)),)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """A quantile of the noise: ``released`` is the lowest noisy score so far."""
+        return smallest_gain(power, release=self.sd)
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """Scores have noise."""
+        return ComparisonSettings(release_noise=self.sd, compares_released=True)
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk plus noise."""

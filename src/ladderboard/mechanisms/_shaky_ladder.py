@@ -15,7 +15,15 @@ from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._ladder import ShakyLadderState, round_to_grid, run_ladder
-from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
+from ladderboard.mechanisms._types import (
+    ComparisonSettings,
+    Observation,
+    Observations,
+    Setup,
+    Step,
+    StepMany,
+)
+from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
@@ -283,6 +291,36 @@ class ShakyLadder(Mechanism):
     def step_and_grid_units(self) -> tuple[int, int]:
         """Step and grid as integers in units of 1e-12."""
         return _fixed_point.to_units(self.step), _fixed_point.to_units(self.grid or 0)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """Exact for a threshold whose noise is fresh; never below 0.
+
+        >>> ladder = ShakyLadder.calibrated(n=10_000, questions=1_000)
+        >>> round(ladder.smallest_visible_gain(n=10_000), 4)
+        0.039
+        """
+        return smallest_gain(
+            power,
+            step=self.step,
+            grid=self.grid or 0.0,
+            compare=self.compare_noise,
+            standing=self.threshold_noise,
+            release=self.release_noise,
+            law=self.law,
+        )
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """All settings; a Laplace scale is 1/sqrt(2) of its standard deviation."""
+        sd = 1.0 if self.law == "gaussian" else math.sqrt(2)
+        return ComparisonSettings(
+            step=self.step,
+            compare_noise=sd * self.compare_noise,
+            standing_noise=sd * self.threshold_noise,
+            release_noise=sd * self.release_noise,
+            grid=self.grid or 0.0,
+        )
 
     def begin(self, setup: Setup, draws: Draws) -> ShakyLadderState:
         """R_0 is the worst risk there is; xi is drawn like any xi''."""

@@ -11,6 +11,7 @@ from ladderboard.errors import BudgetSpent
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
+from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:
@@ -75,6 +76,19 @@ class Thresholdout(Mechanism):
     def laws(self) -> tuple[Law, ...]:
         """Slots: eta on the comparison, xi on the answer, gamma on the next threshold."""
         return Laplace(4 * self.noise), Laplace(self.noise), Laplace(2 * self.noise)
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """The gain that shows whatever the training risk is; one that it shares shows sooner."""
+        return smallest_gain(
+            power,
+            step=self.threshold,
+            compare=4 * self.noise,
+            standing=2 * self.noise,
+            release=self.noise,
+            law="laplace",
+        )
 
     def begin(self, setup: Setup, draws: Draws) -> ThresholdoutState:
         """Start from a threshold with its first noise."""

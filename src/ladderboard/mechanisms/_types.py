@@ -118,6 +118,26 @@ class Releases:
         return (self[index] for index in range(len(self)))
 
 
+class ComparisonSettings(NamedTuple):
+    """How a mechanism compares a model with the best so far: public, so an attacker knows it too.
+
+    All lengths are risks, all noises standard deviations. ``step`` is the margin that a model must
+    win by, ``compare_noise`` is drawn for one comparison, ``standing_noise`` kept until the ladder
+    moves, ``release_noise`` added to a released value, ``grid`` the distance between two values
+    that can be released. ``standard_errors``: the margin is this many standard errors of the
+    paired difference to the leader's true losses instead. ``compares_released``: the released
+    score itself is compared, so its noise stays in the best.
+    """
+
+    step: float = 0.0
+    compare_noise: float = 0.0
+    standing_noise: float = 0.0
+    release_noise: float = 0.0
+    grid: float = 0.0
+    standard_errors: float = 0.0
+    compares_released: bool = False
+
+
 def risk_from_losses(setup: Setup, losses: NDArray[np.float64]) -> float:
     """Return the risk of a model with these losses, one for each example."""
     return min(max(_fixed_point.exact_mean(losses), setup.low), setup.high)

@@ -19,7 +19,6 @@ from ladderboard.adapters.mcp._tools import (
     standing_result,
 )
 from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.holdout import smallest_visible_gain
 from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _unseen_gain(board: BoardInfo) -> float | None:
     if board.raw["display"]["as"] not in {"loss", "complement"}:
         return None
     try:
-        return smallest_visible_gain(mechanism(board.mechanism))
+        return mechanism(board.mechanism).smallest_visible_gain(n=board.n) or None
     except InvalidInput:  # a mechanism that only the server has
         return None
 

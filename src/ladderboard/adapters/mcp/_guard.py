@@ -19,7 +19,6 @@ from ladderboard.adapters.mcp._tools import (
     standing_result,
     summarize_bound,
 )
-from ladderboard.holdout import smallest_visible_gain
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
@@ -94,7 +93,7 @@ class GuardToolset(Toolset):
             released=brief.released,
             asked=questions,
             bound=summarize_bound(brief.bound),
-            unseen=smallest_visible_gain(status.meter.mechanism),
+            unseen=status.meter.smallest_visible_gain(brief.released) or None,
             rows=rows,
             kind=opening["rules"]["kind"],
             loss=opening["loss"],

@@ -5,17 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.analysts._shifted._normal import upper_quantile
 from ladderboard.analysts._worlds import pack_bits, unpack_bits
-from ladderboard.mechanisms import (
-    BootstrapLadder,
-    Ladder,
-    Noisy,
-    OneBit,
-    ParameterFreeLadder,
-    Rounded,
-    ShakyLadder,
-)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,32 +37,17 @@ class ComparisonRule(NamedTuple):
     by_difference: float = 0.0
 
     @classmethod
-    def from_mechanism(cls, mechanism: Mechanism, n: int) -> ComparisonRule:  # noqa: PLR0911 - a line for each
-        """Return the rule of a mechanism; an unknown mechanism is treated as exact."""
-        if isinstance(mechanism, ShakyLadder):
-            # A Laplace scale is 1/sqrt(2) of its standard deviation.
-            sd = n * (1 if mechanism.law == "gaussian" else math.sqrt(2))
-            return cls(
-                step=n * mechanism.step,
-                fresh=sd * mechanism.compare_noise,
-                standing=sd * mechanism.threshold_noise,
-                release=sd * mechanism.release_noise,
-                grid=n * (mechanism.grid or 0),
-            )
-        if isinstance(mechanism, Ladder | OneBit):
-            grid = getattr(mechanism, "grid", None) or mechanism.step
-            return cls(step=n * mechanism.step, grid=n * grid)
-        if isinstance(mechanism, ParameterFreeLadder):
-            return cls(by_difference=1.0)
-        if isinstance(mechanism, BootstrapLadder):
-            factor = 1.0 if mechanism.test == "paired" else upper_quantile(mechanism.alpha)
-            # A resample of the losses has the standard error of the risk: at most half a root of n.
-            return cls(release=math.sqrt(n) / 2 * mechanism.resample, by_difference=factor)
-        if isinstance(mechanism, Rounded):
-            return cls(grid=n * 10.0**-mechanism.digits)
-        if isinstance(mechanism, Noisy):
-            return cls(release=n * mechanism.sd)
-        return cls(step=n * float(getattr(mechanism, "step", 0.0)))
+    def from_mechanism(cls, mechanism: Mechanism, n: int) -> ComparisonRule:
+        """Return the rule of a mechanism on n examples."""
+        settings = mechanism.comparison(n)
+        return cls(
+            step=n * settings.step,
+            fresh=n * settings.compare_noise,
+            standing=n * settings.standing_noise,
+            release=n * settings.release_noise,
+            grid=n * settings.grid,
+            by_difference=settings.standard_errors,
+        )
 
     def margin(self, difference: int) -> float:
         """Return the margin for a model that differs from the best on this many examples."""

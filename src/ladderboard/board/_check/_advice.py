@@ -16,8 +16,6 @@ from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
     UNDECLARED_CLASSES,
-    smallest_distinguishable_gain,
-    smallest_visible_gain,
 )
 from ladderboard.mechanisms import CalibratedSettings, OneBit, ShakyLadder
 
@@ -41,7 +39,7 @@ class BoardPromise:
     ``n`` counts independent rows or groups, ``effective_n`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
     so many changes are impossible. ``smallest_visible_gain`` is the gain below which a
-    better model may not be reported; None if every gain is. ``baseline`` is the risk of the
+    better model may not be reported; 0 if every gain is. ``baseline`` is the risk of the
     board's best constant prediction or file; it is known to the organiser only.
     """
 
@@ -53,7 +51,7 @@ class BoardPromise:
     changes: int | None
     likely: Certificate
     worst: Certificate
-    smallest_visible_gain: float | None
+    smallest_visible_gain: float
     display: DisplayRules
     baseline: float | None
 
@@ -134,7 +132,7 @@ class BoardPromise:
             "changes": self.changes,
             "likely": self.likely.describe(),
             "worst": self.worst.describe(),
-            "unseen": self.smallest_visible_gain,
+            "unseen": self.smallest_visible_gain or None,
             "hollow": self.is_trivial,
         }
 
@@ -157,7 +155,7 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
         changes=changes,
         likely=likely,
         worst=worst,
-        smallest_visible_gain=smallest_visible_gain(mechanism),
+        smallest_visible_gain=mechanism.smallest_visible_gain(n=effective_n),
         display=rules.display,
         baseline=baseline,
     )
@@ -210,7 +208,7 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
             "Leave mechanism out."
         )
         yield Problem("mechanism", "mechanism", 1, (), message)
-    gap, coarse = promise.baseline, smallest_distinguishable_gain(mechanism)
+    gap, coarse = promise.baseline, mechanism.smallest_distinguishable_gain(n=promise.effective_n)
     if not folder.zero_one and gap is not None and 0 < gap <= coarse:
         text = folder.rules.display.text
         message = (

@@ -86,7 +86,7 @@ class DisplayRules:
         """
         return "-" if loss is None else f"{self.metric_value(loss):.{self.digits}f}"
 
-    def gain_text(self, gain: float | None, best: float | None) -> str | None:
+    def gain_text(self, gain: float, best: float | None) -> str | None:
         """Return a gain in loss as text in the metric, measured from the best so far.
 
         None if there is nothing to say: every gain is reported, the best is perfect, or the metric
@@ -100,8 +100,6 @@ class DisplayRules:
         '1'
         >>> DisplayRules("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.0)
         """
-        if gain is None:
-            return None
         if self.shown_as == "root":
             if best is None:
                 return None  # a gain in a root depends on the best

@@ -174,9 +174,9 @@ def create(
 
 def _warn_if_too_coarse(guard: "Holdout") -> None:
     """Warn the owner on stderr if the answers are too coarse to show a better model."""
-    from ladderboard.holdout import smallest_distinguishable_gain  # noqa: PLC0415 - same
-
-    gap, coarse = guard.constant_risk(), smallest_distinguishable_gain(guard.meter.mechanism)
+    meter = guard.meter
+    coarse = meter.mechanism.smallest_distinguishable_gain(n=meter.rules["worth"])
+    gap = guard.constant_risk()
     if gap is not None and 0 < gap <= coarse:
         text = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
@@ -377,8 +377,6 @@ def _initial_certificate(guard: "Holdout") -> "Certificate":
 def _describe_for_json(
     file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
 ) -> dict[str, Any]:
-    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - keeps --help fast
-
     opening = guard.status().opening
     return {
         "file": file,
@@ -386,7 +384,7 @@ def _describe_for_json(
         "loss": opening["loss"],
         "mechanism": opening["mechanism"],
         **opening["rules"],
-        "unseen": smallest_visible_gain(guard.meter.mechanism),
+        "unseen": guard.meter.smallest_visible_gain(None) or None,
         "bound": bound.describe(),
         "encrypted": encrypted,
         "commitment": opening["commitment"],
@@ -404,11 +402,10 @@ def _describe_guard(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
-    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
-    gain = smallest_visible_gain(guard.meter.mechanism)
+    gain = guard.meter.smallest_visible_gain(None)
     scored = opening["loss"]["loss"] in _SCORE_LOSSES
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
@@ -419,7 +416,7 @@ def _describe_guard(
         f"{file} is created: {counted}; {budget}.",
         f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + ("" if gain is None else f" {format_undetected_gains(f'{gain:.2g}')}"),
+        + (f" {format_undetected_gains(f'{gain:.2g}')}" if gain else ""),
         f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]

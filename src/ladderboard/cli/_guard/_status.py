@@ -68,7 +68,6 @@ def _format_status(file: str, current: "Status") -> list[str]:
         describe_bound,
         describe_settings,
     )
-    from ladderboard.holdout import smallest_visible_gain  # noqa: PLC0415 - same
 
     plain, width = not can_draw_blocks(), terminal_width()
     opening, state, budget = current.opening, current.meter.chain_state, current.meter.budget
@@ -99,9 +98,9 @@ def _format_status(file: str, current: "Status") -> list[str]:
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if state.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain = smallest_visible_gain(current.meter.mechanism)
+    gain = current.meter.smallest_visible_gain(current.released)
     lines += ["", *wrap_lines(_describe_best(current))]
-    if gain is not None:
+    if gain:
         lines += wrap_lines(format_undetected_gains(f"{gain:.2g}"))
     values = _best_so_far(current)
     if len(set(values)) > 1:

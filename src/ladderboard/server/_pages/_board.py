@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from ladderboard._formatting import format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
-from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug
 from ladderboard.server._context import CachedPage, get_context, is_public, open_page
 from ladderboard.server._pages._charts import history_chart
@@ -113,7 +112,7 @@ def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> d
         "board": summary,
         "display": display,
         "gain": display.gain_text(
-            smallest_visible_gain(board.book.mechanism), summary["best"]["loss"]
+            board.smallest_visible_gain(summary["best"]["loss"]), summary["best"]["loss"]
         ),
         "standings": none_if_hidden(lambda: view.leaderboard(cursor=cursor)),
         "history": history,

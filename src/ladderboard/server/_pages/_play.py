@@ -12,7 +12,6 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard.errors import NotFound
-from ladderboard.holdout import smallest_visible_gain
 from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
 from ladderboard.server._context import open_page
@@ -101,6 +100,7 @@ class SimulatedBoard(NamedTuple):
     """A simulated board and both attacks on it."""
 
     key: str
+    n: int
     mechanism: Mechanism
     patient: Curve
     majority: Curve
@@ -118,7 +118,7 @@ class SimulatedBoard(NamedTuple):
     @property
     def undetected_gain(self) -> float:
         """The gain below which an honest improvement may not be shown; 0 if all are shown."""
-        return smallest_visible_gain(self.mechanism) or 0.0
+        return self.mechanism.smallest_visible_gain(n=self.n)
 
 
 def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
@@ -140,7 +140,7 @@ def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
         mechanisms[key] = mechanism(scene["mechanism"])
     return {
         key: SimulatedBoard(
-            key[2], mechanisms[key], attacks["shifted_majority"], attacks["majority"]
+            key[2], key[0], mechanisms[key], attacks["shifted_majority"], attacks["majority"]
         )
         for key, attacks in curves.items()
     }

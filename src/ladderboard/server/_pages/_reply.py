@@ -46,7 +46,7 @@ class ReplyContext(NamedTuple):
     """
 
     display: DisplayRules
-    detectable_gain: float | None = None
+    detectable_gain: float = 0.0
     previous_best: float | None = None
     window_seconds: int | None = None
     restriction: str | None = None

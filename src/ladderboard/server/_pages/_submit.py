@@ -17,7 +17,6 @@ from ladderboard.board import (
     hash_token,
 )
 from ladderboard.errors import LadderboardError
-from ladderboard.holdout import smallest_visible_gain
 from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import CookieSession, Credentials
 from ladderboard.server._context import ServerContext, get_context, open_board, open_page
@@ -141,7 +140,7 @@ def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> Repl
     is_restricted = visibility in {"hidden", "frozen"} and snapshot.caller.role < Role.EVALUATOR
     context = ReplyContext(
         answer.rules.display,
-        detectable_gain=smallest_visible_gain(snapshot.board.book.mechanism),
+        detectable_gain=snapshot.board.smallest_visible_gain(answer.release.value),
         previous_best=_previous_best(snapshot.view, answer),
         window_seconds=None if window is None else window["seconds"],
         restriction=visibility if is_restricted else None,
