@@ -159,10 +159,11 @@ def format_reply(
         sentences.insert(0, f"Duplicate of question {release.question}; not counted.")
         sentences.append(_describe_past_best(release, value_format))
     else:
-        if not release.improved and not has_own_score:
+        unchanged = not release.improved and not has_own_score
+        if unchanged:
             sentences.append("No measurable improvement.")
         sentences += _describe_best(release, value_format)
-        if not release.improved:
+        if unchanged:
             visible = meter.smallest_visible_gain(release.value)
             gain = value_format.gain_text(visible, release.value)
             sentences += [] if gain is None else [format_undetected_gains(gain)]

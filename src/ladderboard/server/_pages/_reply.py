@@ -90,7 +90,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     sentences = _describe_best(answer, context)
     if answer["again"]:
         sentences.insert(0, f"Duplicate of submission {answer['number']}; not counted.")
-    elif not answer["improved"]:
+    elif not answer["improved"] and not _has_own_score(answer):
         gain = context.display.gain_text(context.detectable_gain, answer["loss"])
         if gain is not None:
             sentences.append(format_undetected_gains(gain))
@@ -109,7 +109,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
     """Return sentences about the best score, and this model's score if it is released."""
-    has_own_score = answer["score_loss"] not in {None, answer["loss"]}
+    has_own_score = _has_own_score(answer)
     sentences = []
     if has_own_score:
         sentences.append(f"This submission scored {context.display.text(answer['score_loss'])}.")
@@ -118,6 +118,11 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str
     if not answer["improved"] and not has_own_score and not _has_no_score(answer):
         sentences.append("No measurable improvement.")
     return [*sentences, _describe_new_answer(answer, context)]
+
+
+def _has_own_score(answer: Mapping[str, Any]) -> bool:
+    """Return whether this submission's score is released and is not the best."""
+    return answer["score_loss"] not in {None, answer["loss"]}
 
 
 def _has_no_score(answer: Mapping[str, Any]) -> bool:
