@@ -28,7 +28,7 @@ def make_answer(**changes):
 
 
 def test_no_reply_claims_that_a_model_is_not_better():
-    """Each says how many submissions are left; only those without a gain mention unseen gains."""
+    """Each says how many submissions are left; only those without a gain or a score mention unseen gains."""
     context = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
     for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
@@ -42,7 +42,8 @@ def test_no_reply_claims_that_a_model_is_not_better():
         assert text.endswith(" 9 submissions left.")
         assert text[0].isupper()
         assert not any(phrase in text for phrase in ("not better", "no better", "worse", "None"))
-        assert ("may not be detected" in text) == (not improved and not again)
+        unchanged = not improved and not again and score is None
+        assert ("may not be detected" in text) == unchanged
         assert ("Duplicate of submission 3; not counted." in text) == again
         assert reply.good == (improved and not again)
         assert ("0.700" in text) == (score is not None)
