@@ -22,7 +22,7 @@ from ladderboard.errors import MissingDependency
 from ladderboard.files._problems import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -382,22 +382,8 @@ class Table(Protocol):
     def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
         """Load the columns at some positions; ``as_numbers`` says which should be numbers."""
 
-    def load_without_polars(
-        self, positions: Sequence[int], as_numbers: Sequence[bool]
-    ) -> list[Column] | None:
-        """Load columns without importing polars; None if that is impossible."""
-
     def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Load every column; None for one of another type than numbers, text or booleans."""
-
-    def stream_integers(
-        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
-    ) -> bool:
-        """Pass the integers of some columns to ``consume``, block by block.
-
-        Return False if a value is not an integer or ``consume`` returned False: then the caller
-        loads the columns instead.
-        """
 
 
 class MemoryTable:
@@ -412,17 +398,6 @@ class MemoryTable:
         """Return the columns at some positions."""
         return [self.columns[position] for position in positions]
 
-    def load_without_polars(
-        self, positions: Sequence[int], as_numbers: Sequence[bool]
-    ) -> list[Column] | None:
-        """Return None: nothing needs to be loaded."""
-
     def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Return every column."""
         return list(self.columns)
-
-    def stream_integers(
-        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
-    ) -> bool:
-        """Return False: the columns are in memory already."""
-        return False

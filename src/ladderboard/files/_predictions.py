@@ -18,7 +18,7 @@ from ladderboard.files._column_matching import (
     select_columns,
     select_unnamed_columns,
 )
-from ladderboard.files._formats import open_table
+from ladderboard.files._formats import CsvTable, open_table
 from ladderboard.files._memory import as_column, read_vector
 from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import (
@@ -105,14 +105,15 @@ def read_predictions(
     if id_position is None:
         return _read_without_id(table, roster, loss, expected)
     selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
-    joined = _join_small_integers(table, selection, roster, expected)
-    if joined is not None:
-        return joined
     positions = [id_position, *selection.values]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
-    columns = table.load_without_polars(positions, as_numbers) or table.load_columns(
-        positions, as_numbers
-    )
+    columns = None
+    if isinstance(table, CsvTable):
+        joined = _join_small_integers(table, positions, roster, expected)
+        if joined is not None:
+            return joined
+        columns = table.load_without_polars(positions, as_numbers)
+    columns = columns or table.load_columns(positions, as_numbers)
     return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
 
 
@@ -191,14 +192,14 @@ def _join_columns(
 
 
 def _join_small_integers(
-    table: Table, selection: ColumnSelection, roster: Roster, expected: ExpectedColumns
+    table: CsvTable, positions: list[int], roster: Roster, expected: ExpectedColumns
 ) -> NDArray[np.int64] | None:
     """Return predictions that are small integers for the ids 0..n-1; None if they are not."""
     is_simple = expected.form == "one" and expected.number and not expected.strict
-    if selection.id is None or not roster.is_sequential or not is_simple:
+    if not roster.is_sequential or not is_simple:
         return None
     join = SmallIntegerJoin(roster.n)
-    if not table.stream_integers([selection.id, *selection.values], join.add):
+    if not table.stream_integers(positions, join.add):
         return None
     return join.result(expected.classes)
 

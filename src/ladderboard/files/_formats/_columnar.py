@@ -27,9 +27,7 @@ from ladderboard.files._memory import column_from_series
 from ladderboard.files._problems import ErrorClass, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
     from ladderboard.files._columns import Column
     from ladderboard.files._source import Limits
@@ -101,9 +99,6 @@ def _restore_stderr() -> None:
             os.write(_STDERR, written)
 
 
-_INTEGER_TYPES = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)}
-
-
 class ColumnarTable:
     """A Parquet or Arrow file; its columns are loaded on demand."""
 
@@ -114,7 +109,6 @@ class ColumnarTable:
         self._format = format_name
         self._limits = limits
         self._error_class = error_class
-        self._cached_frame: Any = None
         self._check_size(max_rows)
         polars = load_polars()
         read = polars.read_parquet_schema if format_name == "parquet" else polars.read_ipc_schema
@@ -142,11 +136,6 @@ class ColumnarTable:
             self._check_text(frame)
             return [column_from_series(frame[name]) for name in names]
 
-    def load_without_polars(
-        self, positions: Sequence[int], as_numbers: Sequence[bool]
-    ) -> list[Column] | None:
-        """Return None: only polars reads these formats."""
-
     def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Load every column of a supported type."""
         positions = [
@@ -161,35 +150,8 @@ class ColumnarTable:
         kind = self._schema[name]
         return bool(kind.is_numeric() or str(kind).startswith(_SUPPORTED_TYPES))
 
-    def stream_integers(
-        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
-    ) -> bool:
-        """Pass the integers of some columns to ``consume``, by the chunks of the file."""
-        names = [self.names[position] for position in positions]
-        if any(str(self._schema[name]) not in _INTEGER_TYPES for name in names):
-            return False
-        with (
-            refuse_polars_errors(self._error_class, _FORMAT_NAMES[self._format]),
-            suppress_panic_output(),
-        ):
-            frame = self._frame(names)
-            self._cached_frame = frame
-            if any(series.null_count() for series in frame.get_columns()):
-                return False
-            chunks = [frame[name].get_chunks() for name in names]
-            if len({tuple(map(len, chunk)) for chunk in chunks}) > 1:
-                return False
-            for block in zip(*chunks, strict=True):
-                if not consume([chunk.to_numpy() for chunk in block]):
-                    return False
-        self._cached_frame = None
-        return True
-
     def _frame(self, names: list[str]) -> Any:
-        """Return some columns, decoded by polars now or by ``stream_integers`` before."""
-        frame, self._cached_frame = self._cached_frame, None
-        if frame is not None and frame.columns == names:
-            return frame
+        """Return some columns, decoded by polars."""
         polars = load_polars()
         source = io.BytesIO(self._data)
         if self._format == "parquet":

@@ -93,9 +93,6 @@ def _read_block(data: bytes, separators: list[int], block: tuple[int, int]) -> C
     characters_read = characters[start:end]
     if characters_read.max() > ord("9"):
         return None
-    narrow = _read_single_digit_columns(characters, words, separators, block)
-    if narrow is not None:
-        return narrow
     ends = np.flatnonzero(characters_read < ord("0"))
     if len(ends) % width:
         return None
@@ -110,41 +107,6 @@ def _read_block(data: bytes, separators: list[int], block: tuple[int, int]) -> C
         columns.append(column)
         previous_ends = column_ends
     return columns
-
-
-def _read_single_digit_columns(
-    characters: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    separators: list[int],
-    block: tuple[int, int],
-) -> Columns | None:
-    """Parse lines whose columns but the first have one digit, and so are at known offsets."""
-    start, end = block
-    block_characters = characters[start:end]
-    mask = block_characters == ord("\n")
-    lines = np.flatnonzero(mask)
-    separator_count = np.count_nonzero(np.less(block_characters, ord("0"), out=mask))
-    if separator_count != len(lines) * len(separators):
-        return None
-    fixed_width = 2 * (len(separators) - 1)
-    if lines[0] < fixed_width + 1 or start < fixed_width:  # offsets before the block or the data
-        return None
-    columns = []
-    for offset in range(fixed_width, 0, -2):
-        if (characters[start - offset :].take(lines) != separators[0]).any():
-            return None
-        digits = characters[start - offset + 1 :].take(lines)
-        if digits.min() < ord("0"):
-            return None
-        digits -= np.uint8(ord("0"))
-        columns.append(digits)
-    steps = np.empty_like(lines)
-    steps[0] = lines[0] + 1
-    np.subtract(lines[1:], lines[:-1], out=steps[1:])
-    steps -= fixed_width
-    lines += start - fixed_width
-    first = _parse_numbers(words, lines, steps)
-    return None if first is None else [first, *columns]
 
 
 def _parse_numbers(
