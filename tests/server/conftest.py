@@ -85,12 +85,12 @@ def kill_parsers(monkeypatch):
 
         def send_body_and_kill(parser, *args, **kwargs):
             if not signals:
-                send_body(parser, *args, **kwargs)
-                return
+                return send_body(parser, *args, **kwargs)
             os.kill(parser.pid, signal.SIGSTOP)
-            send_body(parser, *args, **kwargs)
+            reply = send_body(parser, *args, **kwargs)
             os.kill(parser.pid, signals.pop())
             os.kill(parser.pid, signal.SIGCONT)
+            return reply
 
         monkeypatch.setattr(ParserProcess, "send_body", send_body_and_kill)
 

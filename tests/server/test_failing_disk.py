@@ -19,7 +19,7 @@ import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
-from ladderboard.server._uploads._spool import Spool
+from ladderboard.server._uploads._body import ReceivedBody, Spool
 from support.credentials import random_secret
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
@@ -195,28 +195,25 @@ def test_a_large_body_needs_disk_space(serve_from_disk, disk):
 
 
 async def write_body(spool, size=2**22):
-    draft = spool.new_body()
-    try:
+    async with ReceivedBody(spool) as body:
         for _ in range(size // 2**18):
-            await draft.write(bytes(2**18))
-        return await draft.finish()
-    finally:
-        draft.discard()
+            await body.write(bytes(2**18))
+        await body.finish()
+        return os.fstat(body.content.fileno()).st_size
 
 
 def test_a_spool_distinguishes_full_and_read_only_disks(disk):
     spool = Spool(disk.path / "spool", min_free=0)
     disk.fill(leave=2**21)
-    with pytest.raises(DiskFull, match="cannot be written"):
+    with pytest.raises(DiskFull, match="bytes left, which is too few"):
         asyncio.run(write_body(spool))
     disk.free()
     disk.read_only()
     with pytest.raises(ReadOnly, match="cannot be created"):
         asyncio.run(write_body(spool))
     disk.writable()
-    assert asyncio.run(write_body(spool)).parent == spool.path
+    assert asyncio.run(write_body(spool)) == 2**22
     assert list(spool.path.iterdir()) == []
-    spool.close()
 
 
 def write_past_a_full_disk(server, file, disk):

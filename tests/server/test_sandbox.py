@@ -6,6 +6,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,7 @@ IDS = [f"row-{index}" for index in range(N)]
 
 @dataclass
 class Body:
-    content: bytes | Path
+    content: bytes | BinaryIO
     format: str | None = None
 
 
@@ -111,25 +112,27 @@ def test_predictions_are_the_same_as_in_this_process(tmp_path):
             assert_same(submission, AlignedPredictions.from_values(predictions))
         board_spec, body = BODIES["probabilities"]
         path.write_bytes(body)
-        for _ in range(40):  # more than the limit of open files
-            submission = await parsers.read(board_spec, Body(path))
+        with path.open("rb") as file:
+            for _ in range(40):  # more than the limit of open files
+                submission = await parsers.read(board_spec, Body(file))
         assert_same(submission, await parsers.read(board_spec, Body(body)))
 
     run_with_parsers(work)
 
 
-def test_a_file_is_read_like_bytes_and_may_be_removed_at_once(tmp_path):
+def test_a_file_is_read_like_bytes_and_may_be_closed_at_once(tmp_path):
     board_spec, body = BODIES["text ids"]
     path = tmp_path / "body"
     path.write_bytes(body)
 
     async def work(parsers, _):
-        task = asyncio.create_task(parsers.read(board_spec, Body(path)))
-        await wait_until(lambda: any(parser.used for parser in parsers._parsers))
-        path.unlink()
+        with path.open("rb") as file:
+            task = asyncio.create_task(parsers.read(board_spec, Body(file)))
+            await wait_until(lambda: any(parser.used for parser in parsers._parsers))
+            path.unlink()
         assert_same(await task, await parsers.read(board_spec, Body(body)))
-        with pytest.raises(FileNotFoundError):
-            await parsers.read(board_spec, Body(path))
+        with pytest.raises(ValueError, match="closed file"):
+            await parsers.read(board_spec, Body(file))
         assert_same(await task, await parsers.read(board_spec, Body(body)))
 
     run_with_parsers(work)

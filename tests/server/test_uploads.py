@@ -14,7 +14,6 @@ import pytest
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._uploads._body import BodyLimits
-from ladderboard.server._uploads._spool import Spool
 from support.server.upload_echo import UploadEcho
 
 CSV = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, index % 2) for index in range(1000))
@@ -30,7 +29,6 @@ def shared_upload_echo(tmp_path_factory):
     ):
         upload_echo.client = client
         yield upload_echo
-    upload_echo.spool.close()
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def upload_echo(shared_upload_echo):
     yield shared_upload_echo
     shared_upload_echo.limits = BodyLimits()
     wait_until(lambda: not shared_upload_echo.spooled)
-    assert shared_upload_echo.spool._available == 2**33
+    assert not list(shared_upload_echo.spool.path.iterdir())
 
 
 def wait_until(condition):
@@ -85,7 +83,6 @@ def test_raw_bodies_of_each_kind(upload_echo):
         assert send(upload_echo, CSV, kind) == accepted(CSV, format=format_)
     for body in (b"", b"x", b"\x1f", LARGE[: 2**20], LARGE[: 2**20 + 1], LARGE):
         assert send(upload_echo, body) == send(upload_echo, chunked(body, 70_000)) == accepted(body)
-    assert upload_echo.file_modes == {0o600}
     assert upload_echo.spool.path.stat().st_mode & 0o777 == 0o700
 
 
@@ -227,22 +224,6 @@ def test_a_disconnected_upload_leaves_nothing(upload_echo):
         wait_until(lambda: upload_echo.spooled)
     wait_until(lambda: upload_echo.disconnects == disconnects + 1)
     assert not upload_echo.spooled
-
-
-def test_stale_files_are_removed(tmp_path):
-    spool = Spool(tmp_path / "a" / "spool")
-    old, new = (spool.path / f"body-{name}" for name in ("old", "new"))
-    unrelated = spool.path / "notes.txt"
-    for path in (old, new, unrelated):
-        path.write_bytes(b"x")
-    past = time.time() - 3700
-    os.utime(old, (past, past))
-    os.utime(unrelated, (past, past))
-    assert spool.remove_stale() == 1
-    assert not old.exists()
-    assert spool.remove_stale(older_than=0) == 1
-    assert unrelated.exists()
-    spool.close()
 
 
 def test_limits_are_checked():

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive_body
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, Spool, receive_body
 from ladderboard.server._uploads._multipart import InvalidForm
-from ladderboard.server._uploads._spool import Spool
 
 CSV = b"id,prediction\n0,1\n1,0\n"
 KIND = "multipart/form-data; boundary=edge"
@@ -24,7 +23,6 @@ def spool(tmp_path_factory):
     """A spool folder for large bodies."""
     spool = Spool(tmp_path_factory.mktemp("form") / "spool")
     yield spool
-    spool.close()
     assert not list(spool.path.iterdir())
 
 
@@ -45,9 +43,10 @@ def receive_form(spool, body, kind=KIND, step=None, limits=None, disconnect=Fals
         async with await receive_body(
             Request(scope, next_message), limits or BodyLimits(), spool
         ) as upload:
-            data = (
-                upload.content if isinstance(upload.content, bytes) else upload.content.read_bytes()
-            )
+            data = upload.content
+            if not isinstance(data, bytes):
+                data.seek(0)
+                data = data.read()
             assert len(data) == upload.size
             return data, upload.format, upload.message
 

@@ -10,6 +10,8 @@ from ladderboard.files._column_matching import ExpectedColumns as ExpectedColumn
 from ladderboard.files._column_matching import expected_columns as expected_columns
 from ladderboard.files._columns import load_polars as load_polars
 from ladderboard.files._formats import escape_formula
+from ladderboard.files._gzip import GZIP_MAGIC as GZIP_MAGIC
+from ladderboard.files._gzip import Gunzip as Gunzip
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._predictions import read_predictions
 from ladderboard.files._problems import Problems, format_names, refuse

@@ -75,7 +75,6 @@ def make_app(
     async def running() -> AsyncIterator[None]:
         with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
             context.spool = spool = Spool(settings.spool or folder)
-            spool.remove_stale()
             remove_stale_dumps(spool.path)
             try:
                 await parsers.start()
@@ -95,7 +94,6 @@ def make_app(
             finally:
                 await parsers.close()
                 context.close()
-                spool.close()
                 if on_close is not None:
                     on_close()
 

@@ -38,6 +38,8 @@ class InlineParsers:
 
     async def read(self, spec, received):
         body = received.content
+        if not isinstance(body, bytes):
+            body.seek(0)
         return await asyncio.to_thread(
             lambda: AlignedPredictions.from_values(
                 read_predictions(

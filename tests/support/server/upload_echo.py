@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
@@ -12,9 +13,11 @@ from starlette.routing import Route
 
 from ladderboard.errors import InvalidPredictions, StorageFailed
 from ladderboard.server._problems import problem_from_exception
-from ladderboard.server._uploads._body import BodyLimits, RequestRefused, receive_body
-from ladderboard.server._uploads._spool import Spool
+from ladderboard.server._uploads._body import BodyLimits, RequestRefused, Spool, receive_body
 from support.server.threaded_server import ThreadedServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class UploadEcho(ThreadedServer):
@@ -26,16 +29,17 @@ class UploadEcho(ThreadedServer):
         self.spool = Spool(folder)
         self.limits = BodyLimits()
         self.disconnects = 0
-        self.file_modes: set[int] = set()
+        self._space = self.spool._available
 
     async def receive(self, request):
         """Reply with a description of the body."""
         try:
             async with await receive_body(request, self.limits, self.spool) as upload:
-                in_file = isinstance(upload.content, Path)
+                in_file = not isinstance(upload.content, bytes)
                 if in_file:
-                    self.file_modes.add(upload.content.stat().st_mode & 0o777)
-                data = upload.content.read_bytes() if in_file else upload.content
+                    upload.content.seek(0)
+                    assert not os.fstat(upload.content.fileno()).st_nlink  # it has no name
+                data = upload.content.read() if in_file else upload.content
                 assert len(data) == upload.size
                 described = {
                     "size": upload.size,
@@ -58,6 +62,6 @@ class UploadEcho(ThreadedServer):
             return Response(status_code=400)
 
     @property
-    def spooled(self) -> list[str]:
-        """The names of the files in the spool."""
-        return [file.name for file in self.spool.path.iterdir()]
+    def spooled(self) -> int:
+        """How many bytes of the spool are in use; its files have no names."""
+        return self._space - self.spool._available

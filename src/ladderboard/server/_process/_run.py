@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import LadderboardError
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
+from ladderboard.server._isolation import die_with_parent
 from ladderboard.server._log import ClockWatch, ServerLog, log_everything, machine_time, worker_log
 from ladderboard.server._metrics import CLOCK_JUMPS, WORKERS_RESTARTED, Metrics
 from ladderboard.server._process._listener import listen_on_address, listen_on_inherited_socket
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 _BACKLOG = 512
 _METRICS = "metrics"  # inside the folder that all workers share
-_DEATH_SIGNAL = 1  # for prctl
 
 
 def serve(
@@ -262,7 +261,7 @@ def _serve_with_workers(
 
 def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
     """Serve as a worker."""
-    _die_with_parent(spec.parent)
+    die_with_parent(spec.parent, signal.SIGTERM)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(config.database, key_file=config.key_file)
     metrics = Metrics(Path(spec.shared_folder, _METRICS))
@@ -294,11 +293,3 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
         ignored = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
         with handle_signals({"SIGTERM": stop, REPLACED_SIGNAL: drain, **ignored}):
             server.run(sockets=[listening])
-
-
-def _die_with_parent(parent: int) -> None:
-    """Stop when the supervising process ends, however it ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        raise SystemExit

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem, WorkerError
@@ -17,7 +17,6 @@ from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_re
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from pathlib import Path
     from types import TracebackType
 
     from ladderboard.board import ParseSubmission
@@ -30,6 +29,8 @@ _LARGE_REPLY = 2**18  # bytes; larger replies are read in a thread
 _MIB = 2**20
 _TRIES = 2  # attempts if a parser is killed from outside
 _CLOSED = "The parsers were closed."
+
+Result = TypeVar("Result")
 
 
 class ParsersBusy(RequestRefused):
@@ -49,80 +50,15 @@ class _KilledFromOutside(Exception):
 
 
 class Body(Protocol):
-    """A body to parse: bytes or a file, and its format if known."""
+    """A body to parse: bytes or an open file, and its format if known."""
 
     @property
-    def content(self) -> bytes | Path:
+    def content(self) -> bytes | BinaryIO:
         """The body."""
 
     @property
     def format(self) -> str | None:
         """Its format."""
-
-
-class _Job:
-    """One body that a parser reads, and the future of its result."""
-
-    def __init__(self, parsers: ParserPool, parser: ParserProcess, spec: Spec) -> None:
-        self.done: asyncio.Future[AlignedPredictions] = asyncio.get_running_loop().create_future()
-        self._parsers, self._parser, self._spec = parsers, parser, spec
-
-    def on_reply(self, kind: bytes, content: bytes) -> None:
-        """Handle a parser's reply; a parser that sends an invalid one is discarded."""
-        if kind == wire.ARRAY and len(content) > _LARGE_REPLY:
-            self._parsers.spawn(self._read_large(content))
-            return
-        if kind == NO_REPLY:
-            self._parsers.spawn(self._find_failure_cause())
-            return
-        try:
-            self._finish(self._read(kind, content))
-        except InvalidWorkerReply:
-            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
-        except WorkerError as error:
-            self._fail(error)
-
-    def _read(self, kind: bytes, content: bytes) -> AlignedPredictions | InvalidPredictions:
-        if kind == wire.ARRAY:
-            return self._spec.submission(content)
-        if kind == wire.REFUSED:
-            return read_refusal(content)
-        if kind == wire.BROKEN:
-            _LOG.error(
-                "a parser broke down: %s", _settings.safe_repr(content.decode("ascii", "replace"))
-            )
-            raise WorkerError("A parser broke down; the log says where.")
-        raise InvalidWorkerReply
-
-    async def _read_large(self, content: bytes) -> None:
-        try:
-            self._finish(await asyncio.to_thread(self._spec.submission, content))
-        except InvalidWorkerReply:
-            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
-
-    async def _find_failure_cause(self) -> None:
-        """Report a resource limit for a parser without a reply, unless it was killed or closed."""
-        signal_name = await self._parser.killing_signal()
-        if self._parsers.closed:
-            self._fail(WorkerError(_CLOSED))
-        elif signal_name is not None:
-            self._fail(_KilledFromOutside(signal_name))
-        else:
-            self._fail(self._parsers.resource_limit_error(self._spec.seconds))
-
-    def _finish(self, result: AlignedPredictions | InvalidPredictions) -> None:
-        self._parsers.release(self._parser)
-        if self.done.done():  # the client has gone
-            return
-        if isinstance(result, InvalidPredictions):
-            self.done.set_exception(result)
-        else:
-            self.done.set_result(result)
-
-    def _fail(self, error: Exception) -> None:
-        self._parsers.discard(self._parser)
-        if not self.done.done():
-            self.done.set_exception(error)
 
 
 class ParserPool:
@@ -227,23 +163,44 @@ class ParserPool:
         )
 
     async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions:
-        parser = await self._acquire()
+        parser = await self._acquire(spec)
+        return await asyncio.shield(self.spawn(self._parse(parser, spec, body)))
+
+    async def _parse(self, parser: ParserProcess, spec: Spec, body: Body) -> AlignedPredictions:
+        """Parse a body with a parser, which is released or discarded then."""
         try:
-            packed = b"" if parser.has_spec(spec) else await asyncio.to_thread(spec.pack)
-            job = _Job(self, parser, spec)
-            parser.send_body(
-                spec,
-                packed,
-                body.content,
-                body.format,
-                max_bytes=spec.max_reply_bytes,
-                on_reply=job.on_reply,
-                seconds=spec.seconds,
-            )
+            packed = b"" if parser.spec is spec else await asyncio.to_thread(spec.pack)
+            reply = parser.send_body(spec, packed, body.content, body.format)
         except BaseException:
             self.release(parser)
             raise
-        return await job.done
+        kind, content = await reply
+        try:
+            if kind == NO_REPLY:
+                await self._raise_failure_cause(parser)
+            if len(content) > _LARGE_REPLY:
+                result = await asyncio.to_thread(_read_reply, spec, kind, content)
+            else:
+                result = _read_reply(spec, kind, content)
+        except InvalidWorkerReply:
+            self.discard(parser)
+            raise self.resource_limit_error(spec.seconds) from None
+        except (WorkerError, _KilledFromOutside):
+            self.discard(parser)
+            raise
+        self.release(parser)
+        if isinstance(result, InvalidPredictions):
+            raise result
+        return result
+
+    async def _raise_failure_cause(self, parser: ParserProcess) -> NoReturn:
+        """Blame the body for a parser without a reply, unless it was killed or closed."""
+        signal_name = await parser.killing_signal()
+        if self.closed:
+            raise WorkerError(_CLOSED)
+        if signal_name is not None:
+            raise _KilledFromOutside(signal_name)
+        raise InvalidWorkerReply
 
     async def close(self) -> None:
         """Stop all parsers, and wait for their processes to exit."""
@@ -298,18 +255,23 @@ class ParserPool:
         message += f"{max(1, memory // _MIB)} MiB of memory."
         return InvalidPredictions(message, problems=(Problem("too_costly", None, 1, (), message),))
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run a task that :meth:`close` waits for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # Whoever waited for it may have been cancelled: its exception counts as retrieved.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
 
-    async def _acquire(self) -> ParserProcess:
-        """Wait for an idle parser."""
+    async def _acquire(self, spec: Spec | None = None) -> ParserProcess:
+        """Wait for an idle parser, if possible one that has the specification already."""
         if self.closed:
             raise WorkerError(_CLOSED)
         if self._idle:
-            return self._idle.pop()
+            parser = next((idle for idle in self._idle if idle.spec is spec), self._idle[-1])
+            self._idle.remove(parser)
+            return parser
         self._start_missing()
         if len(self._waiting) >= max(self._max_waiting, self._start_count):
             raise ParsersBusy
@@ -325,7 +287,7 @@ class ParserPool:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         # If it has just died, wait for another one.
-        return parser if parser in self._parsers else await self._acquire()
+        return parser if parser in self._parsers else await self._acquire(spec)
 
     def _start_missing(self) -> None:
         while len(self._parsers) + self._start_count < self._count:
@@ -351,13 +313,11 @@ class ParserPool:
         self.release(parser)
 
     async def _start_process(self) -> ParserProcess:
-        ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         parser = ParserProcess(self._limits, self.discard)
         self._starting.add(parser)
-        kind = b""
+        kind = NO_REPLY
         try:
-            parser.prepare(lambda kind, _: None if ready.done() else ready.set_result(kind))
-            kind = await ready
+            kind, _ = await parser.connect()
         finally:
             self._starting.discard(parser)
             if kind != wire.READY:
@@ -375,6 +335,20 @@ class ParserPool:
                 waiter = self._waiting.popleft()
                 if not waiter.done():
                     waiter.set_exception(error)
+
+
+def _read_reply(spec: Spec, kind: bytes, content: bytes) -> AlignedPredictions | InvalidPredictions:
+    """Return the predictions or the refusal in a reply, which is not trusted."""
+    if kind == wire.ARRAY:
+        return spec.submission(content)
+    if kind == wire.REFUSED:
+        return read_refusal(content)
+    if kind == wire.BROKEN:
+        _LOG.error(
+            "a parser broke down: %s", _settings.safe_repr(content.decode("ascii", "replace"))
+        )
+        raise WorkerError("A parser broke down; the log says where.")
+    raise InvalidWorkerReply
 
 
 class _LocalBody(NamedTuple):

@@ -3,8 +3,8 @@
 It gets ids, a loss and limits; no label, no key, no database. It is started by its path, so that
 the server's package is not imported. The protocol of its socket:
 
-- a request has the slot, the format, whether an open file is attached, the length of the
-  specification and the length of the body, then these two;
+- a request has the number of the format, whether the body is attached as an open file, the length
+  of the specification (0 if it is the one before) and that of the body, then these two;
 - a reply has one letter, a length and as many bytes: an array, or text as JSON. An array has a head
   (dtype kind, encodings of values and lengths, dimensions, rows, columns, bytes of lengths), then
   the lengths if it is text, then the values, both as the ledger writes them.
@@ -14,14 +14,12 @@ The server must not trust the replies: a body may have taken the process over.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import io
 import json
 import math
 import os
 import runpy
-import signal
 import socket
 import struct
 import sys
@@ -40,15 +38,13 @@ from ladderboard.losses import LOSSES, Custom, Loss, loss
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-REQUEST_HEADER = struct.Struct(">BBBQQ")
+REQUEST_HEADER = struct.Struct(">B?QQ")
 REPLY_HEADER = struct.Struct(">cQ")
 ARRAY_HEAD = struct.Struct(">cBBBQQQ")
 TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
 ARRAY, REFUSED, MEMORY, BROKEN, READY = b"A", b"R", b"M", b"B", b"+"
-SLOTS = 16  # specifications kept
 FORMATS = (None, "csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 
-_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
 _FILES = 32
 _SPEC_SECONDS = 30  # extra seconds for a new specification
 _CSV = b"id,prediction\n0,1\n1,0.5\n"
@@ -121,33 +117,23 @@ def _pack_array(array: NDArray[Any]) -> bytes:
     return b"".join((head, lengths["values"], written["values"]))
 
 
-class _ServerSocket:
-    """The socket to the server."""
+def _send_reply(sock: socket.socket, kind: bytes, content: bytes) -> None:
+    sock.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
 
-    def read_header(self) -> tuple[bytes, list[int]]:
-        """Wait for the header of a request and its open file; empty if the server is gone."""
-        head, files, *_ = socket.recv_fds(self._sock, REQUEST_HEADER.size, 1)
-        if head:
-            head += self.read_exactly(REQUEST_HEADER.size - len(head))
-        return head, files
+def _receive(sock: socket.socket, size: int) -> bytes:
+    """Return this many bytes; exit if the server has gone."""
+    data = sock.recv(size, socket.MSG_WAITALL) if size else b""
+    if len(data) < size:
+        raise SystemExit
+    return data
 
-    def read_exactly(self, size: int) -> bytes:
-        """Read this many bytes."""
-        buffer = bytearray(size)
-        view, offset = memoryview(buffer), 0
-        while offset < size:
-            count = self._sock.recv_into(view[offset:])
-            if not count:
-                raise SystemExit
-            offset += count
-        return bytes(buffer)
 
-    def send_reply(self, kind: bytes, content: bytes) -> None:
-        """Send a reply."""
-        self._sock.sendall(REPLY_HEADER.pack(kind, len(content)) + content)
+def _read_file(descriptor: int) -> bytes:
+    """Return a whole file, wherever the server has left its position."""
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read()
 
 
 def _parse_body(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
@@ -173,43 +159,28 @@ def _describe_crash(error: Exception) -> bytes:
     return json.dumps(f"{type(error).__name__}{text}").encode()
 
 
-def _serve(sock: _ServerSocket, seconds: float) -> None:
+def _serve(sock: socket.socket, seconds: float) -> None:
     """Answer requests until the server is gone or something fails."""
-    slots: list[_Spec | None] = [None] * SLOTS
+    spec: Any = None
     while True:
-        head, files = sock.read_header()
-        if not head:
+        head, files, *_ = socket.recv_fds(sock, REQUEST_HEADER.size, 1, socket.MSG_WAITALL)
+        if len(head) < REQUEST_HEADER.size:
             return
-        slot, format_code, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
+        format_code, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
         _limit_time(seconds + _SPEC_SECONDS * bool(spec_size))
         try:
             if spec_size:
-                slots[slot] = None
-                slots[slot] = _read_spec(sock.read_exactly(spec_size))
-            if has_file:
-                with os.fdopen(files[0], "rb") as file:
-                    body = file.read()
-            else:
-                body = sock.read_exactly(size)
-            kind, content = _parse_body(slots[slot], body, FORMATS[format_code])
+                spec = _read_spec(_receive(sock, spec_size))
+            body = _read_file(files[0]) if has_file else _receive(sock, size)
+            kind, content = _parse_body(spec, body, FORMATS[format_code])
         except MemoryError:
             kind, content = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the process
             kind, content = BROKEN, _describe_crash(error)
         body = b""
-        sock.send_reply(kind, content)
+        _send_reply(sock, kind, content)
         if kind in {MEMORY, BROKEN}:
             return
-
-
-def _die_with_parent(parent: int) -> None:
-    """Exit when the server does, and never gain more privileges than it."""
-    if sys.platform == "linux":
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-        prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if os.getppid() != parent:  # it has died already
-        raise SystemExit
 
 
 def _limit_memory(memory: int) -> None:
@@ -251,17 +222,17 @@ def _warm_up() -> None:
 def main() -> None:
     """Serve the server at the other end of standard input."""
     settings = json.loads(sys.argv[1])
-    _die_with_parent(settings["parent"])
+    isolation = runpy.run_path(str(Path(__file__).parents[1] / "_isolation.py"))
+    isolation["die_with_parent"](settings["parent"])
+    isolation["forbid_new_privileges"]()
     with socket.socket(fileno=os.dup(0)) as sock:
         _warm_up()
         # No temporary file for panic reports: looking for a writable folder would take long.
         tempfile.tempdir = os.devnull
         _limit_memory(settings["memory"])
-        # By its path, as this file: importing the package would load the whole server.
-        runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["apply_landlock"]()
-        server = _ServerSocket(sock)
-        server.send_reply(READY, b"")
-        _serve(server, settings["seconds"])
+        isolation["apply_landlock"]()
+        _send_reply(sock, READY, b"")
+        _serve(sock, settings["seconds"])
 
 
 if __name__ == "__main__":

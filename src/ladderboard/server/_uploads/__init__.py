@@ -1,6 +1,5 @@
 """Uploads: bodies of submissions as they come in."""
 
-from ladderboard.server._uploads._body import BodyLimits, ReceivedBody, receive_body
-from ladderboard.server._uploads._spool import Spool
+from ladderboard.server._uploads._body import BodyLimits, Spool, receive_body
 
-__all__ = ["BodyLimits", "ReceivedBody", "Spool", "receive_body"]
+__all__ = ["BodyLimits", "Spool", "receive_body"]

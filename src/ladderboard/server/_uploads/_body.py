@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidPredictions
+from ladderboard.errors import DiskFull, InvalidPredictions, storage_error
+from ladderboard.files import GZIP_MAGIC, Gunzip
 from ladderboard.server._content_types import declared_format
 from ladderboard.server._problems import RequestRefused
-from ladderboard.server._uploads._gzip import Gunzip, MaybeGunzip
 from ladderboard.server._uploads._multipart import InvalidForm, MultipartForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from types import TracebackType
 
     from starlette.requests import Request
 
-    from ladderboard.server._uploads._spool import Spool, SpooledBody
-
+_IN_MEMORY = 2**20  # bytes; larger bodies go to a file
+_WRITE_BYTES = 2**18
 _OVERHEAD = 2**16  # bytes that a form or compression may add
+_MAX_RATIO = 200  # decompressed per compressed byte; constant predictions for 50 classes have 86
 _CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
 _YIELD_EVERY = 4  # pieces after which other tasks run
 
@@ -50,29 +54,78 @@ class PayloadTooLarge(RequestRefused):
         super().__init__(413, "too_large", message, _CLOSE)
 
 
-class ReceivedBody:
-    """A complete body.
+class Spool:
+    """A private folder for bodies that are too large for memory.
 
-    ``content`` is its bytes, or the file that holds them until the end of the ``async with`` block;
+    Parameters
+    ----------
+    path
+        The folder; created if missing.
+    max_bytes
+        The total size limit of all bodies in it.
+    min_free
+        How many bytes of the disk must stay free.
+    """
+
+    def __init__(self, path: Path | str, *, max_bytes: int = 2**33, min_free: int = 2**29) -> None:
+        self.path = Path(path)
+        self._available = _settings.integer("max_bytes", max_bytes, at_least=0)
+        self._min_free = _settings.integer("min_free", min_free, at_least=0)
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage_error(error, f"The folder {path} cannot be created") from None
+
+    def open_file(self) -> BinaryIO:
+        """Return a new file without a name: it is gone when it is closed, or after a crash."""
+        try:
+            return tempfile.TemporaryFile(dir=self.path)
+        except OSError as error:
+            raise storage_error(error, f"A file in {self.path} cannot be created") from None
+
+    def reserve(self, count: int) -> None:
+        """Reserve space, or refuse."""
+        if count > self._available:
+            raise RequestRefused(
+                503,
+                "busy",
+                "Too many uploads at once; send the predictions again.",
+                {"Retry-After": "5", "Connection": "close"},
+            )
+        self.check_disk(count)
+        self._available -= count
+
+    def release(self, count: int) -> None:
+        """Free reserved space."""
+        self._available += count
+
+    def check_disk(self, count: int) -> None:
+        """Refuse bytes that would fill the disk."""
+        try:
+            free = shutil.disk_usage(self.path).free
+        except OSError as error:
+            raise storage_error(error, f"The folder {self.path} cannot be used") from None
+        if free < self._min_free + count:
+            raise DiskFull(
+                f"The disk of {self.path} has {free} bytes left, which is too few: "
+                f"{self._min_free + count} are needed."
+            )
+
+
+class ReceivedBody:
+    """A body: in memory while it is small, then in a file until the ``async with`` block ends.
+
     ``size`` is its decompressed size; ``format`` and ``message`` are None if not given.
     """
 
-    def __init__(
-        self,
-        draft: SpooledBody,
-        content: bytes | Path,
-        file_format: str | None,
-        message: str | None,
-    ) -> None:
-        self._draft = draft
-        self.content = content
-        self.size = draft.size
-        self.format = file_format
-        self.message = message
-
-    def discard(self) -> None:
-        """Remove the file; may be called repeatedly."""
-        self._draft.discard()
+    def __init__(self, spool: Spool) -> None:
+        self.size = 0
+        self.format: str | None = None
+        self.message: str | None = None
+        self._spool = spool
+        self._buffer = bytearray()
+        self._file: BinaryIO | None = None
+        self._reserved = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,6 +137,50 @@ class ReceivedBody:
         trace: TracebackType | None,
     ) -> None:
         self.discard()
+
+    @property
+    def content(self) -> bytes | BinaryIO:
+        """All bytes, or the open file that holds them."""
+        return bytes(self._buffer) if self._file is None else self._file
+
+    async def write(self, data: bytes) -> None:
+        """Add some bytes."""
+        self._buffer += data
+        self.size += len(data)
+        if self.size > _IN_MEMORY and len(self._buffer) >= _WRITE_BYTES:
+            await self._flush()
+
+    async def finish(self) -> None:
+        """Write what is left of a large body."""
+        if self.size > _IN_MEMORY:
+            await self._flush()
+
+    def discard(self) -> None:
+        """Remove the file and free its space; may be called repeatedly."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # it is full
+                file.close()
+        self._spool.release(self._reserved)
+        self._reserved = 0
+
+    async def _flush(self) -> None:
+        """Write the buffer to the file in a thread, since a disk may be slow."""
+        chunk, self._buffer = self._buffer, bytearray()
+        self._spool.reserve(len(chunk))
+        self._reserved += len(chunk)
+        if self._file is None:
+            self._file = self._spool.open_file()
+        try:
+            await asyncio.to_thread(_write, self._file, chunk)
+        except OSError as error:
+            message = f"A file in {self._spool.path} cannot be written"
+            raise storage_error(error, message) from None
+
+
+def _write(file: BinaryIO, data: bytearray) -> None:
+    file.write(data)
+    file.flush()
 
 
 async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
@@ -106,54 +203,54 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
         else None
     )
     file_format = None if form is not None else declared_format(request)
-    body = _BodyDecoder(form, gzipped=_is_gzipped(request), limit=limits.bytes)
+    decoder = _BodyDecoder(form, gzipped=_is_gzipped(request), limit=limits.bytes)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > limits.bytes + _OVERHEAD:
         raise PayloadTooLarge(limits.bytes)
-    draft = spool.new_body()
+    received = ReceivedBody(spool)
     try:
         async with asyncio.timeout(limits.seconds):
-            await _receive_chunks(request, body, draft, limits.bytes)
-            message = None if form is None else form.message
-            content = await draft.finish()
+            await _receive_chunks(request, decoder, received, limits.bytes)
+            await received.finish()
+        received.format = file_format if form is None else form.format
+        received.message = None if form is None else form.message
     except BaseException as error:
-        draft.discard()
+        received.discard()
         if isinstance(error, TimeoutError):
             rule = "The upload took too long."
             raise RequestRefused(408, "too_slow", rule, _CLOSE) from None
         raise
-    return ReceivedBody(draft, content, file_format if form is None else form.format, message)
+    return received
 
 
 async def _receive_chunks(
-    request: Request, body: _BodyDecoder, draft: SpooledBody, limit: int
+    request: Request, decoder: _BodyDecoder, received: ReceivedBody, limit: int
 ) -> None:
     pieces = 0
     failure: Exception | None = None
     stream = request.stream()
     try:
         async for part in stream:
-            body.count(part)
+            decoder.count(part)
             if failure is not None:
                 continue
             try:
-                for piece in body.feed(part):
-                    if draft.size + len(piece) > limit:
+                for piece in decoder.feed(part):
+                    if received.size + len(piece) > limit:
                         raise PayloadTooLarge(limit)
-                    await draft.write(piece)
+                    await received.write(piece)
                     pieces += 1
                     if not pieces % _YIELD_EVERY:
                         await asyncio.sleep(0)
             except (InvalidForm, InvalidPredictions) as error:
                 # Many clients read the response only after sending everything.
                 failure = error
-                draft.discard()
+                received.discard()
     finally:
         await stream.aclose()
     if failure is not None:
         raise failure
-    for piece in body.end():
-        await draft.write(piece)
+    await received.write(decoder.end())
 
 
 def _is_gzipped(request: Request) -> bool:
@@ -164,14 +261,15 @@ def _is_gzipped(request: Request) -> bool:
 
 
 class _BodyDecoder:
-    """Decodes the layers around a file: gzip, a form, and gzip again."""
+    """Decodes the layers around a file: gzip of the request, a form, and gzip of the file."""
 
     def __init__(self, form: MultipartForm | None, *, gzipped: bool, limit: int) -> None:
         self._limit = limit
         self._received = self._unpacked = 0
-        self._gunzip = Gunzip() if gzipped else None
+        self._gunzip = Gunzip(max_ratio=_MAX_RATIO) if gzipped else None
         self._form = form
-        self._file = MaybeGunzip(gzipped=gzipped and form is None)
+        self._file_start: bytes | None = b""  # until it is known whether the file is gzipped
+        self._file_gunzip: Gunzip | None = None
 
     def count(self, data: bytes) -> None:
         """Count received bytes; refuse too many."""
@@ -187,15 +285,27 @@ class _BodyDecoder:
             if self._unpacked > self._limit + _OVERHEAD:
                 raise PayloadTooLarge(self._limit)
             for part in [plain] if self._form is None else self._form.feed(plain):
-                yield from self._file.feed(part)
+                yield from self._feed_file(part)
             yield b""
 
-    def end(self) -> Iterator[bytes]:
-        """Refuse a truncated body; yield what is left of the file."""
-        if self._gunzip is not None:
-            self._gunzip.end()
-        if self._form is not None:
-            self._form.end()
-        rest = self._file.end()
-        if rest:
-            yield rest
+    def _feed_file(self, data: bytes) -> Iterator[bytes]:
+        """Yield the content of a file, decompressed if it starts like gzip."""
+        if self._file_start is not None:
+            data = self._file_start + data
+            if len(data) < len(GZIP_MAGIC):
+                self._file_start = data
+                return
+            self._file_start = None
+            if data.startswith(GZIP_MAGIC):
+                self._file_gunzip = Gunzip(max_ratio=_MAX_RATIO)
+        if self._file_gunzip is None:
+            yield data
+        else:
+            yield from self._file_gunzip.feed(data)
+
+    def end(self) -> bytes:
+        """Refuse a truncated body; return the bytes of a file too short to be gzip."""
+        for layer in (self._gunzip, self._form, self._file_gunzip):
+            if layer is not None:
+                layer.end()
+        return self._file_start or b""

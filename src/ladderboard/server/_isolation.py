@@ -1,15 +1,17 @@
-"""Landlock for parsers: they may read programs and libraries, and open nothing else.
+"""Processes that end with their parent, and processes that can open nothing.
 
-Linux can take rights away from a process permanently (Landlock). On other systems a parser that a
-malicious body takes over can open whatever its user can.
+A parser loads this file by its path: importing the package would load the whole server.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
 import sys
+
+_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION = 1  # flag: return the version instead of a ruleset
@@ -20,8 +22,26 @@ _LATEST_FILE_RIGHTS = 16
 _NET_RIGHTS, _SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
 
 
+def die_with_parent(parent: int, death_signal: signal.Signals = signal.SIGKILL) -> None:
+    """Get a signal when the parent process ends, however it ends; exit if it has ended already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, death_signal, 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit
+
+
+def forbid_new_privileges() -> None:
+    """Make sure that this process never gains more privileges than it has."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+
+
 def apply_landlock() -> bool:
-    """Restrict this process permanently to what a parser needs; return whether it worked."""
+    """Let this process read programs and libraries, and open nothing else; return whether it works.
+
+    Linux can take these rights away permanently. On other systems a parser that a malicious body
+    takes over can open whatever its user can.
+    """
     if sys.platform != "linux":
         return False
     call = ctypes.CDLL(None, use_errno=True).syscall
