@@ -28,7 +28,7 @@ def make_answer(**changes):
 
 
 def test_no_reply_claims_that_a_model_is_not_better():
-    """Each says how many submissions are left; only those without a gain or a score mention unseen gains."""
+    """All say how many submissions are left; those without gain or score mention unseen gains."""
     context = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
     for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
