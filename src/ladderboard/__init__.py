@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import (
         BootstrapLadder,
         Exact,
+        GrowingLadder,
         Ladder,
         Mechanism,
         Noisy,
@@ -59,6 +60,7 @@ __all__ = [
     "BootstrapLadder",
     "Exact",
     "GeneralEstimator",
+    "GrowingLadder",
     "Holdout",
     "Judge",
     "Ladder",

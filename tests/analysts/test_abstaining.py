@@ -13,11 +13,19 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import AbstainingAttack, RareClassWorld, pack_bits
-from ladderboard.analysts._shifted._abstaining import PartialGuess, PlacementPlan, plan_placements
-from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
+from ladderboard.analysts._shifted._placement import (
+    KnownLabelsGuess,
+    LadderRungs,
+    PartialGuess,
+    PlacementPlan,
+    plan_placements,
+)
 from ladderboard.errors import InvalidPredictions
 
-RULE = ComparisonRule(step=70, fresh=22, release=3, grid=20)
+LADDER = lb.ShakyLadder(
+    step=0.07, compare_noise=0.022, release_noise=0.003, grid=0.02, standing_noise=0
+)
+RUNGS = LadderRungs.from_mechanism(LADDER, 1_000)
 
 
 def bias(analyst, n, questions, games):
@@ -95,8 +103,8 @@ def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
 
 def test_expected_errors_agree_with_simulation():
     # Frequencies over 200,000 guesses at five standard errors: false alarms below 1e-5.
-    plan = PlacementPlan(RULE, PartialGuess(1_000))
-    value, wrong = 600.0, 600.0 + float(plan.shift[30])
+    plan = PlacementPlan(RUNGS, PartialGuess(1_000))
+    value, wrong = 600.0, 550.0
     size = PartialGuess(1_000).size(wrong)
     rng = np.random.default_rng(0)
     luck = rng.standard_normal(200_000)
@@ -106,15 +114,44 @@ def test_expected_errors_agree_with_simulation():
     moved = crossed & (answers < value)
     for fall in (20.0, 40.0, 60.0):
         mine = luck[moved & (answers == value - fall)]
-        expected = plan.mean_luck(wrong, value, fall)
+        expected = plan.mean_luck(wrong, value, 0, fall)
         # Sizes and shifts are discrete: allow for their rounding as well.
         assert mine.mean() == pytest.approx(expected, abs=5 / len(mine) ** 0.5 + 0.05)
-    assert luck[~moved].mean() == pytest.approx(plan.mean_luck(wrong, value, None), abs=0.02)
-    assert luck[moved].mean() == pytest.approx(plan.mean_luck(wrong, value, math.inf), abs=0.05)
+    assert luck[~moved].mean() == pytest.approx(plan.mean_luck(wrong, value, 0, None), abs=0.02)
+    assert luck[moved].mean() == pytest.approx(plan.mean_luck(wrong, value, 0, math.inf), abs=0.05)
 
 
 def test_with_more_questions_left_it_waits_for_more_luck():
-    plan = plan_placements(RULE, PartialGuess(1_000), 1_000)
-    with_5, with_100, with_many = (plan.expected_wrong(700.0, left) for left in (5, 100, 1_000))
+    plan = plan_placements(RUNGS, PartialGuess(1_000), 1_000)
+    with_5, with_100, with_many = (plan.expected_wrong(700.0, 0, left) for left in (5, 100, 1_000))
     assert with_5 < with_100 < with_many
     assert plan.information(1_000) > plan.information(100) > plan.information(10) > 0
+
+
+def test_rungs_of_a_growing_ladder_are_those_of_the_mechanism():
+    mechanism = lb.GrowingLadder(step=1.2, growth=0.5, compare_noise=0.3)
+    rungs = LadderRungs.from_mechanism(mechanism, 10_000)
+    # Standard errors of 50, 40 and 30 examples at values of 0.5 and above, 0.2 and 0.1.
+    for value, error in ((8_000, 50), (5_000, 50), (2_000, 40), (1_000, 30)):
+        for changes in (0, 3, 8):
+            rule = rungs.rule_at(value, changes)
+            assert rule.step == pytest.approx(1.2 * error * (1 + changes) ** 0.5, rel=1e-3)
+            assert rule.compare == pytest.approx(0.3 * rule.step, rel=1e-3)
+
+
+def test_a_ladder_that_grows_teaches_less_after_more_changes():
+    rungs = LadderRungs.from_mechanism(lb.GrowingLadder(step=1.2, compare_noise=0.3), 1_000)
+    plan = plan_placements(rungs, PartialGuess(1_000), 1_000)
+    worths = [plan.worth[changes, -1, 0] for changes in (0, 4, 16, 64)]
+    assert sorted(worths, reverse=True) == worths
+    assert plan_placements(rungs, KnownLabelsGuess(1_000, 500), 1_000).information(1_000) > 5
+
+
+def test_the_growing_ladder_leaves_no_more_than_constant_steps():
+    """At n = 1,000, 1,000 questions: 2.0 against 2.3; three standard errors of ten games: 0.4."""
+    ladder = lb.GrowingLadder(step=1.2, compare_noise=0.31)
+    played = [
+        AbstainingAttack().play_against(ladder, n=1_000, questions=1_000, seed=seed).bias
+        for seed in range(10)
+    ]
+    assert 1.4 < np.mean(played) * math.sqrt(1_000) < 2.6

@@ -12,6 +12,9 @@ from ladderboard.mechanisms import MECHANISMS
 from ladderboard.testing import check_mechanism
 
 OURS = [
+    lb.GrowingLadder(step=1),
+    lb.GrowingLadder(step=0.5, growth=1, compare_noise=0, release_noise=0.5, grid=0.1, cap=4),
+    lb.GrowingLadder(step=1, scale="model"),
     lb.ShakyLadder(step=0.05, compare_noise=0.02, release_noise=0.02, grid=0.01),
     lb.ShakyLadder(step=0.05, compare_noise=0.02, release_noise=0.02, grid=0.01, law="laplace"),
     lb.ShakyLadder(step=0.05, compare_noise=0.02, release_noise=0.02),
@@ -52,6 +55,8 @@ def test_every_mechanism_resumed_in_another_process_has_the_same_future():
             question = {"losses": losses.tolist()} if by_vector else {"risk": float(losses.mean())}
             if mechanism.needs_training:
                 question["training"] = 0.5
+            if mechanism.needs_standard_error:
+                question["standard_error"] = float(losses.std() / 40**0.5)
             questions.append(question)
         for stop in (0, 1, 5, 12):
             session = mechanism.start(n=40, tape=lb.Tape(seed=5), ladder=2)

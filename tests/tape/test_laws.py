@@ -11,7 +11,15 @@ import pytest
 from scipy import stats
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace, NumpyTape, Seed, Tape
+from ladderboard.tape import (
+    CutGaussian,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Laplace,
+    NumpyTape,
+    Seed,
+    Tape,
+)
 
 P_REJECT = 1e-6
 TAPES = [(Tape(seed=11), 20_000), (NumpyTape(seed=11), 200_000)]
@@ -63,6 +71,31 @@ def test_discrete_gaussian_against_its_closed_form(tape, count, sd):
     mass = np.exp(-0.5 * (support / float(sd)) ** 2)
     pmf = mass / mass.sum()
     assert chi_square(drawn(tape, DiscreteGaussian(sd), count), support, pmf) > P_REJECT
+
+
+@pytest.mark.parametrize(("tape", "count"), TAPES)
+@pytest.mark.parametrize(("sd", "limit"), [(Fraction(5, 2), 4), (10, 25), (30, 90)])
+def test_a_cut_gaussian_against_its_closed_form(tape, count, sd, limit):
+    support = np.arange(-limit, limit + 1)
+    mass = np.exp(-0.5 * (support / float(sd)) ** 2)
+    sample = drawn(tape, CutGaussian(sd, limit), count)
+    assert abs(sample).max() <= limit
+    assert chi_square(sample, support, mass / mass.sum()) > P_REJECT
+
+
+def test_a_cut_gaussian_is_the_first_draw_within_its_limit():
+    """The exact law by rejection: where nothing is rejected, the draws of the plain law."""
+    tape = Tape(seed=3)
+    plain, cut = drawn(tape, DiscreteGaussian(100), 500), drawn(tape, CutGaussian(100, 150), 500)
+    inside = abs(plain) <= 150
+    assert (plain[inside] == cut[inside]).all()
+    assert not inside.all()
+
+
+@pytest.mark.parametrize("limit", [9, 2.5, True, "30"])
+def test_a_limit_below_the_deviation_is_refused(limit):
+    with pytest.raises(InvalidSetting, match="limit"):
+        CutGaussian(10, limit)
 
 
 @pytest.mark.parametrize(("tape", "count"), [(Tape(seed=12), 6_000), TAPES[1]])

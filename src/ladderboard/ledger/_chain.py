@@ -272,7 +272,7 @@ def _replay_question(
     number: int, fields: dict[str, Any], secret: SecretSide, session: Session
 ) -> None:
     try:
-        training = {} if secret.training is None else {"training": secret.training}
+        training: dict[str, Any] = {} if secret.training is None else {"training": secret.training}
         release = session.ask(risk=secret.risk, context=secret.submission, **training)
     except LadderboardError as error:
         raise broken_entry(number, f"it cannot be asked again ({error})") from None

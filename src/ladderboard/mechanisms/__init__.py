@@ -16,6 +16,7 @@ from ladderboard.mechanisms._fixed_point import from_units as from_units
 from ladderboard.mechanisms._fixed_point import round_to_multiple as round_to_multiple
 from ladderboard.mechanisms._fixed_point import to_units as to_units
 from ladderboard.mechanisms._grouping import Grouping
+from ladderboard.mechanisms._growing_ladder import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
 from ladderboard.mechanisms._ladder import release_range as release_range
 from ladderboard.mechanisms._registry import MECHANISMS, mechanism
@@ -44,6 +45,7 @@ __all__ = [
     "ComparisonSettings",
     "Exact",
     "Grouping",
+    "GrowingLadder",
     "Ladder",
     "Mechanism",
     "Noisy",

@@ -45,6 +45,11 @@ class Mechanism(ABC):
     state_type: ClassVar[Any]
 
     @property
+    def needs_standard_error(self) -> bool:
+        """Whether questions need the standard error of their risk."""
+        return False
+
+    @property
     def laws(self) -> tuple[Law, ...]:
         """The law of each slot drawn for every question."""
         return ()
@@ -121,6 +126,14 @@ class Mechanism(ABC):
         A mechanism that does not override this is treated as exact beyond a setting ``step``.
         """
         return ComparisonSettings(step=float(getattr(self, "step", 0.0)))
+
+    def rung_growth(self, changes: int) -> tuple[float, ...] | None:
+        """Return the size of the step by number of changes, relative to the first one.
+
+        For fewer than ``changes`` of them. None if steps are the same after any number of changes
+        and at every released value; otherwise they are in standard errors.
+        """
+        return None
 
     def check(self, setup: Setup) -> None:  # noqa: B027 - most accept any setup
         """Raise ``InvalidSetting`` if this mechanism does not support the setup."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
+from ladderboard.mechanisms._growing_ladder import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
 from ladderboard.mechanisms._scores import Exact, Noisy, Rounded
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MECHANISMS: dict[str, type[Mechanism]] = {
     mechanism_class.name: mechanism_class
     for mechanism_class in (
+        GrowingLadder,
         ShakyLadder,
         Ladder,
         ParameterFreeLadder,

@@ -218,6 +218,8 @@ class Session:
         risk: float | None = None,
         losses: ArrayLike | None = None,
         training: float | None = None,
+        standard_error: float | None = None,
+        others: int = 0,
         context: bytes = b"",
     ) -> Release:
         """Ask one question.
@@ -230,6 +232,11 @@ class Session:
             Or its loss on every example; some mechanisms need this.
         training
             The model's mean loss on its training data, for ``Thresholdout``.
+        standard_error
+            That of the risk, for a ``GrowingLadder`` with ``scale="model"``; computed if losses are
+            given.
+        others
+            How often the other ladders changed that may belong to the same attacker.
         context
             Bytes on which the noise of this question depends, such as the submission's digest.
         """
@@ -237,6 +244,13 @@ class Session:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
         observation = self._read_question(risk, losses, training)
+        if standard_error is not None or mechanism.needs_standard_error:
+            observation = observation._replace(
+                standard_error=self._standard_error(standard_error, observation.losses)
+            )
+        if others:
+            others = _settings.integer("others", others, at_least=0, at_most=_MAX_ADDRESS)
+            observation = observation._replace(others=others)
         if not isinstance(context, bytes):
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         question = self._question + 1
@@ -259,6 +273,11 @@ class Session:
         mechanism = self._mechanism
         if mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses_message(mechanism))
+        if mechanism.needs_standard_error:
+            raise InvalidRisk(
+                f"{mechanism.name} needs the standard error of each risk; ask one question at a "
+                "time with standard_error= or losses=."
+            )
         vector = to_float_vector("risks", risks)
         self._check_risks(vector)
         training_losses = self._training_many(training, len(vector))
@@ -318,6 +337,22 @@ class Session:
                 f"{len(out_of_range)} are not.",
                 positions=tuple(out_of_range[:10].tolist()),
             )
+
+    def _standard_error(
+        self, standard_error: float | None, losses: NDArray[np.float64] | None
+    ) -> float:
+        if standard_error is None and losses is not None:
+            return float(losses.std() / math.sqrt(len(losses)))
+        if not self._mechanism.needs_standard_error:
+            raise InvalidSetting(
+                f"{self._mechanism.name} does not use standard_error=; leave it out."
+            )
+        width = self._setup.high - self._setup.low
+        if not isinstance(standard_error, Real) or isinstance(standard_error, bool):
+            raise InvalidRisk("This mechanism needs standard_error=, that of the risk, or losses=.")
+        if not 0 <= standard_error <= width:  # False for NaN; the value is secret
+            raise InvalidRisk(f"standard_error must be a finite number in [0, {width:g}].")
+        return float(standard_error)
 
     def _training(self, training: float | None) -> float:
         if not self._mechanism.needs_training:

@@ -27,11 +27,17 @@ class Setup(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a mechanism gets to see of one question."""
+    """What a mechanism gets to see of one question.
+
+    ``standard_error`` is that of the risk, as an estimate of the expected one. ``others`` counts
+    the changes of other ladders that may belong to the same attacker.
+    """
 
     risk: float
     losses: NDArray[np.float64] | None
     training: float | None
+    standard_error: float | None = None
+    others: int = 0
 
     def require_losses(self) -> NDArray[np.float64]:
         """Return the losses; a session always passes them to a mechanism that needs them."""
@@ -44,6 +50,12 @@ class Observation(NamedTuple):
         if self.training is None:
             raise InvalidRisk("This mechanism needs training=, the mean loss on the training data.")
         return self.training
+
+    def require_standard_error(self) -> float:
+        """Return the standard error; a session always passes it to a mechanism that needs it."""
+        if self.standard_error is None:
+            raise InvalidRisk("This mechanism needs standard_error=, that of the risk.")
+        return self.standard_error
 
 
 class Observations(NamedTuple):

@@ -3,16 +3,24 @@
 A *tape* is a random function that was fixed before the first question: every draw depends only on
 (key, ladder, question, slot, context), so a crash, a retry or a replay never draws again.
 :class:`Tape` is keyed and exact, for real use; :class:`NumpyTape` is fast, for simulation. A *law*
-is the distribution of a draw: :class:`DiscreteGaussian`,
+is the distribution of a draw: :class:`DiscreteGaussian`, :class:`CutGaussian`,
 :class:`DiscreteLaplace`, :class:`Laplace`, :class:`Seed`.
 """
 
-from ladderboard.tape._laws import DiscreteGaussian, DiscreteLaplace, Laplace, Law, Seed
+from ladderboard.tape._laws import (
+    CutGaussian,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Laplace,
+    Law,
+    Seed,
+)
 from ladderboard.tape._numpy import NumpyTape
 from ladderboard.tape._samplers import Stream
 from ladderboard.tape._tape import Draws, DrawsMany, Tape
 
 __all__ = [
+    "CutGaussian",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Draws",

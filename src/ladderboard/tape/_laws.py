@@ -94,6 +94,43 @@ class DiscreteGaussian(Law):
         return np.searchsorted(cumulative, rng.random(count), side="right") - len(cumulative) // 2
 
 
+@dataclass(frozen=True)
+class CutGaussian(Law):
+    """A discrete Gaussian given that it is at most ``limit`` in size, drawn by rejection.
+
+    >>> import numpy as np
+    >>> drawn = CutGaussian(1_000, 2_500).simulate(np.random.default_rng(0), 10_000)
+    >>> int(abs(drawn).max()) <= 2_500
+    True
+    """
+
+    sd: int | Fraction
+    limit: int
+
+    def __post_init__(self) -> None:
+        _check_rational("sd", self.sd)
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < self.sd:
+            raise InvalidSetting(
+                "limit must be a whole number of at least the standard deviation; "
+                f"got {_settings.safe_repr(self.limit)}."
+            )
+
+    def sample(self, stream: Stream) -> int:
+        """Draw exactly: again and again, until a draw is within the limit."""
+        law = DiscreteGaussian(self.sd)
+        while abs(drawn := law.sample(stream)) > self.limit:
+            pass
+        return drawn
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Draw as ``DiscreteGaussian`` does, and those beyond the limit again."""
+        law = DiscreteGaussian(self.sd)
+        drawn = law.simulate(rng, count)
+        while len(beyond := np.flatnonzero(np.abs(drawn) > self.limit)):
+            drawn[beyond] = law.simulate(rng, len(beyond))
+        return drawn
+
+
 @lru_cache(maxsize=64)
 def _cumulative_probabilities(sd: int | Fraction) -> np.ndarray[Any, Any]:
     reach = math.ceil(9 * sd) + 1

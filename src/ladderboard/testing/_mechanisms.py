@@ -61,6 +61,8 @@ def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str,
     )
     if subject.needs_training:
         question["training"] = float(rng.random())
+    if subject.needs_standard_error:
+        question["standard_error"] = float(losses.std() / math.sqrt(n))
     return question
 
 
@@ -102,7 +104,7 @@ def _check_resume(
 def _check_bulk(
     subject: Mechanism, n: int, tape: Tape, questions: list[dict[str, Any]], releases: list[Release]
 ) -> None:
-    if subject.needs == "losses":
+    if subject.needs == "losses" or subject.needs_standard_error:
         return
     half = len(questions) // 2
     session = subject.start(n=n, tape=tape)
@@ -127,7 +129,10 @@ def _check_step(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> 
         losses = question.get("losses")
         risk = question["risk"] if losses is None else float(np.mean(losses))
         observation = Observation(
-            risk, None if losses is None else losses.copy(), question.get("training")
+            risk,
+            None if losses is None else losses.copy(),
+            question.get("training"),
+            question.get("standard_error"),
         )
         before = json.dumps(subject.dump_state(state))
         first = subject.advance(setup, state, observation, draws)
@@ -174,7 +179,9 @@ def _check_refusals(subject: Mechanism, n: int, questions: list[dict[str, Any]])
     session = subject.start(n=n, tape=Tape(seed=4))
     session.ask(**questions[0])
     before = json.dumps(session.state)
-    extra = {key: value for key, value in questions[0].items() if key == "training"}
+    extra = {
+        key: value for key, value in questions[0].items() if key in {"training", "standard_error"}
+    }
     bad: list[dict[str, Any]] = [{}, {"losses": np.zeros(n + 1)}, {"losses": np.full(n, 1.5)}]
     bad += [{"losses": np.array([math.nan] + [0.0] * (n - 1))}, {"losses": np.zeros((n, 1))}]
     bad += [{"risk": risk} for risk in (-0.1, 1.1, math.nan, math.inf, "0.3", None, True)]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _MAX_READABLE_BLUR = 0.5  # examples, squared
 
 
+_LENGTHS = ("step", "fresh", "standing", "release", "grid")
+
+
 class ComparisonRule(NamedTuple):
     """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
 
@@ -48,6 +51,11 @@ class ComparisonRule(NamedTuple):
             grid=n * settings.grid,
             by_difference=settings.standard_errors,
         )
+
+    def scaled(self, factor: float) -> ComparisonRule:
+        """Return the rule in other units."""
+        lengths = {name: factor * getattr(self, name) for name in _LENGTHS}
+        return self._replace(**lengths)
 
     def margin(self, difference: int) -> float:
         """Return the margin for a model that differs from the best on this many examples."""

@@ -1,0 +1,469 @@
+"""Where to place a guess: dynamic programming over a ladder's value and changes.
+
+An analyst that can add any amount to a question's risk chooses, for every question, how far above
+or below the ladder's value the guess is expected. A guess placed high is released rarely, and is
+lucky when it is; one placed low is released often, teaches little, and uses up the ladder. The best
+placement depends on the ladder's value, on how often it changed (the steps of a growing ladder
+grow), and on the questions left.
+
+Everything is counted in examples: a risk of 1/n is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
+from ladderboard.analysts._shifted._normal import normal_cdf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.mechanisms import Mechanism
+
+_LUCK = np.linspace(-5, 5, 101)  # of a guess, in standard deviations: fewer examples wrong
+_WEIGHT = np.exp(-_LUCK * _LUCK / 2) / np.exp(-_LUCK * _LUCK / 2).sum()
+_KNOTS = np.linspace(-7, 7, 2_801)
+_BELOW = np.array([normal_cdf(knot) for knot in _KNOTS.tolist()])
+_DISTANCES = np.linspace(-3, 5.5, 205)  # of a guess above the step, in deviations of all noise
+_SHIFTS = np.linspace(-2, 4.5, 66)  # those that are tried
+_SPREADS = 64  # deviations of a guess, relative to the step, that are tabulated
+_FALLS = 48  # cells that one release can fall, at most
+_CELLS = 320  # values that are distinguished, at most
+_LEVELS = 90  # numbers of changes that are distinguished, at most
+_PRICES = np.geomspace(1e-6, 2.0, 80)  # of a question, in squared standard deviations of luck
+_MIN_CHANCE = 1e-7  # smaller chances count as none
+_TINY = 1e-300
+
+
+class LadderRungs(NamedTuple):
+    """The rungs of a ladder: one rule in units of a rung, and the size of each rung, in examples.
+
+    ``multiples`` are the sizes of rungs by number of changes, the last one also for more. With
+    ``by_value`` a rung is proportional to the standard error at the ladder's value; otherwise rungs
+    are the same at every value.
+    """
+
+    n: int
+    unit_rule: ComparisonRule
+    size: float
+    multiples: tuple[float, ...] = (1.0,)
+    by_value: bool = False
+
+    @classmethod
+    def from_mechanism(cls, mechanism: Mechanism, n: int) -> LadderRungs:
+        """Return the rungs of a mechanism."""
+        rule = ComparisonRule.from_mechanism(mechanism, n)
+        if rule.by_difference:  # two guesses differ on half of the examples
+            rule = rule._replace(step=rule.margin(n // 2), grid=1.0, by_difference=0.0)
+        size = math.hypot(rule.step, rule.compare) or rule.grid or 1.0
+        growth = mechanism.rung_growth(_LEVELS)
+        if growth is None:
+            return cls(n, rule.scaled(1 / size), size)
+        # The rule of a growing ladder is that of its first rung at a value of one half.
+        return cls(n, rule.scaled(1 / size), size * 2 / math.sqrt(n), growth, by_value=True)
+
+    @property
+    def levels(self) -> int:
+        """How many numbers of changes are distinguished."""
+        return len(self.multiples)
+
+    def sizes(self, values: NDArray[np.float64], level: int) -> NDArray[np.float64]:
+        """Return the size of the rung below each value after this many changes."""
+        size = self.size * self.multiples[min(level, self.levels - 1)]
+        if not self.by_value:
+            return np.full(np.shape(values), size)
+        share = np.minimum(np.clip(values / self.n, 0.0, 1.0), 0.5)
+        variance = np.maximum(share * (1 - share), 1 / self.n)
+        scaled: NDArray[np.float64] = size * np.sqrt(variance * self.n)
+        return scaled
+
+    def rule_at(self, value: float, changes: int) -> ComparisonRule:
+        """Return the rule for the next model."""
+        return self.unit_rule.scaled(float(self.sizes(np.array([value]), changes)[0]))
+
+
+class GuessModel(Protocol):
+    """How a guess is made: which numbers of wrong examples can be expected, and their spread."""
+
+    n: int
+
+    @property
+    def vote_weight(self) -> float:
+        """How many examples a vote wins by, at most, for each that it wins by on fair coins."""
+
+    @property
+    def unknown(self) -> int:
+        """The number of examples whose label is not known."""
+
+    @property
+    def fewest_wrong(self) -> float:
+        """The expected number of wrong examples if as much as possible is right."""
+
+    @property
+    def most_wrong(self) -> float:
+        """The expected number of wrong examples if as much as possible is wrong."""
+
+    def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard deviation of the number of wrong examples."""
+
+    def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of its variance that comes from guessed examples."""
+
+
+class PartialGuess(NamedTuple):
+    """A guess on some of the examples that abstains on the others.
+
+    With ``rare`` the share of labels that an abstention gets right, a guess of one of the other two
+    classes is right on ``(1 - rare) / 2`` of them.
+    """
+
+    n: int
+    rare: float = 0.0
+
+    @property
+    def right(self) -> float:
+        """The chance that a guessed example is right."""
+        return (1 - self.rare) / 2
+
+    @property
+    def vote_weight(self) -> float:
+        """Only examples of the two common classes can be won."""
+        return 1 - self.rare
+
+    @property
+    def unknown(self) -> int:
+        """No label is known."""
+        return self.n
+
+    @property
+    def fewest_wrong(self) -> float:
+        """The expected number of wrong examples if all are guessed."""
+        return self.n * (1 - self.right)
+
+    @property
+    def most_wrong(self) -> float:
+        """The expected number of wrong examples if none is guessed."""
+        return self.n * (1 - self.rare)
+
+    def size(self, wrong: float) -> int:
+        """Return how many examples to guess so that ``wrong`` are expected wrong."""
+        gain = self.right - self.rare  # of a guess over an abstention
+        return min(max(round((self.most_wrong - wrong) / gain), 0), self.n)
+
+    def expected(self, size: int) -> float:
+        """Return how many are expected wrong with ``size`` examples guessed."""
+        return self.most_wrong - size * (self.right - self.rare)
+
+    def variance(self, size: float) -> tuple[float, float]:
+        """Return the variance of the number wrong among the guessed, and among all."""
+        guessed = size * self.right * (1 - self.right)
+        return guessed, guessed + (self.n - size) * self.rare * (1 - self.rare)
+
+    def _sizes(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        size = (self.most_wrong - wrong) / (self.right - self.rare)
+        clipped: NDArray[np.float64] = np.clip(size, 1.0, self.n)
+        return clipped
+
+    def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard deviation of the number of wrong examples."""
+        size = self._sizes(wrong)
+        by_rare = (self.n - size) * self.rare * (1 - self.rare)
+        deviations: NDArray[np.float64] = np.sqrt(size * self.right * (1 - self.right) + by_rare)
+        return deviations
+
+    def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of its variance that comes from guessed examples."""
+        guessed = self._sizes(wrong) * self.right * (1 - self.right)
+        return guessed / self.deviation(wrong) ** 2
+
+
+class KnownLabelsGuess(NamedTuple):
+    """A guess on all examples whose label is not known; the others are wrong as wanted."""
+
+    n: int
+    known: int
+
+    @property
+    def vote_weight(self) -> float:
+        """Both classes are as common."""
+        return 1.0
+
+    @property
+    def unknown(self) -> int:
+        """The number of examples whose label is not known."""
+        return self.n - self.known
+
+    @property
+    def fewest_wrong(self) -> float:
+        """The expected number of wrong examples with all known ones right."""
+        return (self.n - self.known) / 2
+
+    @property
+    def most_wrong(self) -> float:
+        """The expected number of wrong examples with all known ones wrong."""
+        return (self.n + self.known) / 2
+
+    def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard deviation of the number of wrong examples."""
+        return np.full(np.shape(wrong), math.sqrt(self.n - self.known) / 2)
+
+    def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return 1: all of the variance comes from guessed examples."""
+        return np.ones(np.shape(wrong))
+
+
+class _ReleaseTable:
+    """The chance of every fall, and the mean luck with it, in units of a ladder's rung.
+
+    Step, noises and grid of a rung have fixed ratios, so that one table serves all rungs: by the
+    deviation of a guess relative to the rung (``spread``), its distance above the step in
+    deviations of all noise, and the fall in cells.
+    """
+
+    def __init__(self, rule: ComparisonRule, cell: float, least: float, largest: float) -> None:
+        self.rule, self.cell = rule, cell
+        self.spreads = np.geomspace(max(least, 1e-3), max(largest, 1.1 * least, 2e-3), _SPREADS)
+        reach = rule.step + 3 * math.hypot(largest, rule.compare) + 2 * rule.release
+        self.falls = np.arange(1, min(math.ceil(reach / cell), _FALLS) + 1)
+        tables = [self._releases(spread) for spread in self.spreads.tolist()]
+        self.chance = np.array([chance for chance, _ in tables])  # by spread, distance and fall
+        self.luck = np.array([luck for _, luck in tables])  # times the chance of the fall
+        quiet = 1 - self.chance.sum(axis=2)
+        self.information = (self.luck**2 / np.maximum(self.chance, _TINY)).sum(axis=2)
+        self.information += self.luck.sum(axis=2) ** 2 / np.maximum(quiet, _MIN_CHANCE)
+
+    def _releases(self, spread: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rule = self.rule
+        shift = -rule.step + _DISTANCES * math.hypot(spread, rule.compare)
+        wrong = shift[:, None] - spread * _LUCK  # relative to the ladder's value
+        crossed = _chance_below(-rule.step - wrong, rule.compare) * _WEIGHT
+        edges = -self.cell * (self.falls - 0.5)
+        reached = _chance_below(edges[:, None, None] - wrong, rule.release)
+        reached[:-1] -= reached[1:]
+        by_luck = crossed * reached  # by fall, distance and luck
+        return by_luck.sum(axis=2).T, (by_luck @ _LUCK).T
+
+    def index(
+        self, spread: NDArray[np.float64], shift: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the nearest spread and distance in the table."""
+        ratio = math.log(self.spreads[1] / self.spreads[0])
+        row = np.rint(np.log(np.maximum(spread, _TINY) / self.spreads[0]) / ratio)
+        row = np.clip(row, 0, _SPREADS - 1).astype(np.int64)
+        deviation = np.hypot(self.spreads[row], self.rule.compare)
+        distance = (shift + self.rule.step) / deviation
+        column = np.rint((distance - _DISTANCES[0]) / (_DISTANCES[1] - _DISTANCES[0]))
+        return row, np.clip(column, 0, len(_DISTANCES) - 1).astype(np.int64)
+
+
+class PlacementPlan:
+    """The best placement of a guess, for every value of a ladder and every price of a question.
+
+    The value of a question is the square of the mean luck that its release implies: these add up,
+    and the final vote is right on an example with probability Phi(sqrt(sum / n)). With a price for
+    each question, the worth V(v, b) of a ladder at value v after b changes solves
+
+        V(v, b) = max over shifts of (information - price + later) / P(released),
+        later = sum_f P(f) V(v - f, b + 1),
+
+    f being how far the value falls, so one sweep from the most changes and the lowest values solves
+    it. The price is the one at which the questions left are expected to last. ``vote`` is how many
+    examples the vote is expected to win by: below the risk of guesses the surest examples are
+    answered by vote.
+
+    Noise that stays until the ladder moves is treated as fresh.
+    """
+
+    def __init__(self, ladder: LadderRungs, guess: GuessModel, vote: float = 0.0) -> None:
+        self.ladder, self.guess, self.vote = ladder, guess, vote
+        lowest = max(guess.fewest_wrong - vote, 0.0)
+        self.cell = max((ladder.n - lowest) / _CELLS, math.sqrt(ladder.n) / 8)
+        if not ladder.by_value:  # all values lie on one grid
+            self.cell = max(self.cell, ladder.unit_rule.grid * ladder.size)
+        self._low = math.ceil(lowest / self.cell) - 2
+        cells = math.ceil(ladder.n / self.cell) - self._low + 1
+        self.values = (self._low + np.arange(cells)).astype(np.float64) * float(self.cell)
+        self.rungs = [ladder.sizes(self.values, level) for level in range(ladder.levels)]
+        deviations = guess.deviation(self.values)
+        least, largest = (
+            min(rung.min() for rung in self.rungs),
+            max(rung.max() for rung in self.rungs),
+        )
+        self.table = _ReleaseTable(
+            ladder.unit_rule,
+            max(ladder.unit_rule.grid, 1 / 8),
+            float(deviations.min() / largest),
+            float(deviations.max() / least),
+        )
+        shape = (ladder.levels, len(self.values), len(_PRICES))
+        self.worth, self.expected_questions = np.zeros(shape), np.zeros(shape)  # until the end
+        self._action = np.full(shape, -1)  # a shift; -1: stop; below -1: a cell to jump to
+        for level in range(ladder.levels - 1, -1, -1):
+            self._solve_level(level)
+
+    def _solve_level(self, level: int) -> None:
+        final = level == self.ladder.levels - 1
+        chances, gains, possible = self._choices(level)
+        below = np.rint(self.table.falls * self.rungs[level][:, None] * self.table.cell / self.cell)
+        under = np.arange(len(self.values))[:, None] - np.maximum(below, 1).astype(np.int64)
+        if not final:
+            self._solve_cells(level, slice(None), chances, gains, possible, under, level + 1)
+            self._jump(level, slice(None), level + 1)
+            return
+        # The last level is followed by itself: from the lowest value upwards.
+        for cell in range(len(self.values)):
+            here = slice(cell, cell + 1)
+            self._solve_cells(
+                level, here, chances[here], gains[here], possible[here], under[here], level
+            )
+            self._jump(level, here, level)
+
+    def _choices(
+        self, level: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Return, by value and shift: the chance of each fall, the information, and what can be."""
+        guess, rung, rule = self.guess, self.rungs[level][:, None], self.ladder.unit_rule
+        wrong = self.values[:, None] + self._shift(self.rungs[level])
+        deviation = guess.deviation(wrong)
+        rows, columns = self.table.index(deviation / rung, (wrong - self.values[:, None]) / rung)
+        chance = self.table.chance[rows, columns]
+        gain = self.table.information[rows, columns]
+        gain = gain * guess.informative(wrong) * self._guessed_share(wrong)
+        possible = (wrong >= guess.fewest_wrong - self.vote) & (wrong < guess.most_wrong)
+        return chance, gain, possible & (chance.sum(axis=2) > _MIN_CHANCE) & (rule.step >= 0)
+
+    def _shift(self, rung: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the shifts that are tried, by value."""
+        rule = self.ladder.unit_rule
+        widest = math.sqrt(self.guess.n) / 2
+        deviation = np.hypot(widest, rule.compare * rung)
+        return -rule.step * rung[:, None] + deviation[:, None] * _SHIFTS
+
+    def _solve_cells(  # noqa: PLR0917 - the parts of one equation
+        self,
+        level: int,
+        cells: slice,
+        chances: NDArray[np.float64],
+        gains: NDArray[np.float64],
+        possible: NDArray[np.bool_],
+        under: NDArray[np.int64],
+        following: int,
+    ) -> None:
+        inside = (under >= 0)[:, :, None]
+        reached = np.maximum(under, 0)
+        later_worth = chances @ np.where(inside, self.worth[following][reached], 0.0)
+        later_questions = chances @ np.where(
+            inside, self.expected_questions[following][reached], 0.0
+        )
+        total = np.maximum(chances.sum(axis=2), _MIN_CHANCE)[:, :, None]
+        worth = (gains[:, :, None] - _PRICES + later_worth) / total
+        worth[~possible] = -np.inf
+        best = worth.argmax(axis=1)[:, None, :]
+        best_worth = np.take_along_axis(worth, best, axis=1)[:, 0]
+        spent = np.take_along_axis((1 + later_questions) / total, best, axis=1)[:, 0]
+        stop = best_worth <= 0
+        self.worth[level, cells] = np.where(stop, 0.0, best_worth)
+        self.expected_questions[level, cells] = np.where(stop, 0.0, spent)
+        self._action[level, cells] = np.where(stop, -1, best[:, 0])
+
+    def _jump(self, level: int, cells: slice, following: int) -> None:
+        """Consider one question that is sure to be released, to continue at a lower value."""
+        indices = np.arange(len(self.values))[cells]
+        # The best cell below each: a running maximum.
+        best = np.maximum.accumulate(self.worth[following], axis=0)
+        is_best = self.worth[following] >= best
+        index = np.where(is_best, np.arange(len(self.values))[:, None], 0)
+        best_cell = np.maximum.accumulate(index, axis=0)
+        below = np.maximum(indices - 1, 0)
+        jump_worth = np.where((indices > 0)[:, None], best[below] - _PRICES, -np.inf)
+        jump = jump_worth > self.worth[level, cells]
+        lower = best_cell[below]
+        prices = np.arange(len(_PRICES))
+        self.worth[level, cells] = np.where(jump, jump_worth, self.worth[level, cells])
+        self.expected_questions[level, cells] = np.where(
+            jump,
+            self.expected_questions[following][lower, prices] + 1,
+            self.expected_questions[level, cells],
+        )
+        self._action[level, cells] = np.where(jump, -2 - lower, self._action[level, cells])
+
+    def _guessed_share(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of the examples that is guessed; the vote answers the surest.
+
+        Log-odds are about normal, so those beyond z deviations account for exp(-z^2/2) of what the
+        vote gains.
+        """
+        if not self.vote:
+            return np.ones(np.shape(wrong))
+        paid = np.clip((self.guess.fewest_wrong - wrong) / self.vote, 1e-9, 1.0)
+        rest = np.interp(-np.log(paid), _SURE, _REST)
+        return np.where(wrong < self.guess.fewest_wrong, rest, 1.0)
+
+    def information(self, questions: int) -> float:
+        """Return roughly how much this many questions teach, in squared deviations."""
+        expected = self.expected_questions[0, -1]
+        price = min(int((expected > questions).sum()), len(_PRICES) - 1)
+        learned = self.worth[0, -1, price] + _PRICES[price] * expected[price]
+        return float(learned * min(questions / max(expected[price], 1.0), 1.0))
+
+    def expected_wrong(self, value: float, changes: int, left: int) -> float | None:
+        """Return the expected number of wrong examples of the next guess; None to stop asking."""
+        cell = self._cell_of(value)
+        level = min(changes, self.ladder.levels - 1)
+        # A higher price asks fewer questions: take the lowest at which they last.
+        lasting = self.expected_questions[level, cell] > left
+        price = min(int(lasting.sum()), len(_PRICES) - 1)
+        action = int(self._action[level, cell, price])
+        while action == -1 and price:  # lower the price: unused questions are worth nothing
+            price -= 1
+            action = int(self._action[level, cell, price])
+        if action == -1:
+            return None
+        if action < -1:
+            return float(self.values[-2 - action])
+        rung = self.ladder.sizes(np.array([value]), level)
+        return value + float(self._shift(rung)[0, action])
+
+    def _cell_of(self, value: float) -> int:
+        return min(max(round(value / self.cell) - self._low, 0), len(self.values) - 1)
+
+    def mean_luck(self, wrong: float, value: float, changes: int, fallen: float | None) -> float:
+        """Return the mean luck of a guess, given how far the value fell (None after silence).
+
+        An infinite fall stands for a move whose value is not released.
+        """
+        rung = self.ladder.sizes(np.array([value]), min(changes, self.ladder.levels - 1))
+        spread = self.guess.deviation(np.array([wrong])) / rung
+        rows, columns = self.table.index(spread, (wrong - value) / rung)
+        chance, luck = self.table.chance[rows[0], columns[0]], self.table.luck[rows[0], columns[0]]
+        if fallen is None:
+            return float(-luck.sum() / max(1 - chance.sum(), _MIN_CHANCE))
+        if math.isinf(fallen):
+            return float(luck.sum() / max(chance.sum(), _TINY))
+        falls = len(self.table.falls)
+        cell = min(max(round(fallen / (float(rung[0]) * self.table.cell)), 1), falls) - 1
+        return float(luck[cell] / chance[cell]) if chance[cell] > _TINY else 0.0
+
+
+_SURE = np.linspace(0, 24, 2_401)
+_REST = np.array([math.erf(math.sqrt(value)) for value in _SURE.tolist()])
+
+
+@lru_cache(maxsize=8)
+def plan_placements(ladder: LadderRungs, guess: GuessModel, questions: int) -> PlacementPlan:
+    """Return the placements for a game of this many questions."""
+    without_vote = PlacementPlan(ladder, guess)
+    vote = math.sqrt(without_vote.information(questions) * guess.unknown / (2 * math.pi))
+    return PlacementPlan(ladder, guess, vote * guess.vote_weight)
+
+
+def _chance_below(distance: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    """Return the chance that noise of this standard deviation stays below a distance."""
+    if not noise:
+        return (distance > 0).astype(np.float64)
+    return np.interp(distance / noise, _KNOTS, _BELOW)

@@ -1,0 +1,370 @@
+"""The growing ladder: steps in standard errors that grow with what was released.
+
+Derivation, proof and the trade of each setting: docs/explanation/growing-ladder.md. Everything that
+decides a release is integer arithmetic, so that every verifier agrees: risks, steps and noise are
+in units of 1e-12, shares and multiples in millionths, and roots are whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._ladder import round_to_grid
+from ladderboard.mechanisms._types import (
+    ComparisonSettings,
+    Observation,
+    Observations,
+    Setup,
+    Step,
+    StepMany,
+)
+from ladderboard.mechanisms._visible_gain import check_power, smallest_with_chance
+from ladderboard.tape import CutGaussian
+
+if TYPE_CHECKING:
+    from ladderboard.tape import Draws, DrawsMany, Law
+
+MILLION = 10**6
+"""Settings are whole numbers of millionths; noise has a standard deviation of this many steps."""
+_MAX_CHANGES = 10**9
+_STRIDE = 4_096
+
+
+class GrowingLadderState(NamedTuple):
+    """The best release R in units, how often it changed, and the class of its standard error.
+
+    The class is only used with ``scale="model"``: the standard error is at most 2^(class/2) units.
+    """
+
+    best: int
+    changes: int
+    error_class: int
+
+
+class Rung(NamedTuple):
+    """What a ladder asks of the next model, in units: the step, the noises and the grid."""
+
+    step: int
+    compare_noise: int
+    release_noise: int
+    grid: int
+
+
+def standard_error_units(setup: Setup, best: int) -> int:
+    """Return the standard error of a risk near ``best``, in units, rounded down.
+
+    The variance of a loss in [low, high] with mean R is at most (R - low)(high - R), which is also
+    that of the zero-one loss; a quarter of the squared width while R is in the upper half, and at
+    least 1/n of it.
+    """
+    low, high = _fixed_point.to_units(setup.low), _fixed_point.to_units(setup.high)
+    above, width = best - low, high - low
+    variance = above * (width - above) if 2 * above < width else width * width // 4
+    return math.isqrt(max(variance, width * width // setup.n) // setup.n)
+
+
+def standard_error_class(standard_error: float) -> int:
+    """Return the least whole c with a standard error of at most 2^(c/2) units.
+
+    >>> standard_error_class(0.0), standard_error_class(2e-12), standard_error_class(0.01)
+    (0, 2, 67)
+    """
+    units = _fixed_point.to_units(standard_error)
+    return max(units * units - 1, 0).bit_length()
+
+
+@lru_cache(maxsize=65_536)
+def growth_millionths(changes: int, quarters: int) -> int:
+    """Return (1 + changes/10^6) ** (quarters/4) in millionths, rounded down.
+
+    >>> [growth_millionths(changes * 10**6, 3) for changes in (0, 3, 8)]
+    [1000000, 2828427, 5196152]
+    """
+    power = (MILLION + changes) ** quarters * MILLION ** (4 - quarters)
+    return math.isqrt(math.isqrt(power))
+
+
+@lru_cache(maxsize=4_096)
+def readable_grid(units: int) -> int:
+    """Return the number 1, 2 or 5 times a power of ten nearest to ``units``, by ratio.
+
+    >>> [readable_grid(units) for units in (1, 3, 4, 14, 15, 700, 720)]
+    [1, 2, 5, 10, 20, 500, 1000]
+    """
+    power = 10 ** (len(str(max(units, 1))) - 1)
+    square = max(units, 1) ** 2
+    for factor, product in ((1, 2), (2, 10), (5, 50)):
+        if square < product * power * power:
+            return factor * power
+    return 10 * power
+
+
+@dataclass(frozen=True)
+class GrowingLadder(Mechanism):
+    """Release a model's risk when it beats the best by a step of some standard errors.
+
+    The step is ``step`` standard errors before the first change and grows by
+    ``(1 + changes) ** growth``: the first improvements are seen early, and an attacker, who needs
+    tens of changes, meets large steps. Noise and grid are shares of the step.
+
+    Parameters
+    ----------
+    step
+        The first step, in standard errors of a risk near the best one.
+    growth
+        The exponent of the growth: 0, 0.25, 0.5, 0.75 or 1.
+    compare_noise, release_noise
+        The standard deviation of the noise on the comparison and on the released value, as shares
+        of the step.
+    grid
+        The spacing of released values as a share of the step; the nearest of 1, 2 and 5 times a
+        power of ten is used, so that releases are short decimals.
+    cap
+        The step grows at most to this multiple of the first one; None for no limit.
+    cut
+        Noise is cut at this many standard deviations.
+    accounts, sharing, sharing_cap
+        With several ladders, one attacker may hold this many accounts: each change of the
+        ``accounts - 1`` other ladders that changed most counts as ``sharing`` changes of this one.
+        Others raise a step at most by the factor ``sharing_cap``.
+    scale
+        ``"value"``: the standard error follows from the released value, which is right for the
+        zero-one loss and more than enough for any other. ``"model"``: each release also tells the
+        standard error of the new model, rounded up to a power of the square root of two; for
+        losses and metrics whose variance is much smaller.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> mechanism = lb.GrowingLadder(step=1, growth=0.75)
+    >>> session = mechanism.start(n=10_000, tape=lb.Tape(seed=7))
+    >>> [session.ask(risk=risk).value for risk in (0.3141, 0.3139, 0.2975, 0.2702)]
+    [0.314, 0.314, 0.298, 0.27]
+    """
+
+    name: ClassVar[str] = "growing_ladder"
+    state_type: ClassVar[Any] = GrowingLadderState
+
+    step: float
+    growth: float = 0.75
+    compare_noise: float = 0.5
+    release_noise: float = 0.1
+    grid: float = 0.4
+    cap: float | None = None
+    cut: float = 3.0
+    accounts: int = 1
+    sharing: float = 0.0
+    sharing_cap: float = 2.0
+    scale: Literal["value", "model"] = "value"
+    origin: Any = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        growth = _settings.number("growth", self.growth, at_least=0, at_most=1)
+        if growth * 4 != round(growth * 4):
+            raise InvalidSetting(f"growth must be 0, 0.25, 0.5, 0.75 or 1; got {self.growth!r}.")
+        _settings.set_frozen(
+            self,
+            step=_read_millionths("step", self.step, at_most=1_000),
+            growth=growth,
+            compare_noise=_read_millionths("compare_noise", self.compare_noise, at_least=0),
+            release_noise=_read_millionths("release_noise", self.release_noise, at_least=0),
+            grid=_read_millionths("grid", self.grid),
+            cap=None if self.cap is None else _read_millionths("cap", self.cap, at_least=1),
+            cut=_read_millionths("cut", self.cut, at_least=1, at_most=10),
+            accounts=_settings.integer("accounts", self.accounts, at_least=1),
+            sharing=_read_millionths("sharing", self.sharing, at_least=0, at_most=1),
+            sharing_cap=_read_millionths("sharing_cap", self.sharing_cap, at_least=1),
+            scale=_settings.choice("scale", self.scale, ("value", "model")),
+        )
+
+    @property
+    def needs_standard_error(self) -> bool:
+        """Whether questions need the standard error of their risk."""
+        return self.scale == "model"
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """Noise on the comparison and on the release, in millionths of its standard deviation."""
+        law = CutGaussian(MILLION, _millionths(self.cut))
+        return law, law
+
+    def rung(self, setup: Setup, state: GrowingLadderState, observation: Observation) -> Rung:
+        """Return the step, the noises and the grid for a model.
+
+        With ``scale="model"`` step and comparison follow the larger of the released standard error
+        and the model's own: an attacker could otherwise compare loud guesses with a quiet best
+        model. Release and grid follow the model's own.
+        """
+        others = observation.others
+        if not self.needs_standard_error:
+            error = standard_error_units(setup, state.best)
+            return self._rung(error, error, state.changes, others)
+        own_class = standard_error_class(observation.require_standard_error())
+        return self._rung(
+            math.isqrt(1 << max(own_class, state.error_class)),
+            math.isqrt(1 << own_class),
+            state.changes,
+            others,
+        )
+
+    @lru_cache(maxsize=4_096)  # noqa: B019 - mechanisms are few, and live as long as the process
+    def _rung(self, compared_error: int, released_error: int, changes: int, others: int) -> Rung:
+        multiple = self.step_multiple(changes, others)
+        first = _millionths(self.step) * multiple
+        step = max(first * compared_error // MILLION**2, 1)
+        release = first * released_error // MILLION**2
+        return Rung(
+            step,
+            step * _millionths(self.compare_noise) // MILLION,
+            release * _millionths(self.release_noise) // MILLION,
+            readable_grid(release * _millionths(self.grid) // MILLION),
+        )
+
+    def step_multiple(self, changes: int, others: int = 0) -> int:
+        """Return how many times the first step is taken after some changes, in millionths."""
+        quarters = round(4 * self.growth)
+        multiple = growth_millionths(changes * MILLION, quarters)
+        if others and self.sharing:
+            shared = growth_millionths(
+                changes * MILLION + others * _millionths(self.sharing), quarters
+            )
+            multiple = min(shared, multiple * _millionths(self.sharing_cap) // MILLION)
+        return multiple if self.cap is None else min(multiple, _millionths(self.cap))
+
+    def smallest_visible_gain(
+        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+    ) -> float:
+        """The gain below ``released`` that passes the step, with the noise that is drawn for it.
+
+        With ``scale="model"`` this is for a zero-one loss, and more than enough for any other.
+
+        >>> mechanism = GrowingLadder(step=1)
+        >>> [round(mechanism.smallest_visible_gain(n=10_000, changes=b), 4) for b in (0, 3, 8)]
+        [0.0054, 0.0154, 0.0283]
+        """
+        check_power(power)
+        setup = Setup(n, 0.0, 1.0)
+        best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
+        rung = self._rung(*[standard_error_units(setup, best)] * 2, changes, 0)
+        step, compare, release, grid = map(_fixed_point.from_units, rung)
+        inside = math.erf(self.cut / math.sqrt(2))
+
+        def below(distance: float, noise: float) -> float:
+            if not noise:
+                return float(distance > 0)
+            z = min(max(distance / noise, -self.cut), self.cut)
+            return 0.5 + math.erf(z / math.sqrt(2)) / (2 * inside)
+
+        return smallest_with_chance(
+            lambda gain: below(gain - step, compare) * below(gain - grid / 2, release),
+            power,
+            scale=step + grid,
+        )
+
+    def comparison(self, n: int) -> ComparisonSettings:
+        """The first rung, at a released value of one half; ``rung_growth`` has the others."""
+        setup = Setup(n, 0.0, 1.0)
+        state = GrowingLadderState(_fixed_point.to_units(0.5), 0, 0)
+        error = standard_error_units(setup, state.best)
+        step, compare, release, grid = map(_fixed_point.from_units, self._rung(error, error, 0, 0))
+        return ComparisonSettings(
+            step=step, compare_noise=compare, release_noise=release, grid=grid
+        )
+
+    def rung_growth(self, changes: int) -> tuple[float, ...]:
+        """Return the size of the step by number of changes, relative to the first one."""
+        return tuple(self.step_multiple(count) / MILLION for count in range(changes))
+
+    def begin(self, setup: Setup, draws: Draws) -> GrowingLadderState:
+        """R_0 is the worst risk there is."""
+        worst = _fixed_point.to_units(setup.high)
+        # No standard error is larger than that of a fair coin between the ends of the range.
+        error_class = standard_error_class((setup.high - setup.low) / 2 / math.sqrt(setup.n))
+        return GrowingLadderState(worst, 0, error_class if self.needs_standard_error else 0)
+
+    def advance(
+        self, setup: Setup, state: GrowingLadderState, observation: Observation, draws: Draws
+    ) -> Step:
+        """Release the risk, rounded to the grid, if it is a step below R and R falls."""
+        on_compare, on_release = draws
+        rung = self.rung(setup, state, observation)
+        risk = _fixed_point.to_units(observation.risk)
+        compared = risk + scale_noise(on_compare, rung.compare_noise)
+        released = round_to_grid(
+            setup, risk + scale_noise(on_release, rung.release_noise), rung.grid
+        )
+        if compared < state.best - rung.step and released < state.best:
+            value = _fixed_point.from_units(released)
+            own_class = (
+                standard_error_class(observation.require_standard_error())
+                if self.needs_standard_error
+                else 0
+            )
+            moved = GrowingLadderState(released, state.changes + 1, own_class)
+            return Step(moved, value, value, True)
+        return Step(state, _fixed_point.from_units(state.best), None, False)
+
+    def advance_many(
+        self,
+        setup: Setup,
+        state: GrowingLadderState,
+        observations: Observations,
+        draws: DrawsMany,
+    ) -> StepMany:
+        """As ``advance``, for many questions: the rung is constant between two changes."""
+        if self.needs_standard_error:
+            return super().advance_many(setup, state, observations, draws)
+        nothing = Observation(0.0, None, None)
+        risks = _fixed_point.array_to_units(observations.risks)
+        count = len(risks)
+        values, improved = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        start = 0
+        while start < count:
+            rung = self.rung(setup, state, nothing)
+            stop = min(start + _STRIDE, count)
+            part = slice(start, stop)
+            compared = risks[part] + scale_noise(draws[0][part], rung.compare_noise)
+            noisy = risks[part] + scale_noise(draws[1][part], rung.release_noise)
+            released = round_to_grid(setup, noisy, rung.grid)
+            moved = (compared < state.best - rung.step) & (released < state.best)
+            first = int(moved.argmax())
+            if not moved[first]:
+                values[part] = state.best
+                start = stop
+                continue
+            values[start : start + first] = state.best
+            state = GrowingLadderState(int(released[first]), state.changes + 1, 0)
+            values[start + first] = state.best
+            improved[start + first] = True
+            start += first + 1
+        value = _fixed_point.array_from_units(values)
+        return StepMany(state, value, np.where(improved, value, np.nan), improved)
+
+    def value(self, state: GrowingLadderState) -> float:
+        """Return the current R."""
+        return _fixed_point.from_units(state.best)
+
+
+def scale_noise(millionths: Any, deviation: int) -> Any:
+    """Return noise of this standard deviation in units, from a draw; one int or an array."""
+    return (millionths * deviation + MILLION // 2) // MILLION
+
+
+def _millionths(value: float) -> int:
+    return round(value * MILLION)
+
+
+def _read_millionths(
+    name: str, value: Any, *, at_least: float = 1 / MILLION, at_most: float = 1_000_000
+) -> float:
+    """Return a setting rounded to whole millionths."""
+    return _millionths(_settings.number(name, value, at_least=at_least, at_most=at_most)) / MILLION

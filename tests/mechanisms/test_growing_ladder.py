@@ -1,0 +1,186 @@
+"""The growing ladder: its rungs in integers, by hand, and what it shows on losses of all kinds."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ladderboard as lb
+from ladderboard.errors import InvalidRisk, InvalidSetting
+from ladderboard.mechanisms import Observation, Setup
+from ladderboard.mechanisms._growing_ladder import (
+    MILLION,
+    GrowingLadderState,
+    growth_millionths,
+    readable_grid,
+    standard_error_units,
+)
+
+UNIT = 10**12
+
+
+def test_a_trace_worked_by_hand(scripted):
+    """n = 10,000: a standard error is .005 at R >= 1/2, .004 at R = .2 and .003 at R = .1."""
+    mechanism = lb.GrowingLadder(
+        step=2, growth=0.5, compare_noise=0.5, release_noise=0.1, grid=0.4, cut=3
+    )
+    m = MILLION
+    tape = scripted(
+        [
+            (0, 0),
+            (m, -m),  # R = 1, step .01: .2 + .005 < .99; .2 - .001 on a grid of .005 is .2
+            (0, 0),  # R = .2, step .008 sqrt(2) = .0113: .19 < .1887 is not true
+            (-m, 3 * m),  # .19 - .0057 < .1887; .19 + .0034 on a grid of .005 is .195
+            (-3 * m, 0),  # R = .195, step .013724: .1951 - .0206 < .1813, but .195 is not lower
+            (0, 0),  # .1 < .1813; grid .4 x .0137 = .0055, so .005: .1
+            (0, 0),  # R = .1, step .006 x 2 = .012: .088 < .088 is not true
+            (-1, 0),  # noise of one millionth of .006: crosses; grid .0048, so .005: .09
+        ]
+    )
+    session = mechanism.start(n=10_000, tape=tape)
+    risks = [0.2, 0.19, 0.19, 0.1951, 0.1, 0.088, 0.088]
+    values = [session.ask(risk=risk).value for risk in risks]
+    assert values == [0.2, 0.2, 0.195, 0.195, 0.1, 0.1, 0.09]
+    assert session.state["state"] == {"best": 9 * UNIT // 100, "changes": 4, "error_class": 0}
+
+
+@given(
+    best=st.integers(0, UNIT),
+    n=st.integers(1, 10**9),
+    changes=st.integers(0, 10**6),
+    quarters=st.integers(0, 4),
+)
+def test_roots_are_the_true_ones_rounded_down(best, n, changes, quarters):
+    error = standard_error_units(Setup(n, 0.0, 1.0), best)
+    half = UNIT // 2
+    variance = max(Fraction(best * (UNIT - best) if best < half else half**2), Fraction(UNIT**2, n))
+    assert error**2 <= variance / n
+    assert (error + 1) ** 2 > variance / n - 2
+    multiple = growth_millionths(changes * MILLION, quarters)
+    exact = (1 + changes) ** quarters * MILLION**4
+    assert multiple**4 <= exact < (multiple + 2) ** 4
+
+
+@given(units=st.integers(1, 10**15))
+def test_a_grid_is_one_two_or_five_times_a_power_of_ten_and_near(units):
+    grid = readable_grid(units)
+    assert str(grid).rstrip("0") in {"1", "2", "5"}
+    # Neighbours differ by a factor of 2.5 at most, so the nearer one is within its root.
+    assert 1 / 1.6 < grid / units < 1.6 or units < 4
+
+
+@given(
+    changes=st.integers(0, 200),
+    best=st.floats(0, 1),
+    others=st.integers(0, 500),
+    data=st.data(),
+)
+def test_steps_grow_with_changes_and_shrink_with_examples(changes, best, others, data):
+    mechanism = lb.GrowingLadder(step=1, accounts=3, sharing=0.25, sharing_cap=1.5)
+    state = GrowingLadderState(round(best * UNIT), changes, 0)
+
+    def step(n=1_000, state=state, others=0):
+        question = Observation(0.0, None, None, others=others)
+        return mechanism.rung(Setup(n, 0.0, 1.0), state, question).step
+
+    more = data.draw(st.integers(1, 10**6))
+    assert step(n=1_000 + more) <= step()
+    assert step(state=state._replace(changes=changes + 1)) >= step()
+    assert step() <= step(others=others) <= step(others=others + 1) <= 1.5 * step() + 1
+
+
+def test_a_cap_ends_the_growth():
+    mechanism = lb.GrowingLadder(step=1, growth=1, cap=4)
+    assert [mechanism.step_multiple(changes) // MILLION for changes in (0, 1, 3, 9)] == [1, 2, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": 0},
+        {"growth": 0.3},
+        {"growth": 1.25},
+        {"compare_noise": -0.1},
+        {"grid": 0},
+        {"cap": 0.5},
+        {"cut": 0.5},
+        {"accounts": 0},
+        {"sharing": 2},
+        {"sharing_cap": 0.9},
+        {"scale": "loss"},
+    ],
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(InvalidSetting):
+        lb.GrowingLadder(**{"step": 1, **wrong})
+
+
+def test_releases_are_short_decimals_that_fall():
+    rng = np.random.default_rng(3)
+    mechanism = lb.GrowingLadder(step=1, growth=0.25)
+    for n in (300, 4_321):
+        releases = mechanism.start(n=n, tape=lb.NumpyTape(seed=n)).ask_many(
+            np.clip(np.linspace(0.6, 0.02, 400) + 0.02 * rng.standard_normal(400), 0, 1)
+        )
+        told = [release.value for release in releases if release.improved]
+        assert len(told) > 5
+        assert all(after < before for before, after in pairwise(told))
+        assert max(len(repr(value)) for value in told) <= 6
+
+
+def rmse_losses(rng, rmse, n=1_828):
+    """Squared errors over a range of 600, for labels with a standard deviation of 80."""
+    return np.clip((rmse * rng.standard_normal(n) / 600) ** 2, 0, 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_errors_of_any_size_are_released_near_the_truth(seed):
+    """Each model is many standard errors better; missing one has a chance below 1e-6."""
+    rng = np.random.default_rng(seed)
+    session = lb.GrowingLadder(step=1.2, compare_noise=0.3, scale="model").start(
+        n=1_828, tape=lb.Tape(seed=seed)
+    )
+    for rmse in (78, 60, 30, 5):
+        losses = rmse_losses(rng, rmse)
+        release = session.ask(losses=losses)
+        assert release.improved
+        assert math.sqrt(release.value / losses.mean()) == pytest.approx(1, abs=0.05)
+
+
+def test_a_loud_model_is_compared_with_its_own_standard_error():
+    """After a quiet record, the step for a loud guess is that of the guess."""
+    mechanism = lb.GrowingLadder(step=1, growth=0, compare_noise=0, release_noise=0, scale="model")
+    session = mechanism.start(n=10_000)
+    assert session.ask(risk=0.25, standard_error=0.00001).improved
+    assert not session.ask(risk=0.2475, standard_error=0.004).improved
+    assert session.ask(risk=0.2475, standard_error=0.001).improved
+
+
+def test_a_standard_error_is_needed_and_checked():
+    session = lb.GrowingLadder(step=1, scale="model").start(n=100)
+    with pytest.raises(InvalidRisk, match="standard_error"):
+        session.ask(risk=0.3)
+    for wrong in (-0.1, 2.0, math.nan, "0.1", True):
+        with pytest.raises(InvalidRisk):
+            session.ask(risk=0.3, standard_error=wrong)
+    with pytest.raises(InvalidRisk, match="one question at a time"):
+        session.ask_many([0.3])
+    assert session.questions == 0
+    with pytest.raises(InvalidSetting, match="does not use"):
+        lb.GrowingLadder(step=1).start(n=100).ask(risk=0.3, standard_error=0.1)
+
+
+def test_losses_and_their_standard_error_are_the_same_question():
+    losses = rmse_losses(np.random.default_rng(0), 40)
+    mechanism = lb.GrowingLadder(step=1, scale="model")
+    by_losses = mechanism.start(n=len(losses), tape=lb.Tape(seed=1))
+    by_numbers = mechanism.start(n=len(losses), tape=lb.Tape(seed=1))
+    error = float(losses.std() / math.sqrt(len(losses)))
+    risk = float(losses.mean())
+    assert by_losses.ask(losses=losses) == by_numbers.ask(risk=risk, standard_error=error)
+    assert json.dumps(by_losses.state) == json.dumps(by_numbers.state)
