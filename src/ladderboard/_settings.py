@@ -159,6 +159,20 @@ def safe_repr(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a connection to a host stays on this machine, so that nobody can listen.
+
+    >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "a.example")]
+    [True, True, True, False, False]
+    """
+    import ipaddress  # noqa: PLC0415 - a cold start is short without it
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _real(value: Any) -> float:
     """Return a real number as a float; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -56,12 +55,7 @@ class Address(NamedTuple):
     @property
     def is_secure(self) -> bool:
         """Whether the connection is encrypted, or stays on this machine."""
-        if self.scheme == "https":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return self.scheme == "https" or _settings.is_loopback(self.host)
 
 
 def parse_address(url: Any) -> Address:

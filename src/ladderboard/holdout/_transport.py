@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import math
 import os
@@ -239,12 +238,7 @@ def _token_from_environment(address: _Address) -> str | None:
 
 def _is_private_connection(address: _Address) -> bool:
     """Return whether the connection cannot be intercepted: encrypted, or on this machine."""
-    if address.scheme != "http":
-        return True
-    try:
-        return ipaddress.ip_address(address.host_or_path).is_loopback
-    except ValueError:
-        return address.host_or_path == "localhost"
+    return address.scheme != "http" or _settings.is_loopback(address.host_or_path)
 
 
 def _connect(address: _Address, timeout: float) -> http.client.HTTPConnection:

@@ -152,7 +152,7 @@ async def _on_refused(request: Request, error: Exception) -> Response:
     if isinstance(error, NotAllowed) and needs_token(request):
         credentials = get_context(request).authenticator.read_credentials(request)
         error = unauthorised() if credentials is None else error
-    response, server_fault = problem_from_exception(error)
+    response, _, server_fault = problem_from_exception(error)
     if server_fault:
         get_context(request).log.write_error(error, request.scope["ladderboard.request"])
     return _render_refusal(request, response)

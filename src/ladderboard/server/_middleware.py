@@ -110,13 +110,13 @@ class RequestMiddleware:
             asyncio.CancelledError
         ):  # the server stops, and this took longer than its grace period
             if not exchange.status:
-                response, _ = problem_from_exception(
+                response, *_ = problem_from_exception(
                     RequestRefused(503, "busy", _STOPPED, _RETRY_HEADERS)
                 )
                 await response(exchange.scope, exchange.receive, exchange.send)
             raise
         except Exception as error:  # noqa: BLE001 - its text may hold secrets
-            response, server_fault = problem_from_exception(error)
+            response, _, server_fault = problem_from_exception(error)
             if server_fault:
                 self._log.write_error(error, exchange.id)
             if not exchange.status:

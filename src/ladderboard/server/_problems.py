@@ -77,7 +77,6 @@ _BROKEN = "Internal server error; nothing was released. The server's log says wh
 _SOON = {"Retry-After": "5"}
 _LATER = {"Retry-After": "10"}  # an estimate: retrying costs nothing
 _CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
-# The first match is used.
 _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
     (IdempotencyKeyReused, ProblemKind(422, "key_reused")),
@@ -167,25 +166,53 @@ def problem(
     )
 
 
-def find_problem_kind(
-    kinds: Sequence[tuple[type[Exception], ProblemKind]], error: Exception
-) -> ProblemKind:
-    """Return the first problem kind that matches an exception."""
-    return next(kind for exception_type, kind in kinds if isinstance(error, exception_type))
+class ProblemTable(NamedTuple):
+    """The problem of each exception, for one kind of server.
+
+    ``uncertain`` is the detail when a database did not confirm a write; ``has_types`` tells whether
+    each problem's type has its own URI.
+    """
+
+    kinds: tuple[tuple[type[Exception], ProblemKind], ...]
+    uncertain: str
+    has_types: bool = True
 
 
-def problem_from_exception(error: Exception) -> tuple[Response, bool]:
-    """Return the response to an exception, and whether the exception belongs in the log."""
+class ProblemResponse(NamedTuple):
+    """The response to an exception, its code, and whether the exception belongs in the log."""
+
+    response: Response
+    code: str
+    is_internal: bool
+
+
+_BOARD_PROBLEMS = ProblemTable(_KINDS, _UNCERTAIN)
+
+
+def problem_from_exception(
+    error: Exception, table: ProblemTable = _BOARD_PROBLEMS
+) -> ProblemResponse:
+    """Return the response to an exception; the first row of the table that matches is used."""
+    type_uri = None if table.has_types else "about:blank"
     if isinstance(error, RequestRefused):
-        return problem(error.status, error.code, str(error), headers=error.headers), False
-    kind = find_problem_kind(_KINDS, error)
+        response = problem(
+            error.status, error.code, str(error), headers=error.headers, kind=type_uri
+        )
+        return ProblemResponse(response, error.code, is_internal=False)
+    kind = next(kind for error_type, kind in table.kinds if isinstance(error, error_type))
     detail, headers = kind.detail, dict(kind.headers or {})
     if isinstance(error, RateLimited):
         headers["Retry-After"] = str(error.wait)
     if isinstance(error, StorageFailed) and error.uncertain:
-        detail = _UNCERTAIN
+        detail = table.uncertain
     errors = error.problems if isinstance(error, InvalidInput) and detail is None else ()
-    if detail is None:
-        detail = str(error)
-    response = problem(kind.status, kind.code, detail, errors=errors, headers=headers)
-    return response, kind.status in {500, 503} or isinstance(error, DiskFull)
+    response = problem(
+        kind.status,
+        kind.code,
+        str(error) if detail is None else detail,
+        errors=errors,
+        headers=headers,
+        kind=type_uri,
+    )
+    is_internal = kind.status in {500, 503} or isinstance(error, DiskFull)
+    return ProblemResponse(response, kind.code, is_internal)

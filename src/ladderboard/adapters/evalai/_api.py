@@ -6,7 +6,6 @@ An HTTP library that logs its requests would log the signed addresses of submiss
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import re
 from pathlib import Path
@@ -190,8 +189,8 @@ def _is_secure(url: Any) -> bool:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is None or not parts.hostname or parts.username or parts.password:
             return False
-        if parts.scheme == "https" or parts.hostname == "localhost":
-            return parts.scheme in {"http", "https"}
-        return parts.scheme == "http" and ipaddress.ip_address(parts.hostname).is_loopback
+        return parts.scheme == "https" or (
+            parts.scheme == "http" and _settings.is_loopback(parts.hostname)
+        )
     except ValueError:
         return False

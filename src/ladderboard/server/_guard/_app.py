@@ -27,12 +27,10 @@ from ladderboard.errors import (
     BrokenLedger,
     BudgetSpent,
     DiskFull,
-    InvalidInput,
     InvalidPredictions,
     InvalidRisk,
     InvalidSetting,
     InvalidState,
-    LadderboardError,
     MissingDependency,
     ReadOnly,
     SessionClosed,
@@ -41,17 +39,20 @@ from ladderboard.errors import (
     TooManyLadders,
 )
 from ladderboard.files import Limits
-from ladderboard.server import _problems
 from ladderboard.server._content_types import declared_format
 from ladderboard.server._guard._body import MAX_BYTES, MemoryBudget
-from ladderboard.server._problems import ProblemKind, RequestRefused, find_problem_kind
+from ladderboard.server._problems import (
+    ProblemKind,
+    ProblemTable,
+    RequestRefused,
+    problem_from_exception,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import Receive, Scope, Send
 
-    from ladderboard.errors import Problem
     from ladderboard.holdout import Holdout
 
     Handler = Callable[[Request], Awaitable[Response]]
@@ -71,7 +72,6 @@ _UNCERTAIN = (
 _NO_READER = "The guard has no reader for this file format; its owner's log says why. Try .npy."
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
 _BROKEN = "Internal error in the guard; nothing was released. Its owner's log says where."
-# The first match is used.
 _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (InvalidPredictions, ProblemKind(422, "invalid_predictions")),
     (TooManyLadders, ProblemKind(409, "too_many_ladders")),
@@ -88,6 +88,7 @@ _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
     (MissingDependency, ProblemKind(503, "unavailable", _NO_READER)),
     (Exception, ProblemKind(500, "broken", _BROKEN)),
 )
+_PROBLEMS = ProblemTable(_KINDS, _UNCERTAIN, has_types=False)
 _LOG = logging.getLogger("ladderboard.guard")
 _THREADS = 4
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -136,34 +137,6 @@ class AccessCheck:
                 "This guard wants the token that its owner gave you; set LADDERBOARD_TOKEN.",
                 {"WWW-Authenticate": "Bearer"},
             )
-
-
-def problem(
-    status: int,
-    code: str,
-    detail: str,
-    *,
-    errors: Sequence[Problem] = (),
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Return a problem document without a type URI."""
-    return _problems.problem(
-        status, code, detail, errors=errors, headers=headers, kind="about:blank"
-    )
-
-
-def problem_from_exception(error: Exception) -> tuple[Response, str, bool]:
-    """Return the response to an exception, its code, and whether to log it for the owner."""
-    if isinstance(error, RequestRefused):
-        response = problem(error.status, error.code, str(error), headers=error.headers)
-        return response, error.code, False
-    kind = find_problem_kind(_KINDS, error)
-    detail = str(error) if kind.detail is None else kind.detail
-    if isinstance(error, StorageFailed) and error.uncertain:
-        detail = _UNCERTAIN
-    errors = error.problems if isinstance(error, InvalidInput) and kind.detail is None else ()
-    for_owner = kind.status >= 500 or not isinstance(error, LadderboardError)
-    return problem(kind.status, kind.code, detail, errors=errors), kind.code, for_owner
 
 
 class GuardApp:
@@ -219,7 +192,7 @@ class GuardApp:
         try:
             self._access.check(scope)
         except RequestRefused as refused:
-            await problem_from_exception(refused)[0](scope, receive, send)
+            await problem_from_exception(refused, _PROBLEMS).response(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -237,7 +210,7 @@ class GuardApp:
             except ClientDisconnect:
                 response, outcome = Response(status_code=400), "gone"
             except Exception as error:  # noqa: BLE001 - its text may hold secrets
-                response, outcome, for_owner = problem_from_exception(error)
+                response, outcome, for_owner = problem_from_exception(error, _PROBLEMS)
                 if for_owner:
                     _LOG.error("%s", _describe_for_owner(error))
             if request.method == "POST":
@@ -351,7 +324,8 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
         raise error
     details = {404: "Unknown path; see /api/v1/guard.", 405: "Method not allowed."}
     detail = details.get(error.status_code, "The request cannot be handled.")
-    return problem(error.status_code, "not_found", detail, headers=error.headers)
+    refused = RequestRefused(error.status_code, "not_found", detail, error.headers)
+    return problem_from_exception(refused, _PROBLEMS).response
 
 
 def _describe_for_owner(error: Exception) -> str:

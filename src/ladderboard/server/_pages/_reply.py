@@ -281,7 +281,7 @@ class PageProblem(NamedTuple):
 
 def page_problem(error: Exception) -> PageProblem:
     """Return the problem to show for an exception; raise internal errors again, to be logged."""
-    response, is_internal = problem_from_exception(error)
+    response, _, is_internal = problem_from_exception(error)
     if is_internal:
         raise error
     problem = json.loads(bytes(response.body))

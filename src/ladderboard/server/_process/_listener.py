@@ -57,17 +57,13 @@ def listen_on_loopback(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
     got '0.0.0.0'. For other machines put a reverse proxy with TLS and authentication in front.
     """
-    port = _settings.integer("port", port, at_least=0, at_most=65535)
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        address = None
-    if address is None or not address.is_loopback:
+    if not _settings.is_loopback(host):
         raise InvalidSetting(
             f"host must be a loopback address, such as 127.0.0.1 or ::1; got "
             f"{_settings.safe_repr(host)}. For other machines put a reverse proxy with "
             "TLS and authentication in front."
         )
+    address, port = _parse_address(host, port)
     bound, port = _bind(address, port)
     name = f"[{address}]" if address.version == 6 else str(address)
     hosts = {f"{host_name}:{port}" for host_name in (name, "localhost")}

@@ -201,7 +201,7 @@ def _phase_field_name(match: re.Match[str]) -> str:
 
 def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Return the status and the template variables for a refusal; raise other errors again."""
-    response, is_internal = problem_from_exception(error)
+    response, _, is_internal = problem_from_exception(error)
     if is_internal or response.status_code in {401, 403}:
         raise error
     problem = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(response.body).decode()))
