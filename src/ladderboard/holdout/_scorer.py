@@ -30,23 +30,25 @@ _STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 @dataclass(frozen=True, repr=False)
 class AlignedPredictions:
-    """Predictions in the holdout's order, and their digest."""
+    """Predictions in the holdout's order, their digest, and as the ledger writes them."""
 
     digest: bytes
     values: NDArray[Any]
+    written: dict[str, Any]
 
     @classmethod
     def from_values(
         cls, values: NDArray[Any], *, training: float | None = None
     ) -> AlignedPredictions:
         """Return predictions that are in the holdout's order already, with their digest."""
-        content = {"predictions": write_array(values), "training": training}
-        return cls(digest("predictions", content), values)
+        written = write_array(values)
+        content = {"predictions": written, "training": training}
+        return cls(digest("predictions", content), values, written)
 
     def pack(self) -> bytes:
         """Return the aligned predictions as bytes that can be read back without parsing a file."""
         kind = self.values.dtype.kind
-        return encode({"kind": kind, "predictions": write_array(self.values)})
+        return encode({"kind": kind, "predictions": self.written})
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from ladderboard._formatting import format_time, round_outwards
@@ -159,6 +160,11 @@ class FinalsRules:
         return {"selections": self.selections}
 
 
+@lru_cache(maxsize=64)  # every submission asks for them
+def _limits(max_bytes: int, max_rows: int) -> Limits:
+    return Limits(bytes=max_bytes, rows=max_rows)
+
+
 @dataclass(frozen=True)
 class FileRules:
     """Limits on the size of submitted files and on the time to parse them.
@@ -177,7 +183,7 @@ class FileRules:
     @property
     def limits(self) -> Limits:
         """The limits of a single file, as ``ladderboard.files`` has them."""
-        return Limits(bytes=self.bytes, rows=self.rows)
+        return _limits(self.bytes, self.rows)
 
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields."""

@@ -136,12 +136,11 @@ class SubmissionMeta(NamedTuple):
 
 
 class AuthorizedUpload(NamedTuple):
-    """What is needed to read a body: who sends it, to which board, and how it is parsed."""
+    """An upload that may be read: to which board, by whom, and how it is parsed."""
 
     board: Board
     caller: Caller
     spec: Spec
-    limits: BodyLimits
 
 
 async def accept_submission(
@@ -167,7 +166,8 @@ async def accept_submission(
             context.invalid_limiter.check(sender)
         request.scope[OWN_BODY_LIMIT] = True
         try:
-            async with await receive_body(request, upload.limits, context.spool) as body:
+            limits = BodyLimits(upload.spec.limits.bytes, context.settings.body_seconds)
+            async with await receive_body(request, limits, context.spool) as body:
                 text = meta.message if body.message is None else body.message
                 text = check_text("A message", text, at_most=_MESSAGE, lines=True)
                 predictions = await context.parsers.read(upload.spec, body)
@@ -193,14 +193,11 @@ def _authorize_upload(
     board.authorize_upload(
         caller, meta.received, team=meta.team, idempotency_key=meta.idempotency_key
     )
-    context = get_context(request)
-    row = board.cached_row()
-    files, scorer = board.rules_of(row).files, board.scorer_of(row)
-    limits = files.limits
-    key = (board.book.name, row.epoch, limits.bytes, limits.rows, files.seconds)
-    known_key, spec = context.parser_specs.get(slug, (None, None))
+    specs, row = get_context(request).parser_specs, board.cached_row()
+    key = (board.book.name, row.epoch, row.rules)
+    known_key, spec = specs.get(slug, (None, None))
     if spec is None or known_key != key:
-        spec = Spec(scorer.roster, scorer.loss, limits, files.seconds)
-        context.parser_specs[slug] = (key, spec)
-    seconds = context.settings.body_seconds
-    return AuthorizedUpload(board, caller, spec, BodyLimits(limits.bytes, seconds))
+        files, scorer = board.rules_of(row).files, board.scorer_of(row)
+        spec = Spec(scorer.roster, scorer.loss, files.limits, files.seconds)
+        specs[slug] = (key, spec)
+    return AuthorizedUpload(board, caller, spec)

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import math
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem
-from ladderboard.files import ExpectedColumns, expected_columns
+from ladderboard.files import expected_columns
 from ladderboard.holdout import AlignedPredictions
 from ladderboard.ledger import read_array
 from ladderboard.server._sandbox import _worker as wire
@@ -39,29 +37,24 @@ class InvalidWorkerReply(Exception):
     """A parser sent an invalid reply."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class Spec:
     """What a parser needs to read predictions: ids, a loss and limits, but no label.
 
-    ``seconds`` is the time limit, if it is below that of the pool.
+    ``seconds`` is the time limit, if it is below that of the pool. ``max_reply_bytes`` is how many
+    bytes a reply with predictions can have at most.
     """
 
-    roster: Roster
-    loss: Loss
-    limits: Limits
-    seconds: float | None = None
-    expected: ExpectedColumns = field(init=False)
-
-    def __post_init__(self) -> None:
-        _settings.set_frozen(self, expected=expected_columns(self.loss, self.roster))
-
-    @property
-    def max_reply_bytes(self) -> int:
-        """How many bytes a reply with predictions can have at most."""
-        values = 8 * self.roster.n * (self.expected.width or self.limits.columns)
-        if self.expected.width is None:
-            values = min(values, 8 * (self.roster.n + self.limits.bytes))
-        return _FRAME_BYTES + values + (0 if self.expected.number else 2 * self.limits.bytes)
+    def __init__(
+        self, roster: Roster, loss: Loss, limits: Limits, seconds: float | None = None
+    ) -> None:
+        self.roster, self.loss, self.limits, self.seconds = roster, loss, limits, seconds
+        self._expected = expected = expected_columns(loss, roster)
+        self._dtypes = ("i", "f") if expected.number else ("T",)
+        values = 8 * roster.n * (expected.width or limits.columns)
+        if expected.width is None:
+            values = min(values, 8 * (roster.n + limits.bytes))
+        text = 0 if expected.number else 2 * limits.bytes
+        self.max_reply_bytes = _FRAME_BYTES + values + text
 
     def pack(self) -> bytes:
         """Return the specification as sent to a parser."""
@@ -87,7 +80,7 @@ class Spec:
                 "values": content[wire.ARRAY_HEAD.size : start],
             },
         }
-        if dtype not in (("i", "f") if self.expected.number else ("T",)) or start > len(content):
+        if dtype not in self._dtypes or start > len(content):
             raise InvalidWorkerReply
         if array["type"] not in _TYPES[dtype]:
             raise InvalidWorkerReply
@@ -102,7 +95,7 @@ class Spec:
 
     def _check_shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
         """Return the shape; refuse one that does not fit the loss."""
-        expected = self.expected
+        expected = self._expected
         if rows != self.roster.n:
             raise InvalidWorkerReply
         if dimensions == 1 and (

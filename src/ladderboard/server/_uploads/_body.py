@@ -6,9 +6,8 @@ import asyncio
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 from ladderboard import _settings
 from ladderboard.errors import DiskFull, InvalidPredictions, storage_error
@@ -31,19 +30,11 @@ _CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
 _YIELD_EVERY = 4  # pieces after which other tasks run
 
 
-@dataclass(frozen=True)
-class BodyLimits:
+class BodyLimits(NamedTuple):
     """The limits of a body: bytes, compressed and decompressed, and seconds for the upload."""
 
     bytes: int = 2**28
     seconds: float = 300.0
-
-    def __post_init__(self) -> None:
-        _settings.set_frozen(
-            self,
-            bytes=_settings.integer("bytes", self.bytes, at_least=1),
-            seconds=_settings.number("seconds", self.seconds, above=0),
-        )
 
 
 class PayloadTooLarge(RequestRefused):
