@@ -28,7 +28,7 @@ from ladderboard.board import open_boards, read_folder
 from ladderboard.errors import BudgetSpent
 from ladderboard.ledger import LedgerEnvironment
 from ladderboard.mechanisms import Release, mechanism
-from ladderboard.server import Rate, ServerConfig, Settings, serve
+from ladderboard.server import Rate, Settings, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,15 +162,16 @@ def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
         urls: list[str] = []
         servers: list[Any] = []
         with (Path(temporary) / "log").open("w") as log:
-            config = ServerConfig(
+            settings = Settings(
                 database=str(Path(temporary) / "boards.db"),
                 port=0,
                 parsers=1,
-                settings=Settings(log=log, registrations=Rate(ACCOUNTS, 1.0)),
+                log=log,
+                registrations=Rate(ACCOUNTS, 1.0),
             )
             thread = threading.Thread(
                 target=serve,
-                args=(config,),
+                args=(settings,),
                 kwargs={
                     "boards": boards,
                     "announce": lambda url, _: urls.append(url),

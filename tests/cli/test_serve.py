@@ -209,10 +209,10 @@ def test_names_and_addresses_of_a_public_server(serve, run_cli, monkeypatch, fol
     ]
     assert run_cli("serve", folder, *arguments).code == 0
     (config,) = served
-    assert (config.host, config.proxies) == (ALL_INTERFACES, "10.0.0.1")
-    assert config.settings.hosts == {"boards.example.org"}
-    assert config.settings.url == "https://boards.example.org"
-    assert config.settings.secure is True
+    assert (config.host, config.proxy) == (ALL_INTERFACES, ("10.0.0.1",))
+    assert config.known_hosts == {"boards.example.org"}
+    assert config.url == "https://boards.example.org"
+    assert config.secure_cookies is True
 
 
 def test_printed_urls_include_the_base_path(serve, folder):

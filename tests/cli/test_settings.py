@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ladderboard.server._config import SETTINGS, VARIABLES
+from ladderboard.server import SETTINGS, VARIABLES
 from support.credentials import random_secret
 
 SECRET = random_secret()
@@ -121,31 +121,31 @@ def test_an_invalid_settings_file_is_one_line(run_cli, config):
 
 
 def test_options_override_environment_and_file(served, config, monkeypatch):
-    result, server_config = served("--config", config)
+    result, settings = served("--config", config)
     assert result.code == 0, result.err
-    assert (server_config.port, server_config.settings.threads) == (8123, 32)
+    assert (settings.port, settings.threads) == (8123, 32)
     assert (config.parent / "boards.db").exists()
-    assert server_config.key_file == config.parent / "key"
+    assert settings.key_file == config.parent / "key"
     monkeypatch.setenv("LADDERBOARD_CONFIG", str(config))
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "8124")
     monkeypatch.setenv("LADDERBOARD_SERVE_THREADS", "3")
-    _, server_config = served()
-    assert (server_config.port, server_config.settings.threads) == (8124, 3)
-    _, server_config = served("--port", "8125", "--proxy", "10.0.0.1,10.0.0.2")
-    assert (server_config.port, server_config.proxies) == (8125, "10.0.0.1,10.0.0.2")
+    _, settings = served()
+    assert (settings.port, settings.threads) == (8124, 3)
+    _, settings = served("--port", "8125", "--proxy", "10.0.0.1,10.0.0.2")
+    assert (settings.port, settings.proxy) == (8125, ("10.0.0.1", "10.0.0.2"))
     monkeypatch.setenv("LADDERBOARD_DATABASE", "other.db")
     monkeypatch.setenv("LADDERBOARD_KEY_FILE", "other.key")
-    _, server_config = served()
-    assert (server_config.database, str(server_config.key_file)) == ("other.db", "other.key")
-    _, server_config = served("--database", "third.db", "--key-file", "third.key")
-    assert (server_config.database, str(server_config.key_file)) == ("third.db", "third.key")
+    _, settings = served()
+    assert (settings.database, str(settings.key_file)) == ("other.db", "other.key")
+    _, settings = served("--database", "third.db", "--key-file", "third.key")
+    assert (settings.database, str(settings.key_file)) == ("third.db", "third.key")
 
 
 def test_serve_names_an_unknown_environment_variable(served, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_PROT", SECRET)
-    result, server_config = served()
+    result, settings = served()
     assert result.code == 0
-    assert server_config.port == 8000
+    assert settings.port == 8000
     line = json.loads(result.err)
     assert line["event"] == "warning"
     assert line["said"] == (
@@ -155,10 +155,10 @@ def test_serve_names_an_unknown_environment_variable(served, monkeypatch):
 
 def test_serve_uses_the_url_of_the_file(served, config):
     config.write_text("[serve]\nurl = 'https://boards.example.org'\nhosts = ['b.example.org']\n")
-    result, server_config = served("--config", config)
+    result, settings = served("--config", config)
     assert "Ladderboard is at https://boards.example.org; Ctrl-C stops it." in result.out
-    assert server_config.settings.hosts == {"boards.example.org", "b.example.org"}
-    assert server_config.settings.secure is True
+    assert settings.known_hosts == {"boards.example.org", "b.example.org"}
+    assert settings.secure_cookies is True
 
 
 def test_board_and_team_use_the_same_settings(served, run_cli, folder, config, monkeypatch):
@@ -205,13 +205,14 @@ def test_help_and_completion_do_not_read_a_file(run_cli, monkeypatch):
     assert "No such file" in run_cli("board", "list").err
 
 
-def test_settings_need_no_extra_but_the_command_line(run_cli, config, monkeypatch):
+@pytest.mark.parametrize("command", ["settings", "doctor", "serve"])
+def test_a_missing_extra_is_named(run_cli, monkeypatch, command):
     import ladderboard.server
 
     # It is imported again; later tests need the original module.
     monkeypatch.setattr(ladderboard, "server", ladderboard.server)
-    for name in ("fastapi", "uvicorn", "starlette", "polars", "yaml", "psycopg", "httpx", "jinja2"):
-        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "pydantic_settings", None)
     for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
         monkeypatch.delitem(sys.modules, name)
-    assert run_cli("settings", "--config", config, "--json").json["file"] == str(config)
+    result = run_cli(command)
+    assert (result.code, "pip install 'ladderboard[server]'" in result.err) == (2, True)

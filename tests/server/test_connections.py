@@ -272,7 +272,7 @@ def test_an_address_has_two_requests_processed_at_once():
 @pytest.fixture
 def stress_server(tmp_path):
     """A server in its own process that trusts this machine as a proxy."""
-    with StressServer(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as server:
+    with StressServer(str(tmp_path / "boards.db"), tmp_path, proxy="127.0.0.1") as server:
         server.create_board(make_folder(), [])
         server.start()
         server.wait_until_ready()

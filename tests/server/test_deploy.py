@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ladderboard.cli._serve import serve
-from ladderboard.server._config import SETTINGS
+from ladderboard.server import SETTINGS
 from ladderboard.server._process._shutdown import GRACE, INHERITED_GRACE
 
 HOME = Path(__file__).parents[2]

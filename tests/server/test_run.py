@@ -13,7 +13,7 @@ import pytest
 
 from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import InvalidSetting
-from ladderboard.server import ServerConfig
+from ladderboard.server import Settings, serve
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import make_predictions
 
@@ -122,7 +122,7 @@ def test_a_server_stops_cleanly_and_starts_again(start, database):
 def test_several_processes_serve_one_postgres(start, database):
     if database == "sqlite":
         with pytest.raises(InvalidSetting, match="workers must be 1 on SQLite"):
-            ServerConfig(database="boards.db", workers=2)
+            serve(Settings(database="boards.db", workers=2))
         return
     server, url, _ = start(workers=2)
     wait_for(url)
@@ -156,4 +156,4 @@ def test_addresses_of_databases(tmp_path, database):
     for wrong in ("mysql://a/b", "", ":memory:", "sqlite:///"):
         with pytest.raises(InvalidSetting, match="database must be"):
             open_boards(wrong, create=True)
-    assert "secret" not in repr(ServerConfig(database="postgresql://me:secret@there/boards"))
+    assert "secret" not in repr(Settings(database="postgresql://me:secret@there/boards"))

@@ -1,6 +1,5 @@
 """Settings: where each comes from, what is refused, and that no secret is shown."""
 
-import dataclasses
 import os
 import re
 
@@ -8,9 +7,14 @@ import pytest
 
 from ladderboard.board import open_boards
 from ladderboard.errors import InvalidSetting
-from ladderboard.server import Rate, ServerConfig, Settings, find_settings
-from ladderboard.server._config import SETTINGS, unknown_variables, without_password
-from ladderboard.server._server_config import make_server_config
+from ladderboard.server import (
+    SETTINGS,
+    Rate,
+    Settings,
+    find_settings,
+    unknown_variables,
+    without_password,
+)
 from support.credentials import ALL_INTERFACES
 
 HIDDEN_TEXT = "hunter2-hunter2"  # must be in no message
@@ -39,21 +43,19 @@ def refused_message(path, **variables):
 
 
 def test_the_table_has_every_field_of_a_server_and_its_default():
-    fields = {
-        field.name: field.default
-        for kind in (ServerConfig, Settings)
-        for field in dataclasses.fields(kind)
-        if field.init
-    }
-    for name in ("settings", "log", "timer"):  # nested settings, and values only Python can pass
+    fields = {name: getattr(Settings(), name) for name in Settings.model_fields}
+    for name in ("log", "timer"):  # values only Python can pass
         del fields[name]
-    table = {name.rpartition(".")[2]: setting.default for name, setting in SETTINGS.items()}
-    assert table.pop("database") == "ladderboard.db"
-    assert fields.pop("database") is dataclasses.MISSING
-    assert (table.pop("proxy"), fields.pop("proxies")) == ((), None)
-    assert (table.pop("hosts"), fields.pop("hosts")) == ((), frozenset())
-    assert table.pop("metrics_token_file") is None
-    assert table == fields
+    assert {setting.field: setting.default for setting in SETTINGS.values()} == fields
+
+
+def test_in_python_only_the_arguments_count(monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "8123")
+    assert Settings().port == 8000
+    assert Settings(url="https://a.example.org").known_hosts == {"a.example.org"}
+    for wrong in ({"port": "80"}, {"prot": 80}, {"proxy": ["*"]}, {"proxy": ["0.0.0.0/0"]}):
+        with pytest.raises(InvalidSetting, match=next(iter(wrong))):
+            Settings(**wrong)
 
 
 def test_precedence_of_command_line_environment_file_and_default(write_settings):
@@ -109,33 +111,28 @@ def test_every_setting_reaches_the_server():
     assert set(EVERY) == {setting.variable for setting in SETTINGS.values()} - {
         "LADDERBOARD_SERVE_METRICS_TOKEN_FILE"
     }
-    settings = find_settings(environment=EVERY)
-    by_url = Settings(url="https://a.example.org", hosts={"a.example.org"}, secure=True)
-    config = make_server_config(settings, by_url)
-    assert (config.database, str(config.key_file), config.host, config.port) == (
+    resolved = find_settings(environment=EVERY)
+    settings = resolved.settings
+    assert (settings.database, str(settings.key_file), settings.host, settings.port) == (
         "x.db",
         "k",
         "::1",
         81,
     )
-    assert (config.workers, config.parsers, config.proxies) == (1, 5, "10.0.0.1,10.0.0.2")
-    server_settings = config.settings
-    assert server_settings.hosts == {"a.example.org", "b.example.org"}
-    assert (server_settings.secure, server_settings.threads, server_settings.log_client) == (
-        False,
-        6,
-        True,
-    )
-    assert str(server_settings.spool) == "s"
-    assert (server_settings.body_seconds, server_settings.session_seconds) == (7.5, 8)
-    assert server_settings.address_connections == 10
-    assert (server_settings.failures, server_settings.registrations, server_settings.invalid) == (
+    assert (settings.workers, settings.parsers) == (1, 5)
+    assert settings.proxy == ("10.0.0.1", "10.0.0.2")
+    assert settings.known_hosts == {"a.example.org", "b.example.org"}
+    assert (settings.secure_cookies, settings.threads, settings.log_client) == (False, 6, True)
+    assert str(settings.spool) == "s"
+    assert (settings.body_seconds, settings.session_seconds) == (7.5, 8)
+    assert settings.address_connections == 10
+    assert (settings.failures, settings.registrations, settings.invalid) == (
         Rate(1, 2.5),
         Rate(3, 4),
         Rate(5, 6),
     )
-    assert server_settings.metrics_token == HIDDEN_TEXT
-    assert HIDDEN_TEXT not in repr(config) + repr(settings)
+    assert settings.metrics_token == HIDDEN_TEXT
+    assert HIDDEN_TEXT not in repr(settings) + repr(resolved)
 
 
 def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeypatch):
@@ -178,12 +175,12 @@ def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeyp
         ("[serve]\nworkers = 0", "serve.workers in .* at least 1"),
         ("[serve]\nsecure = 'yes'", "true or false; got 'yes'"),
         ("[serve]\nfailures = 30", "two numbers"),
-        ("[serve]\nfailures = [30, 0]", "The second of serve.failures in .* above 0"),
+        ("[serve]\nfailures = [30, 0]", "serve.failures in .* above 0"),
         ("[serve]\nproxy = [1]", "a list such as"),
         ("[serve]\nurl = 'boards.example.org'", "like https://boards.example.org"),
         ("[serve]\nhost = ''", "text on one line"),
         ("key_file = 3", "must be a path; got 3"),
-        (f"database = ['{HIDDEN_TEXT}']", "database in .* must be text"),
+        (f"database = ['{HIDDEN_TEXT}']", "database in .* must be a path"),
         (f"[serve]\nmetrics_token = '{HIDDEN_TEXT} x'", "serve.metrics_token in .* is hidden"),
         (f"[serve]\nmetrics_token = {HIDDEN_TEXT}", "is not TOML at line 2, column 1"),
         (f"metrics_token = '{HIDDEN_TEXT}'", "Put metrics_token under [serve]"),
@@ -204,7 +201,7 @@ def test_an_invalid_file_is_refused_with_the_name_of_the_setting(write_settings,
     ("name", "value", "expected"),
     [
         ("PORT", "eighty", "LADDERBOARD_SERVE_PORT must be a whole number"),
-        ("PORT", "1.5", "got 1.5"),
+        ("PORT", "1.5", "got '1.5'"),
         ("LOG_CLIENT", "perhaps", "LADDERBOARD_SERVE_LOG_CLIENT must be true or false"),
         ("INVALID", "30", "LADDERBOARD_SERVE_INVALID must be two numbers"),
         (
@@ -257,18 +254,19 @@ def test_modes_that_let_others_write_the_file_or_read_its_secrets(
 def test_the_metrics_token_can_be_in_its_own_file(write_settings, tmp_path):
     (tmp_path / "token").write_text(f"{HIDDEN_TEXT}\r\nwhat else there is\n")
     path = write_settings('[serve]\nmetrics_token_file = "token"\n')
-    settings = find_settings(path, environment={})
-    assert settings.metrics_token() == HIDDEN_TEXT
+    settings = find_settings(path, environment={}).settings
+    assert settings.with_metrics_token().metrics_token == HIDDEN_TEXT
     other_token = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
-    assert find_settings(path, environment=other_token).metrics_token() == "other"
+    other = find_settings(path, environment=other_token).settings
+    assert other.with_metrics_token().metrics_token == other_token["LADDERBOARD_SERVE_METRICS_TOKEN"]
     both_tokens = {**other_token, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
     assert "remove one" in refused_message(None, **both_tokens)
     (tmp_path / "token").write_text("")
     with pytest.raises(InvalidSetting, match="token"):
-        settings.metrics_token()
+        settings.with_metrics_token()
     (tmp_path / "token").unlink()
     with pytest.raises(InvalidSetting, match="No such file"):
-        settings.metrics_token()
+        settings.with_metrics_token()
 
 
 def test_unknown_variables_are_reported():

@@ -15,10 +15,7 @@ __all__ = ["main"]
 
 _EXTRAS = {
     "guard": "guard",
-    **dict.fromkeys(("serve", "board", "team", "backup"), "server"),
-    **dict.fromkeys(
-        ("settings", "doctor"), "client"
-    ),  # they need little, and show what is installed
+    **dict.fromkeys(("serve", "settings", "doctor", "board", "team", "backup"), "server"),
     **dict.fromkeys(
         ("login", "submit", "submissions", "leaderboard", "ledger", "verify"), "client"
     ),

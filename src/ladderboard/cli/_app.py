@@ -46,8 +46,8 @@ class LazyGroup(TyperGroup):
     """A group that imports a command's module only when the command is used.
 
     ``import_paths`` maps a command to ``module:name``: a module of this package and, in it, a
-    function or a ``Typer``. ``short_helps`` replaces the first sentence of a command's help in the
-    list of commands where that sentence is too long.
+    function or a ``Typer``. ``short_helps`` describes commands in the list of commands, which
+    imports only those that it does not describe: their first sentence is short enough.
     """
 
     import_paths: ClassVar[dict[str, str]] = {}
@@ -60,14 +60,21 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command and return it; None if the name is unknown."""
         if cmd_name not in self.import_paths:
-            for name in self.import_paths:  # Typer suggests similar names from ``commands``
-                self.get_command(ctx, name)
+            # Typer suggests similar names from ``commands``, and uses nothing else of it.
+            self.commands: dict[str, Any] = dict.fromkeys(self.import_paths)
             return None
         if cmd_name not in self.commands:
-            command = _build_command(cmd_name, self.import_paths[cmd_name])
-            command.short_help = self.short_helps.get(cmd_name, command.short_help)
-            self.commands[cmd_name] = command
+            self.commands[cmd_name] = _build_command(cmd_name, self.import_paths[cmd_name])
         return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        rows = [
+            (name, self.short_helps.get(name) or self.get_command(ctx, name).get_short_help_str())
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def load_command(import_path: str) -> Any:
@@ -111,11 +118,14 @@ class _RootGroup(LazyGroup):
         "calibrate": "Find the best settings of the Shaky Ladder.",
         "guard": "Keep labels behind a budget, in one file.",
         "serve": "Serve boards over HTTP.",
+        "board": "Create, run and move boards.",
+        "team": "Add teams and manage their tokens.",
         "backup": "Back up all boards; check and restore backups.",
         "settings": "List a server's settings and their sources.",
         "doctor": "Check the installation.",
         "login": "Save the token for a board.",
         "submit": "Submit predictions to a board.",
+        "submissions": "List a team's submissions, newest first.",
         "leaderboard": "Show or download the standings of a board.",
         "ledger": "Fetch the public ledger of a board.",
         "mcp": "Serve a guard or a board to an agent over MCP.",

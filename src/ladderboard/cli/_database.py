@@ -42,15 +42,27 @@ def complete_board_names(ctx: Any, incomplete: str) -> list[str]:
     return [slug for slug in slugs if slug.startswith(incomplete)]
 
 
+def import_server(command: str, *, needs: str = "SETTINGS") -> Any:
+    """Return the package of the server; ``needs`` names what the command uses of it."""
+    try:
+        from ladderboard import server  # noqa: PLC0415 - an extra
+
+        getattr(server, needs)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{command} needs {error.name}: pip install 'ladderboard[server]'."
+        ) from None
+    return server
+
+
 def _resolve_setting(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Return the option's value from the command line, the environment or the settings file."""
     name = str(param.name)
     source = context.get_parameter_source(name)
     if context.resilient_parsing or (source is not None and source.name == "COMMANDLINE"):
         return value
-    from ladderboard.server import find_settings  # noqa: PLC0415 - keeps --help fast
-
-    return find_settings(context.params.get("config"), only=(name,))[name]
+    server = import_server(str(context.info_name))
+    return server.find_settings(context.params.get("config"), only=(name,))[name]
 
 
 Config = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import format_count
-from ladderboard.cli._database import Config
+from ladderboard.cli._database import Config, import_server
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_err, echo_json, echo_table, wrap_lines
 
@@ -22,17 +22,16 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     and the file over the default. Environment variables for other commands are listed below.
     Passwords and tokens are never shown.
     """
-    from ladderboard.server import VARIABLES, find_settings, unknown_variables  # noqa: PLC0415
-
-    resolved = find_settings(config)
+    server = import_server("settings")
+    resolved = server.find_settings(config)
     values = list(resolved.values.values())
-    unknown = unknown_variables(os.environ)
+    unknown = server.unknown_variables(os.environ)
     if as_json:
         echo_json(
             {
                 "file": None if resolved.file is None else str(resolved.file),
                 "settings": [_describe_setting(value) for value in values],
-                "variables": [_describe_variable(variable) for variable in VARIABLES],
+                "variables": [_describe_variable(variable) for variable in server.VARIABLES],
                 "unknown": unknown,
             }
         )
@@ -46,7 +45,10 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     ]
     echo_table(("setting", "value", "from", "meaning"), rows)
     echo("")
-    rows = [(variable.name, _format_variable(variable), variable.meaning) for variable in VARIABLES]
+    rows = [
+        (variable.name, _format_variable(variable), variable.meaning)
+        for variable in server.VARIABLES
+    ]
     echo_table(("variable", "value", "meaning"), rows)
     echo_err(*unknown)
 
@@ -125,10 +127,9 @@ def doctor(
     ok, note or problem. Nothing is changed: no database is created or migrated. It can run beside a
     server. The exit code is 1 if there is a problem.
     """
-    from ladderboard.server import check_installation  # noqa: PLC0415 - same
-
+    server = import_server("doctor", needs="check_installation")
     checks = []
-    for check in check_installation(config, database=database, key_file=key_file):
+    for check in server.check_installation(config, database=database, key_file=key_file):
         checks.append(check)
         if not as_json:  # print each at once: a database that does not answer is slow
             first, indent = f"{check.state:<8} ", " " * 9

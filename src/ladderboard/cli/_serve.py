@@ -1,5 +1,6 @@
 """``ladderboard serve``: boards over HTTP, and the welcome with the next steps."""
 
+import inspect
 import os
 import shlex
 import sys
@@ -10,11 +11,9 @@ import typer
 
 from ladderboard.cli._database import (
     DATABASE_VARIABLE,
-    DEFAULT_DATABASE,
     Config,
-    Database,
-    KeyFile,
     describe_created,
+    import_server,
     list_teams,
     open_database,
     organiser,
@@ -30,7 +29,7 @@ from ladderboard.cli._output import (
 )
 from ladderboard.cli._run import exit_code
 from ladderboard.client import parse_address
-from ladderboard.errors import InvalidSetting, MissingDependency
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards
@@ -40,6 +39,27 @@ _MAX_BOARDS_SHOWN = 10
 _EXAMPLE_SCRIPT = Path("public", "example_submission.py")
 
 
+def _setting_options() -> dict[str, inspect.Parameter]:
+    """Return the options of settings, by the names of the settings."""
+    options = {}
+    for setting in import_server("serve").SETTINGS.values():
+        if setting.option is not None:
+            default = f"; default: {setting.default}" if setting.default else ""
+            option = typer.Option(
+                setting.option,
+                metavar=setting.metavar,
+                help=f"{setting.meaning}  [env var: {setting.variable}{default}]",
+            )
+            kind = setting.type if setting.type in {int, Path} else str
+            options[setting.name] = inspect.Parameter(
+                setting.field,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[kind | None, option],
+            )
+    return options
+
+
 def serve(
     folders: Annotated[
         list[Path] | None,
@@ -47,38 +67,8 @@ def serve(
     ] = None,
     *,
     config: Config = None,
-    database: Database = DEFAULT_DATABASE,
-    host: Annotated[
-        str | None, typer.Option(help="The address to listen at; 127.0.0.1 if left out.")
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, help="The port to listen on, 8000 if left out; 0 for any free one."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="The number of worker processes, 1 if left out; more need PostgreSQL."
-        ),
-    ] = None,
-    key_file: KeyFile = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="The public address of the server, if it is reached by a host name."
-        ),
-    ] = None,
-    proxy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Reverse proxies whose X-Forwarded-* headers are trusted: addresses separated by "
-            "commas.",
-        ),
-    ] = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Serve the boards of a database, and those of new folders, over HTTP.
 
@@ -87,18 +77,18 @@ def serve(
     lost. Options that are left out come from the environment or the settings file; see ladderboard
     settings.
     """
-    server = _import_server()
-    typed = {"host": host, "port": port, "workers": workers, "url": url, "proxy": proxy}
-    overrides: dict[str, Any] = {"database": database, "key_file": key_file}
-    overrides |= {f"serve.{name}": value for name, value in typed.items()}
-    settings = server.find_settings(config, overrides)
-    serving = _serving_settings(settings, _settings_for_url(server, settings["serve.url"]))
+    server = import_server("serve", needs="serve")
+    settings = server.find_settings(
+        config, {name: options[option.name] for name, option in _setting_options().items()}
+    )
+    serving = settings.settings.with_metrics_token()
+    serving.check_workers()
     if server.serve_as_worker(serving):
         return
-    _warn_about_unknown_variables(serving.settings.log)
+    _warn_about_unknown_variables(serving.log)
     contents = _read_folders(folders or [])
     _check_port_free(serving)
-    with open_database(database, key_file, create=True) as boards:
+    with open_database(serving.database, serving.key_file, create=True) as boards:
         for folder in contents:
             _create_or_compare(boards, folder, quiet=as_json)
 
@@ -108,7 +98,7 @@ def serve(
             """Print the address as soon as the server listens."""
             nonlocal listening
             listening = True
-            public = serving.settings.url or address
+            public = serving.url or address
             if as_json:
                 echo_json(
                     {
@@ -126,29 +116,19 @@ def serve(
         except Exception as error:
             if not listening or as_json or sys.stderr.isatty():
                 raise
-            _server_log(serving.settings.log).write_error(
+            _server_log(serving.log).write_error(
                 error
             )  # once it listens, every line on stderr is JSON
             raise typer.Exit(exit_code(error)) from None
     if not as_json:
-        echo("", format_farewell(database))
+        echo("", format_farewell(serving.database))
 
 
-def _settings_for_url(server: Any, url: str | None) -> Any:
-    if url is None:
-        return server.Settings()
-    public = parse_address(url)
-    return server.Settings(
-        hosts=frozenset({public.host}),
-        url=public.url,
-        secure=True if public.scheme == "https" else None,
-    )
-
-
-def _serving_settings(settings: "ResolvedSettings", by_url: Any) -> Any:
-    from ladderboard.server import make_server_config  # noqa: PLC0415 - keeps --help fast
-
-    return make_server_config(settings, by_url)
+# The options of settings take the place of **options.
+_folders, _config, _as_json, _ = inspect.signature(serve).parameters.values()
+serve.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [_folders, _config, *_setting_options().values(), _as_json]
+)
 
 
 def _server_log(to: TextIO | None) -> Any:
@@ -173,17 +153,6 @@ def _check_port_free(serving: Any) -> None:
     from ladderboard.server import check_port_free  # noqa: PLC0415 - keeps --help fast
 
     check_port_free(serving.host, serving.port)
-
-
-def _import_server() -> Any:
-    try:
-        from ladderboard import server  # noqa: PLC0415 - an extra
-        from ladderboard.server import serve as _  # noqa: F401, PLC0415 - same
-    except ImportError as error:
-        raise MissingDependency(
-            f"serve needs {error.name}: pip install 'ladderboard[server]'."
-        ) from None
-    return server
 
 
 def _read_folders(folders: list[Path]) -> "list[BoardFolder]":

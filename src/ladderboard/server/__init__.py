@@ -1,8 +1,8 @@
 """The HTTP server: the API and pages of boards, and a guard behind HTTP.
 
-:func:`serve` runs a board server with a :class:`ServerConfig`; :func:`make_app` returns its ASGI
-application, configured by :class:`Settings`. :func:`find_settings` reads the settings from the
-command line, the environment and a file; :func:`check_installation` checks what a server needs.
+:func:`serve` runs a board server with :class:`Settings`; :func:`make_app` returns its ASGI
+application. :func:`find_settings` reads the settings from the command line, the environment and a
+file; :func:`check_installation` checks what a server needs.
 :func:`write_site` writes a closed board as a folder of files that any web server can host.
 
 A guard served over HTTP on loopback or a Unix socket keeps its file and key under another user than
@@ -15,15 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ladderboard.server._app import make_app
-    from ladderboard.server._config import CONFIG as CONFIG
-    from ladderboard.server._config import VARIABLES as VARIABLES
-    from ladderboard.server._config import ResolvedSettings as ResolvedSettings
-    from ladderboard.server._config import Value as Value
-    from ladderboard.server._config import Variable as Variable
-    from ladderboard.server._config import find_settings
-    from ladderboard.server._config import has_password as has_password
-    from ladderboard.server._config import unknown_variables as unknown_variables
-    from ladderboard.server._config import without_password as without_password
     from ladderboard.server._doctor import check_installation
     from ladderboard.server._guard import (
         GuardApp,
@@ -49,8 +40,16 @@ if TYPE_CHECKING:
     from ladderboard.server._process import is_worker as is_worker
     from ladderboard.server._rate_limits import Rate
     from ladderboard.server._sandbox import ParserPool, sandbox
-    from ladderboard.server._server_config import ServerConfig, Settings
-    from ladderboard.server._server_config import make_server_config as make_server_config
+    from ladderboard.server._settings import CONFIG as CONFIG
+    from ladderboard.server._settings import SETTINGS as SETTINGS
+    from ladderboard.server._settings import VARIABLES as VARIABLES
+    from ladderboard.server._settings import ResolvedSettings as ResolvedSettings
+    from ladderboard.server._settings import Settings, find_settings
+    from ladderboard.server._settings import Value as Value
+    from ladderboard.server._settings import Variable as Variable
+    from ladderboard.server._settings import has_password as has_password
+    from ladderboard.server._settings import unknown_variables as unknown_variables
+    from ladderboard.server._settings import without_password as without_password
 
 __all__ = [
     "BoardProtocol",
@@ -58,7 +57,6 @@ __all__ = [
     "Listener",
     "ParserPool",
     "Rate",
-    "ServerConfig",
     "Settings",
     "Site",
     "check_installation",
@@ -81,40 +79,39 @@ __all__ = [
 # Lazy: a guard is served without the packages of boards, and settings are read without either.
 _MODULES = {
     "BoardProtocol": "_process",
-    "CONFIG": "_config",
-    "ResolvedSettings": "_config",
+    "CONFIG": "_settings",
+    "ResolvedSettings": "_settings",
     "GuardApp": "_guard",
     "Listener": "_process",
     "ServerLog": "_log",
     "ParserPool": "_sandbox",
     "Rate": "_rate_limits",
-    "ServerConfig": "_server_config",
-    "Settings": "_server_config",
+    "SETTINGS": "_settings",
+    "Settings": "_settings",
     "Site": "_pages",
-    "VARIABLES": "_config",
-    "Value": "_config",
-    "Variable": "_config",
+    "VARIABLES": "_settings",
+    "Value": "_settings",
+    "Variable": "_settings",
     "check_private_files": "_guard",
     "check_site": "_pages",
     "check_installation": "_doctor",
-    "find_settings": "_config",
-    "has_password": "_config",
+    "find_settings": "_settings",
+    "has_password": "_settings",
     "is_worker": "_process",
     "listen_on_address": "_process",
     "listen_on_unix_socket": "_process",
     "listen_on_loopback": "_process",
     "machine_time": "_log",
     "make_app": "_app",
-    "make_server_config": "_server_config",
     "restart_command": "_process",
     "sandbox": "_sandbox",
     "serve": "_process",
     "serve_as_worker": "_process",
     "serve_guard": "_guard",
-    "unknown_variables": "_config",
+    "unknown_variables": "_settings",
     "read_or_create_token": "_guard",
     "check_port_free": "_process",
-    "without_password": "_config",
+    "without_password": "_settings",
     "worker_log": "_log",
     "write_site": "_pages",
 }

@@ -22,7 +22,7 @@ from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, M
 from ladderboard.server._middleware import BODY_REFUSAL, RequestMiddleware
 from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
-from ladderboard.server._server_config import Settings
+from ladderboard.server._settings import Settings
 from ladderboard.server._uploads import Spool
 
 if TYPE_CHECKING:

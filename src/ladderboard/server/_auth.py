@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ladderboard.board import Boards, Caller
-    from ladderboard.server._server_config import Settings
+    from ladderboard.server._settings import Settings
 
 SESSION_COOKIE = "ladderboard_session"
 VISITOR_COOKIE = "ladderboard_visit"
@@ -115,7 +115,7 @@ class CookieSessions:
         return cookie, self._csrf_token_for(cookie)
 
     def _set_cookie(self, request: Request, response: Response, name: str, value: str) -> None:
-        secure = self._settings.secure
+        secure = self._settings.secure_cookies
         response.set_cookie(
             name,
             value,

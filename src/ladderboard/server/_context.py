@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._sandbox import ParserPool, Spec
-    from ladderboard.server._server_config import Settings
+    from ladderboard.server._settings import Settings
     from ladderboard.server._uploads import Spool
 
 _MAX_PAGES = 64

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.server._log import ServerLog
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._rate_limits import RequestSlot
-    from ladderboard.server._server_config import Settings
+    from ladderboard.server._settings import Settings
 
 OWN_BODY_LIMIT = "ladderboard.large"
 """In a scope: the handler limits the body itself."""
@@ -137,7 +137,7 @@ class RequestMiddleware:
         if match is None:
             return False
         name = match[1].strip("[]")
-        if name == "localhost" or name in self._settings.hosts:
+        if name == "localhost" or name in self._settings.known_hosts:
             return True
         try:
             ipaddress.ip_address(name)

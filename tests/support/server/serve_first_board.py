@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ladderboard.board import open_boards
 from ladderboard.errors import Conflict
-from ladderboard.server import ServerConfig, serve
+from ladderboard.server import Settings, serve
 
 
 def write_line(line):
@@ -32,6 +32,6 @@ if __name__ == "__main__":  # worker processes import this file, too
     def on_start(url, token):
         write_line(f"{url} {token or ''}")
 
-    serving = ServerConfig(database=database, port=0, workers=workers, parsers=1)
+    serving = Settings(database=database, port=0, workers=workers, parsers=1)
     serve(serving, boards=boards, announce=on_start)
     write_line("stopped")

@@ -10,7 +10,7 @@ import json
 import sys
 
 from ladderboard.board import FolderStore, open_boards
-from ladderboard.server import ServerConfig, serve
+from ladderboard.server import Settings, serve
 
 
 def main():
@@ -19,7 +19,7 @@ def main():
     boards = None
     if folder is not None:
         boards = open_boards(options["database"], store=FolderStore(folder))
-    serve(ServerConfig(port=0, **options), boards=boards)
+    serve(Settings(port=0, **options), boards=boards)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def empty_database(kind, request, folder):
 class StressServer:
     """A board server in its own processes that can be started, stopped and killed.
 
-    ``options`` are fields of ``ServerConfig``; ``in_folder`` stores submissions in a folder.
+    ``options`` are fields of ``Settings``; ``in_folder`` stores submissions in a folder.
     """
 
     def __init__(self, database, folder, *, in_folder=False, **options):

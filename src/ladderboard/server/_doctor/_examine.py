@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._config import find_settings, sqlite_path, unknown_variables
 from ladderboard.server._doctor._database import (
     DatabaseCheck,
     check_key,
@@ -26,11 +25,12 @@ from ladderboard.server._doctor._machine import (
     check_server,
     database_size,
 )
+from ladderboard.server._settings import find_settings, sqlite_path, unknown_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ladderboard.server._config import ResolvedSettings
+    from ladderboard.server._settings import ResolvedSettings
 
 _SUBJECT = "settings"
 
@@ -117,7 +117,7 @@ def check_settings(
     findings = [note(_SUBJECT, message) for message in unknown_variables(os.environ)]
     try:
         settings = find_settings(config, overrides)
-        settings.metrics_token()
+        settings.settings.with_metrics_token()
     except InvalidSetting as error:
         remedy = "Correct it; ladderboard settings lists all settings."
         # A database named on the command line is checked all the same.

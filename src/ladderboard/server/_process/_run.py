@@ -9,7 +9,6 @@ import socket
 import sys
 import tempfile
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,14 +47,14 @@ if TYPE_CHECKING:
     from ladderboard.board import Boards
     from ladderboard.server._process._listener import Listener
     from ladderboard.server._process._spawn import WorkerSpec
-    from ladderboard.server._server_config import ServerConfig
+    from ladderboard.server._settings import Settings
 
 _BACKLOG = 512
 _METRICS = "metrics"  # inside the folder that all workers share
 
 
 def serve(
-    config: ServerConfig,
+    settings: Settings,
     *,
     boards: Boards | None = None,
     announce: Callable[[str, str | None], None] | None = None,
@@ -73,32 +72,34 @@ def serve(
     (default: the command line of this process), and after SIGHUP (default: SIGHUP stops a server
     that is one process).
     """
-    if serve_as_worker(config, boards):
+    if serve_as_worker(settings, boards):
         return
+    settings.check_workers()
+    settings = settings.with_metrics_token()
     if boards is None:
-        boards = open_boards(config.database, create=True, key_file=config.key_file)
+        boards = open_boards(settings.database, create=True, key_file=settings.key_file)
     try:
         inherited = listen_on_inherited_socket()
-        listener = inherited or listen_on_address(config.host, config.port)
+        listener = inherited or listen_on_address(settings.host, settings.port)
     except LadderboardError:
         boards.close()
         raise
     signals = _SignalState(listener, can_restart=command is not None)
-    log = ServerLog(config.settings.log, machine_time)
+    log = ServerLog(settings.log, machine_time)
     try:
         boards.remove_orphaned_files()
         (announce or _print_address)(listener.url, boards.create_first_token())
         with log_everything(log):
-            log.write("start", **_describe(config, listener))
-            if config.workers > 1:
+            log.write("start", **_describe(settings, listener))
+            if settings.workers > 1:
                 boards.close()
                 worker_command = command or restart_command()
                 _serve_with_workers(
-                    config, listener, worker_command, log, socket_inherited=inherited is not None
+                    settings, listener, worker_command, log, socket_inherited=inherited is not None
                 )
             else:
                 _serve_in_process(
-                    config,
+                    settings,
                     listener,
                     boards,
                     before_run,
@@ -113,29 +114,30 @@ def serve(
         reexec(command, signals.kept_socket)
 
 
-def serve_as_worker(config: ServerConfig, boards: Boards | None = None) -> bool:
+def serve_as_worker(settings: Settings, boards: Boards | None = None) -> bool:
     """Serve as a worker if this process was started as one; return whether it was."""
     spec = worker_spec_from_env()
     if spec is None:
         return False
     if boards is not None:
         boards.close()
-    with worker_log(config.settings.log):
-        _serve_worker(spec, config)
+    settings = settings.with_metrics_token()
+    with worker_log(settings.log):
+        _serve_worker(spec, settings)
     return True
 
 
-def _describe(config: ServerConfig, listener: Listener) -> dict[str, Any]:
+def _describe(settings: Settings, listener: Listener) -> dict[str, Any]:
     """Return the fields of the log's ``start`` event; of the database only its kind."""
     return {
         "version": __version__,
         "pid": os.getpid(),
-        "database": "postgresql" if is_shared(config.database) else "sqlite",
-        "encrypted": config.key_file is not None,
-        "workers": config.workers,
-        "parsers": config.parsers,
+        "database": "postgresql" if is_shared(settings.database) else "sqlite",
+        "encrypted": settings.key_file is not None,
+        "workers": settings.workers,
+        "parsers": settings.parsers,
         "listening": listener.url,
-        "url": config.settings.url,
+        "url": settings.url,
     }
 
 
@@ -147,7 +149,7 @@ def _print_address(url: str, token: str | None) -> None:
     sys.stdout.flush()
 
 
-def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
+def _uvicorn_config(settings: Settings, app: Any) -> uvicorn.Config:
     # No access log: it would hold query strings. The application writes its own.
     return uvicorn.Config(
         app,
@@ -158,8 +160,8 @@ def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
         log_config=None,
         log_level="critical",
         access_log=False,
-        proxy_headers=config.proxies is not None,
-        forwarded_allow_ips=config.proxies,
+        proxy_headers=bool(settings.proxy),
+        forwarded_allow_ips=list(settings.proxy),
         server_header=False,
         date_header=True,
         backlog=_BACKLOG,
@@ -167,8 +169,8 @@ def _uvicorn_config(config: ServerConfig, app: Any) -> uvicorn.Config:
     )
 
 
-def _address_limit(config: ServerConfig) -> AddressLimit:
-    return AddressLimit(config.settings.address_connections, config.proxies)
+def _address_limit(settings: Settings) -> AddressLimit:
+    return AddressLimit(settings.address_connections, ",".join(settings.proxy) or None)
 
 
 class _SignalState:
@@ -202,7 +204,7 @@ class _SignalState:
 
 
 def _serve_in_process(
-    config: ServerConfig,
+    settings: Settings,
     listener: Listener,
     boards: Boards,
     before_run: Callable[[uvicorn.Server], None] | None,
@@ -210,15 +212,15 @@ def _serve_in_process(
     *,
     socket_inherited: bool,
 ) -> None:
-    settings = config.settings
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
         path = boards.storage.path  # on a large disk, and found again after a crash
-        settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
-    app = make_app(boards, ParserPool(config.parsers), settings=settings)
+        spool = path.with_name(f"{path.name}.spool")
+        settings = settings.model_copy(update={"spool": spool})
+    app = make_app(boards, ParserPool(settings.parsers), settings=settings)
     signals.server = server = BoardServer(
-        _uvicorn_config(config, app),
+        _uvicorn_config(settings, app),
         socket_inherited=socket_inherited,
-        addresses=_address_limit(config),
+        addresses=_address_limit(settings),
     )
     with handle_signals(
         {"SIGINT": signals.stop, "SIGTERM": signals.stop, "SIGHUP": signals.restart}
@@ -232,7 +234,7 @@ def _serve_in_process(
 
 
 def _serve_with_workers(
-    config: ServerConfig,
+    settings: Settings,
     listener: Listener,
     command: Sequence[str],
     log: ServerLog,
@@ -250,7 +252,7 @@ def _serve_with_workers(
         )
         with closing(Metrics(Path(shared_folder, _METRICS))) as metrics:
             Workers(
-                config.workers,
+                settings.workers,
                 start,
                 on_stop=listener.close,
                 log=log,
@@ -259,16 +261,16 @@ def _serve_with_workers(
             ).run()
 
 
-def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
+def _serve_worker(spec: WorkerSpec, settings: Settings) -> None:
     """Serve as a worker."""
     die_with_parent(spec.parent, signal.SIGTERM)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    boards = open_boards(config.database, key_file=config.key_file)
+    boards = open_boards(settings.database, key_file=settings.key_file)
     metrics = Metrics(Path(spec.shared_folder, _METRICS))
     app = make_app(
         boards,
-        ParserPool(config.parsers),
-        settings=config.settings,
+        ParserPool(settings.parsers),
+        settings=settings,
         on_close=boards.close,
         metrics=metrics,
     )
@@ -277,10 +279,10 @@ def _serve_worker(spec: WorkerSpec, config: ServerConfig) -> None:
         socket.socket(fileno=spec.socket) as listening,
     ):
         server = BoardServer(
-            _uvicorn_config(config, app),
+            _uvicorn_config(settings, app),
             socket_inherited=spec.socket_inherited,
             ready=lambda: ready_socket.sendall(b"1"),
-            addresses=_address_limit(config),
+            addresses=_address_limit(settings),
         )
 
         def stop(_: int) -> None:
