@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 
 import pytest
 
@@ -203,16 +202,3 @@ def test_help_and_completion_do_not_read_a_file(run_cli, monkeypatch):
     assert run_cli("board", "list", "--help").code == 0
     assert run_cli("serve", "--help").code == 0
     assert "No such file" in run_cli("board", "list").err
-
-
-@pytest.mark.parametrize("command", ["settings", "doctor", "serve"])
-def test_a_missing_extra_is_named(run_cli, monkeypatch, command):
-    import ladderboard.server
-
-    # It is imported again; later tests need the original module.
-    monkeypatch.setattr(ladderboard, "server", ladderboard.server)
-    monkeypatch.setitem(sys.modules, "pydantic_settings", None)
-    for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
-        monkeypatch.delitem(sys.modules, name)
-    result = run_cli(command)
-    assert (result.code, "pip install 'ladderboard[server]'" in result.err) == (2, True)

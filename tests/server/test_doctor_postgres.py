@@ -68,7 +68,6 @@ def test_a_good_installation_has_no_problems(database_url, board_folder, tmp_pat
     assert checks["PostgreSQL"].message.startswith("PostgreSQL 1")
     assert "synchronous_commit = on, encoding UTF8" in checks["durability"].message
     assert checks["key file"].message.endswith("fits the database.")
-    assert checks["clock"].state == "ok"
     (tmp_path / "other").write_text("0" * 64)
     assert (
         checks_by_subject(database_url, key_file=tmp_path / "other")["key file"].state == "problem"
@@ -188,7 +187,6 @@ def test_settings_that_risk_durability_are_problems(postgres, database_url, name
 
 
 def test_more_connections_than_the_server_has(database_url):
-    report = check_postgres(database_url, 1000)
-    (check,) = (finding for finding in report.findings if finding.subject == "connections")
+    findings, _ = check_postgres(database_url, 1000)
+    (check,) = (finding for finding in findings if finding.subject == "connections")
     assert (check.state, "may need 1000 at once" in check.message) == ("note", True)
-    assert abs(report.ahead) < 5

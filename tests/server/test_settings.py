@@ -258,7 +258,9 @@ def test_the_metrics_token_can_be_in_its_own_file(write_settings, tmp_path):
     assert settings.with_metrics_token().metrics_token == HIDDEN_TEXT
     other_token = {"LADDERBOARD_SERVE_METRICS_TOKEN": "other"}
     other = find_settings(path, environment=other_token).settings
-    assert other.with_metrics_token().metrics_token == other_token["LADDERBOARD_SERVE_METRICS_TOKEN"]
+    assert (
+        other.with_metrics_token().metrics_token == other_token["LADDERBOARD_SERVE_METRICS_TOKEN"]
+    )
     both_tokens = {**other_token, "LADDERBOARD_SERVE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
     assert "remove one" in refused_message(None, **both_tokens)
     (tmp_path / "token").write_text("")

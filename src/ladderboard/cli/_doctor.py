@@ -79,20 +79,11 @@ def _describe_variable(variable: "Variable") -> dict[str, Any]:
 
 
 def _format_setting(value: "Value") -> str | None:
+    from ladderboard.server import format_value  # noqa: PLC0415 - keeps --help fast
+
     if value.hidden and value.redacted is None:
         return "set, not shown"
-    return _format_value(value.redacted) or None
-
-
-def _format_value(value: Any) -> str:
-    """Return a value as written in the settings file, without quotes; nothing for None."""
-    if isinstance(value, list):
-        return ", ".join(map(_format_value, value))
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "" if value is None else str(value)
+    return format_value(value.redacted) or None
 
 
 def _format_variable(variable: "Variable") -> str | None:
@@ -123,9 +114,9 @@ def doctor(
 ) -> None:
     """Check the installation: everything that a server needs, with what to do about problems.
 
-    Versions and extras, settings, database, key file, disks, clock, port and limits: one line each,
-    ok, note or problem. Nothing is changed: no database is created or migrated. It can run beside a
-    server. The exit code is 1 if there is a problem.
+    Versions, settings, database, key file, disks and port: one line each, ok, note or problem.
+    Nothing is changed: no database is created or migrated. It can run beside a server. The exit
+    code is 1 if there is a problem.
     """
     server = import_server("doctor", needs="check_installation")
     checks = []

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ladderboard.server._settings import Settings, find_settings
     from ladderboard.server._settings import Value as Value
     from ladderboard.server._settings import Variable as Variable
+    from ladderboard.server._settings import format_value as format_value
     from ladderboard.server._settings import has_password as has_password
     from ladderboard.server._settings import unknown_variables as unknown_variables
     from ladderboard.server._settings import without_password as without_password
@@ -96,6 +97,7 @@ _MODULES = {
     "check_site": "_pages",
     "check_installation": "_doctor",
     "find_settings": "_settings",
+    "format_value": "_settings",
     "has_password": "_settings",
     "is_worker": "_process",
     "listen_on_address": "_process",

@@ -1,10 +1,9 @@
-"""``ladderboard doctor``: checks everything that a server needs, and changes nothing.
+"""``ladderboard doctor``: versions, settings, database, key file, disks and port, all unchanged.
 
-Every check is a function that returns findings. Needs no extra.
+Every check is a function that returns findings.
 """
 
 from ladderboard.server._doctor._examine import check_installation
 from ladderboard.server._doctor._finding import Finding
-from ladderboard.server._doctor._machine import EXTRAS, Extra
 
-__all__ = ["EXTRAS", "Extra", "Finding", "check_installation"]
+__all__ = ["Finding", "check_installation"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -46,10 +45,6 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "ladderboard"
-_ENTRIES = 2**40  # places of a book: see ladderboard.ledger._storage
-_NEWEST_TIME = (
-    "SELECT time FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
-)
 _ENCRYPTED_KEY = (
     "SELECT value FROM main.kept JOIN main.book ON main.book.id = main.kept.book "
     "WHERE main.book.name = ? AND main.kept.name = 'signing key'"
@@ -65,7 +60,7 @@ _CAN_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE')"
 _CAN_INSERT = (
     "SELECT CASE WHEN has_schema_privilege(?, 'USAGE') THEN has_table_privilege(?, 'INSERT') END"
 )
-_CLOCK_AND_ROLE = "SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery()"
+_IS_STANDBY = "SELECT pg_is_in_recovery()"
 _KEY_FILE = "key file"
 _KEY_PLACE = "kept signing key"
 _RESTORE_KEY = "Restore it from its copy: without it the database cannot be used."
@@ -75,15 +70,13 @@ class DatabaseState(NamedTuple):
     """The state of a database.
 
     ``behind``: an older Ladderboard wrote it, and opening it will migrate it; ``ahead``: a newer
-    one did. ``newest`` is the time of the newest entry, ``encrypted_value`` one to try
-    the key file on.
+    one did. ``encrypted_value`` is one to try the key file on.
     """
 
     version: int
     behind: bool
     ahead: bool
     boards: int = 0
-    newest: int | None = None
     encrypted_value: bytes | None = None
 
 
@@ -153,18 +146,12 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
     if not set(TABLE_NAMES) <= tables:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
     boards = run("SELECT count(*) FROM main.board")[0][0] if board_version else 0
-    times = [
-        row[0]
-        for (book,) in run("SELECT id FROM main.book")
-        for row in run(_NEWEST_TIME, (book * _ENTRIES, (book + 1) * _ENTRIES))
-    ]
     encrypted_value = run(_ENCRYPTED_KEY, (SERVER_BOOK,))
     return DatabaseState(
         version,
         behind=behind,
         ahead=False,
         boards=boards,
-        newest=max(times, default=None),
         encrypted_value=bytes(encrypted_value[0][0]) if encrypted_value else None,
     )
 
@@ -278,24 +265,13 @@ def _check_permissions(path: Path) -> Finding:
     return ok(subject, f"Only its owner may open {path}.")
 
 
-class DatabaseCheck(NamedTuple):
-    """The findings, the state of the database, and by how much the server's clock is ahead."""
-
-    findings: list[Finding]
-    state: DatabaseState | None = None
-    ahead: float | None = None
-
-
-def check_postgres(url: str, connections: int) -> DatabaseCheck:
+def check_postgres(url: str, connections: int) -> tuple[list[Finding], DatabaseState | None]:
     """Check a PostgreSQL server and its database; ``connections`` is how many may be needed."""
     try:
         address = repr(PostgresAddress(url.replace("postgres://", "postgresql://", 1)))
         with open_postgres_readonly(url) as (run, connection):
             findings = [_check_version(connection.info.server_version), _check_durability(run)]
-            before = time.time()
-            now, standby = run(_CLOCK_AND_ROLE)[0]
-            ahead = now - (before + time.time()) / 2
-            if standby:
+            if run(_IS_STANDBY)[0][0]:
                 findings.append(
                     problem(
                         "writing",
@@ -306,10 +282,10 @@ def check_postgres(url: str, connections: int) -> DatabaseCheck:
             findings += _check_connection_limit(run, connections)
             schema_finding, state = _check_schema(run, address)
     except MissingDependency as error:
-        return DatabaseCheck([problem(_SUBJECT, f"{error}", "pip install 'ladderboard[server]'")])
+        return [problem(_SUBJECT, f"{error}", "pip install 'ladderboard[server]'")], None
     except LadderboardError as error:
-        return DatabaseCheck([problem(_SUBJECT, str(error), _advise(str(error)))])
-    return DatabaseCheck([schema_finding, *findings], state, ahead)
+        return [problem(_SUBJECT, str(error), _advise(str(error)))], None
+    return [schema_finding, *findings], state
 
 
 def _advise(message: str) -> str:

@@ -15,6 +15,7 @@ from ladderboard.server._settings._sources import (
     Value,
     Variable,
     find_settings,
+    format_value,
     unknown_variables,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "Value",
     "Variable",
     "find_settings",
+    "format_value",
     "has_password",
     "sqlite_path",
     "unknown_variables",

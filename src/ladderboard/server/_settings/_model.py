@@ -125,16 +125,21 @@ def _read_path(value: Any) -> Path:
 def _read_list(value: Any) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple | set | frozenset):
-        raise ValueError  # noqa: TRY004 - pydantic collects no other error
+        raise ValueError(value)  # noqa: TRY004 - pydantic collects no other error
     if not all(isinstance(item, str) and item for item in items):
-        raise ValueError
+        raise ValueError(value)
     return tuple(_check_line(item.strip()) for item in ",".join(items).split(",") if item.strip())
 
 
 def _check_proxies(value: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse a name, which would never match an address, and a network that is everybody."""
-    if any(ipaddress.ip_network(proxy).prefixlen == 0 for proxy in value):
-        raise ValueError
+    for proxy in value:
+        try:
+            valid = ipaddress.ip_network(proxy).prefixlen > 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise ValueError(proxy)
     return value
 
 
@@ -205,6 +210,7 @@ class Settings(BaseSettings):
         strict=True,
         frozen=True,
         extra="forbid",
+        hide_input_in_errors=True,  # it may be a secret
         arbitrary_types_allowed=True,
         enable_decoding=False,  # lists in the environment are not JSON
     )
@@ -247,7 +253,7 @@ class Settings(BaseSettings):
         (),
         "Reverse proxies whose X-Forwarded-* headers are trusted.",
         metavar="ADDRESS,...",
-        rule='a list such as ["10.0.0.1", "10.0.0.0/24"]: addresses and networks',
+        rule='a list such as ["10.0.0.1", "10.0.0.2"], of addresses or networks like 10.0.0.0/24',
     )
     hosts: _List = _setting((), "Further host names of the server, besides the one in url.")
     secure: bool | None = _setting(
@@ -301,12 +307,11 @@ class Settings(BaseSettings):
     log: Annotated[TextIO | None, PlainValidator(lambda log: log)] = None
     timer: Annotated[Callable[[], float], PlainValidator(lambda timer: timer)] = time.perf_counter
 
-    def __init__(self, _label: Callable[[Setting], str] | None = None, **values: Any) -> None:
-        """Check the values; in an error message ``_label`` returns what stands for a setting."""
+    def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise _describe_error(error, _label) from None
+            raise _describe_error(error, lambda setting: setting.field) from error
 
     @classmethod
     def settings_customise_sources(
@@ -361,7 +366,8 @@ def _read_token(path: Path) -> str:
             f"serve.metrics_token_file is {path}, which cannot be read: {error.strerror}."
         ) from None
     token = content.partition(b"\n")[0].decode("latin-1").strip()
-    return str(Settings(_label=lambda _: f"The token in {path}", metrics_token=token).metrics_token)
+    settings = check_settings({"metrics_token": token}, lambda _: f"The token in {path}")
+    return str(settings.metrics_token)
 
 
 @dataclass(frozen=True)
@@ -463,19 +469,29 @@ SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _ROWS}
 """All settings by name, in the order in which they are shown."""
 
 
-def _describe_error(
-    error: ValidationError, label: Callable[[Setting], str] | None
-) -> InvalidSetting:
+def check_settings(values: dict[str, Any], label: Callable[[Setting], str]) -> Settings:
+    """Return settings; in an error message ``label`` returns what stands for a setting."""
+    try:
+        return Settings(**values)
+    except InvalidSetting as error:
+        if isinstance(error.__cause__, ValidationError):
+            raise _describe_error(error.__cause__, label) from None
+        raise
+
+
+def _describe_error(error: ValidationError, label: Callable[[Setting], str]) -> InvalidSetting:
     """Return the first error as a sentence that states the rule and, if not secret, the value."""
     first = error.errors(include_url=False)[0]
     field, value = str(first["loc"][0]), first["input"]
     setting = next((setting for setting in _ROWS if setting.field == field), None)
     if setting is None:
         return InvalidSetting(f"{field} is not a setting.")
-    name = field if label is None else label(setting)
     cause = first.get("ctx", {}).get("error")
-    if field == "url" and isinstance(cause, InvalidSetting):
-        return InvalidSetting(f"{name}: {cause}")
+    if isinstance(cause, InvalidSetting) and field == "url":
+        return InvalidSetting(f"{label(setting)}: {cause}")
+    if cause is not None and field == "proxy":
+        value = cause.args[0]
+    shown = f"got {_settings.safe_repr(value)}"
     if setting.contains_secret(value):
-        return InvalidSetting(f"{name} must be {setting.rule}; the current value is hidden.")
-    return InvalidSetting(f"{name} must be {setting.rule}; got {_settings.safe_repr(value)}.")
+        shown = "the current value is hidden"
+    return InvalidSetting(f"{label(setting)} must be {setting.rule}; {shown}.")

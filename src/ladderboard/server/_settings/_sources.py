@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic_settings import EnvSettingsSource
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._settings._model import SETTINGS, Setting, Settings, sqlite_path
+from ladderboard.server._settings._model import (
+    SETTINGS,
+    Setting,
+    Settings,
+    check_settings,
+    sqlite_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -92,6 +98,21 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
             )
             messages.append(f"{name} is not a known variable. {hint}")
     return messages
+
+
+def format_value(value: Any) -> str:
+    """Return a value as written in the settings file, without quotes; nothing for None.
+
+    >>> format_value([30, 10.0]), format_value(False), format_value(None)
+    ('30, 10', 'false', '')
+    """
+    if isinstance(value, list):
+        return ", ".join(map(format_value, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -188,7 +209,7 @@ def find_settings(
 
 def _check(given: dict[str, Any], label: Callable[[Setting], str]) -> dict[str, Any]:
     """Return the values of one source as Settings reads them."""
-    settings = Settings(_label=label, **given)
+    settings = check_settings(given, label)
     return {field: getattr(settings, field) for field in given}
 
 
