@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -17,7 +16,7 @@ from ladderboard._formatting import printable
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # some losses have twenty thousand classes
@@ -42,10 +41,9 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
         note("too_many_bytes", f"must have at most {MAX_BYTES:,} bytes.", None)
         return None, {}
     yaml = _import_yaml()
-    tree = _YamlBuilder(note)
+    reader = _Reader(yaml.parse(text, Loader=yaml.SafeLoader), note)
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            tree.add_event(type(event).__name__.removesuffix("Event"), event)
+        return reader.read_document(), reader.lines
     except _YamlRefused as error:
         note(error.code, error.sentence, error.line)
         return None, {}
@@ -63,7 +61,6 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is not a character
         note("yaml", "holds an escape that is not a character.", None)
         return None, {}
-    return tree.root, tree.lines
 
 
 def _import_yaml() -> Any:
@@ -82,98 +79,72 @@ class _YamlRefused(Exception):
         self.code, self.sentence, self.line = code, sentence, line
 
 
-@dataclass
-class _OpenCollection:
-    """A mapping or list whose end was not reached; ``key`` waits for its value."""
+class _Reader:
+    """Makes values of the parser's events; ``yaml.compose`` would recurse without a limit."""
 
-    path: tuple[str | int, ...]
-    content: dict[str, Any] | list[Any]
-    key: str | None = None
-    dropped: bool = False  # a duplicate key: its value is ignored
+    def __init__(self, events: Iterable[Any], note: Callable[[str, str, int | None], None]) -> None:
+        self._events = ((type(event).__name__.removesuffix("Event"), event) for event in events)
+        self._note, self._scalars = note, 0
+        self.lines: Lines = {}
 
+    def read_document(self) -> Any:
+        """Return the value of the only document; None if there is none."""
+        root, documents = None, 0
+        for kind, event in self._events:
+            if kind == "DocumentStart":
+                documents += 1
+                if documents > 1:
+                    message = "must hold one document; a second begins here."
+                    raise _YamlRefused("documents", message, event.start_mark.line + 1)
+                root = self._read_value(*next(self._events), ())
+        return root
 
-@dataclass
-class _YamlBuilder:
-    """Builds the value from parser events, without recursion."""
+    def _read_value(self, kind: str, event: Any, path: tuple[str | int, ...]) -> Any:
+        line = self._check(kind, event)
+        if kind == "Scalar":
+            is_plain = event.style is None and event.tag is None
+            return _parse_scalar(event.value) if is_plain else event.value
+        if len(path) == _MAX_DEPTH:
+            raise _YamlRefused("yaml", f"must not be nested more than {_MAX_DEPTH} deep.", line)
+        return self._read_mapping(path) if kind == "MappingStart" else self._read_list(path)
 
-    note: Callable[[str, str, int | None], None]
-    root: Any = None
-    lines: Lines = field(default_factory=dict)
-    stack: list[_OpenCollection] = field(default_factory=list)
-    documents: int = 0
-    values: int = 0
+    def _read_list(self, path: tuple[str | int, ...]) -> list[Any]:
+        items: list[Any] = []
+        while (following := next(self._events))[0] != "SequenceEnd":
+            inner = (*path, len(items))
+            self.lines[inner] = following[1].start_mark.line + 1
+            items.append(self._read_value(*following, inner))
+        return items
 
-    def add_event(self, kind: str, event: Any) -> None:
-        """Add the next event."""
-        line = event.start_mark.line + 1
-        if getattr(event, "anchor", None) is not None:
+    def _read_mapping(self, path: tuple[str | int, ...]) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        while (following := next(self._events))[0] != "MappingEnd":
+            line = self._check(*following)
+            if following[0] != "Scalar":
+                message = "must have text for its keys; here is something else."
+                raise _YamlRefused("yaml", message, line)
+            key = following[1].value
+            first = self.lines.setdefault((*path, key), line)
+            if key in content:
+                message = f"has {_settings.safe_repr(key)} twice: here and on line {first}; "
+                self._note("duplicate_key", f"{message}keep one of them.", line)
+            content.setdefault(key, self._read_value(*next(self._events), (*path, key)))
+        return content
+
+    def _check(self, kind: str, event: Any) -> int:
+        """Return the line of an event; refuse an anchor, an alias, a tag or too many values."""
+        line: int = event.start_mark.line + 1
+        if event.anchor is not None:
             message = "holds an anchor or an alias (& or *), which are not read; write it out."
             raise _YamlRefused("anchor", message, line)
-        if getattr(event, "tag", None) not in {None, "!"}:
+        if event.tag not in {None, "!"}:
             message = "holds a tag (!), which is not read; remove it, or put the text in quotes."
             raise _YamlRefused("tag", message, line)
-        if kind == "DocumentStart":
-            self.documents += 1
-            if self.documents > 1:
-                raise _YamlRefused(
-                    "documents", "must hold one document; a second begins here.", line
-                )
-        elif kind == "Scalar":
-            self.values += 1
-            if self.values > MAX_VALUES:
-                raise _YamlRefused(
-                    "yaml", f"must hold at most {MAX_VALUES:,} keys and values.", line
-                )
-            self._add_scalar(event, line)
-        elif kind in {"MappingStart", "SequenceStart"}:
-            self._open_collection({} if kind == "MappingStart" else [], line)
-        elif kind in {"MappingEnd", "SequenceEnd"}:
-            self.stack.pop()
-
-    def _add_scalar(self, event: Any, line: int) -> None:
-        top = self.stack[-1] if self.stack else None
-        if top is not None and isinstance(top.content, dict) and top.key is None:
-            self._start_key(top, event.value, line)
-            return
-        is_plain = event.style is None and event.tag is None
-        self._put_value(_parse_scalar(event.value) if is_plain else event.value, line)
-
-    def _start_key(self, top: _OpenCollection, key: str, line: int) -> None:
-        top.key, top.dropped = key, key in top.content
-        if top.dropped:
-            first = self.lines[*top.path, key]
-            message = (
-                f"has {_settings.safe_repr(key)} twice: here and on line {first}; keep one of them."
-            )
-            self.note("duplicate_key", message, line)
-        else:
-            self.lines[*top.path, key] = line
-
-    def _open_collection(self, content: dict[str, Any] | list[Any], line: int) -> None:
-        top = self.stack[-1] if self.stack else None
-        if top is not None and isinstance(top.content, dict) and top.key is None:
-            raise _YamlRefused("yaml", "must have text for its keys; here is something else.", line)
-        if len(self.stack) == _MAX_DEPTH:
-            raise _YamlRefused("yaml", f"must not be nested more than {_MAX_DEPTH} deep.", line)
-        self.stack.append(_OpenCollection(self._put_value(content, line), content))
-
-    def _put_value(self, value: Any, line: int) -> tuple[str | int, ...]:
-        """Put a value into the open collection, and return its path."""
-        if not self.stack:
-            self.root = value
-            return ()
-        top = self.stack[-1]
-        if isinstance(top.content, list):
-            path = (*top.path, len(top.content))
-            top.content.append(value)
-            self.lines[path] = line
-            return path
-        key, top.key = top.key, None
-        if key is None:
-            raise _YamlRefused("yaml", "has a value without a key.", line)
-        if not top.dropped:
-            top.content[key] = value
-        return (*top.path, key)
+        self._scalars += kind == "Scalar"
+        if self._scalars > MAX_VALUES:
+            message = f"must hold at most {MAX_VALUES:,} keys and values."
+            raise _YamlRefused("yaml", message, line)
+        return line
 
 
 def _parse_scalar(text: str) -> Any:
