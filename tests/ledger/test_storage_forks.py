@@ -32,12 +32,10 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
     thread.start()
     inside.wait()
     storage.close()
-    (connection,) = storage._pool._connections  # still in use, so still known
     threading.Timer(0.1, go.set).start()
     assert in_a_child(lambda: (go.is_set(), write(storage, grow))) == "(True, 2)"
     thread.join()
-    assert not storage._pool._connections
-    assert connection.closing
+    assert not storage._pool._free
     assert write(storage, grow) == 3
     storage.close()
 
@@ -45,7 +43,7 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
 def test_a_fork_waits_for_a_link_that_is_being_closed(file, in_a_child, grow, monkeypatch):
     storage, closing, go = SqliteStorage(file), threading.Event(), threading.Event()
     write(storage, grow)
-    (connection,) = storage._pool._connections
+    (connection,) = storage._pool._free
     really = connection.close
 
     def close():

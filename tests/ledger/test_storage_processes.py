@@ -35,21 +35,26 @@ def write(storage, grow):
         return book.chain_state().entries
 
 
+def driver_connection(storage):
+    """Return the driver's connection of an idle storage that has one at most."""
+    connection = storage._pool.acquire()
+    storage._pool.release(connection)
+    return connection.connection
+
+
 def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
     storage = opener()
     assert write(storage, grow) == 2
-    inherited = set(storage._pool._connections)
+    inherited = driver_connection(storage)
 
     def child():
-        connection = storage._pool.acquire()
-        reused = connection in inherited
-        storage._pool.release(connection)
+        reused = driver_connection(storage) is inherited
         return reused, write(storage, grow), write(storage, grow)
 
     assert in_a_child(child) == "(False, 3, 4)"
     assert write(storage, grow) == 5
     if isinstance(storage, PostgresStorage):
-        assert set(storage._pool._connections) == inherited  # still good, though the child is gone
+        assert driver_connection(storage) is inherited  # still good, though the child is gone
     storage.close()
 
 
@@ -61,7 +66,7 @@ def test_a_fork_inside_a_block_cannot_end_it(opener, in_a_child, grow):
         def go_on():
             grow(book)
 
-        assert "StorageFailed: This transaction cannot go on" in in_a_child(go_on)
+        assert "StorageFailed" in in_a_child(go_on)
 
         output = in_a_child(lambda: entries(opener()))
         if isinstance(storage, SqliteStorage):  # whose locks would be the parent's in the child

@@ -264,10 +264,10 @@ def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, g
 def test_a_storage_that_is_dropped_closes_its_connections(file):
     storage = SqliteStorage(file)
     entries(storage)
-    connection = next(iter(storage._pool._connections)).connection
-    pools = len(_pool._POOLS)
+    connection = storage._pool._free[0].connection
+    pools = len(_pool._FORKS._pools)
     del storage
-    assert len(_pool._POOLS) == pools - 1
+    assert len(_pool._FORKS._pools) == pools - 1
     with pytest.raises(sqlite3.ProgrammingError):
         connection.execute("SELECT 1")
 

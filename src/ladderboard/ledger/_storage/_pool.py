@@ -1,16 +1,14 @@
-"""Connections to a database, the pool that holds them, and the locks of writers."""
+"""Connections to a database, the locks of writers, and the pool of an SQLite file."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import threading
-import time
 import weakref
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from ladderboard.errors import InvalidState, StorageFailed
 
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 WRITER_TIMEOUT = 60.0  # seconds to wait for other writers
 _NESTED_WRITE = "This thread is changing the book already; end that transaction first."
 _FORK_TIMEOUT = 5.0  # seconds that a fork waits for other threads' transactions to end
-_ACQUIRE_TIMEOUT = 30.0  # seconds to wait for another thread's connection
-_POOL_NUMBERS = count()
 
 
 class WriterLock(ABC):
@@ -79,10 +75,6 @@ class PerBookLock(WriterLock):
         self._writers.discard((threading.get_ident(), book))
 
 
-class PoolExhausted(StorageFailed):
-    """No connection can be opened now; the database may have reached its maximum."""
-
-
 class Connection(ABC):
     """One connection, and the one transaction that may be open on it.
 
@@ -93,8 +85,6 @@ class Connection(ABC):
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.broken = False
-        self.owner = 0  # the thread that uses, opens or closes it; 0 if idle
-        self.closing = False  # to be closed when its transaction ends
 
     @abstractmethod
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -174,231 +164,174 @@ class _PoisonedConnection:
         """Do nothing: the driver's connection was given up."""
 
 
-class Pool:
+class Pool(Protocol):
     """The connections of one storage in one process: one for each transaction at a time.
 
-    Each transaction has its own connection, so threads never share one, and a transaction inside
-    another one's loop on the same thread has its own view. ``writer_lock`` is the lock of the
-    process's writers.
-
-    Fork safety: a child process must neither use nor close its parent's connections. SQLite also
-    keeps a table of file locks per process, and a child would inherit entries for locks that it
-    does not hold. For such a database, a fork waits for the transactions of other threads and
-    closes all connections; ``mark_unusable`` refuses the file in a child that inherits one. So a
-    connection counts as open from before it is opened until after it is closed.
-
-    One lock protects the pool's lists. A fork holds it, so the child gets a consistent copy. It is
-    never held while a connection is opened or closed, except by a fork.
+    Threads never share a connection, and a transaction inside another one's loop on the same thread
+    has its own view. A forked process opens new connections and never uses its parent's.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], Connection],
-        writer_lock: Callable[[], WriterLock],
-        *,
-        mark_unusable: Callable[[], None] | None = None,
-    ) -> None:
-        self._make = make
-        self._make_writer_lock = writer_lock
-        self._mark_unusable = mark_unusable
-        self._reset()
-        number = next(_POOL_NUMBERS)
-        _POOLS[number] = weakref.ref(self, lambda _: _POOLS.pop(number, None))
-
-    def _reset(self) -> None:
-        self._connections: set[Connection] = set()
-        self._free: list[Connection] = []
-        self._opening: list[int] = []  # threads that are opening a connection
-        self._forking: list[int] = []  # threads that are forking, or about to
-        self._waiting = 0  # threads that wait for another thread's connection
-        self._lock = threading.RLock()  # a signal handler may re-enter
-        self._changed = threading.Condition(self._lock)  # notified only while a thread waits
-        self.writer_lock = self._make_writer_lock()
+    writer_lock: WriterLock
 
     def acquire(self) -> Connection:
-        """Return an idle or new connection; if the database allows no more, wait for one."""
-        deadline = time.monotonic() + _ACQUIRE_TIMEOUT
-        while True:
-            try:
-                return self._open_or_reuse()
-            except PoolExhausted:
-                if not self._wait(deadline):
-                    raise
-
-    def _open_or_reuse(self) -> Connection:
-        me = threading.get_ident()
-        with self._lock:
-            if self._forking:
-                self._changed.wait_for(lambda: self._may_begin(me))
-            if self._free:
-                connection = self._free.pop()
-                connection.owner = me
-                return connection
-            opening = self._opening
-            opening.append(me)
-        try:
-            connection = self._make()
-            connection.owner = me
-            with self._lock:
-                _OPEN_CONNECTIONS.add(connection)
-                self._connections.add(connection)
-        finally:
-            with self._lock:
-                opening.remove(me)
-                self._notify()
-        return connection
-
-    def _wait(self, deadline: float) -> bool:
-        """Wait for another thread to finish; return whether a connection may be free now."""
-        me = threading.get_ident()
-        with self._lock:
-            busy = {
-                connection for connection in self._connections if connection.owner not in {0, me}
-            }
-            if not busy:
-                return bool(self._free)
-            self._waiting += 1
-            try:
-                return self._changed.wait_for(
-                    lambda: bool(self._free) or not busy <= self._connections,
-                    max(deadline - time.monotonic(), 0),
-                )
-            finally:
-                self._waiting -= 1
-
-    def _may_begin(self, me: int) -> bool:
-        """Return whether this thread may begin a transaction.
-
-        It may if no fork is pending, or if the fork is its own or waits for it.
-        """
-        return (
-            not self._forking
-            or me in self._forking
-            or any(connection.owner == me for connection in self._connections)
-        )
+        """Return an idle or new connection."""
 
     def release(self, connection: Connection) -> None:
-        """Take a connection back, or close it if it is broken or to be closed."""
-        with self._lock:
-            if connection in self._connections and not connection.broken and not connection.closing:
-                connection.owner = 0
-                self._free.append(connection)
-                self._notify()
-                return
-        self._close_connection(
-            connection
-        )  # also a connection of the parent process, which is given up
+        """Take a connection back."""
 
     def close(self) -> None:
         """Close all idle connections now, and the others when their transactions end."""
-        with self._lock:
-            for connection in self._connections:
-                connection.closing = True
-        while (idle := self._take_idle_to_close()) is not None:
-            self._close_connection(idle)
 
-    def _take_idle_to_close(self) -> Connection | None:
-        with self._lock:
-            for index, connection in enumerate(self._free):
-                if connection.closing:
-                    connection.owner = threading.get_ident()
-                    return self._free.pop(index)
-        return None
 
-    def _close_connection(self, connection: Connection) -> None:
-        """Close a connection, then forget it, in this order: a fork in between must know it."""
-        connection.close()
-        with self._lock:
-            self._connections.discard(connection)
-            _OPEN_CONNECTIONS.discard(connection)
-            self._notify()
+class SqlitePool(Pool):
+    """The connections to one file.
 
-    def _notify(self) -> None:
-        if self._forking or self._waiting:
-            self._changed.notify_all()
+    SQLite keeps a table of file locks per process. A forked child inherits the table, but not the
+    locks, so it must not open a file that was open at the fork. A fork therefore waits for the
+    transactions of other threads and closes all idle connections. If a transaction is open all the
+    same, ``mark_unusable`` refuses the file in the child.
+    """
+
+    def __init__(self, make: Callable[[], Connection], mark_unusable: Callable[[], None]) -> None:
+        self._make = make
+        self.mark_unusable = mark_unusable
+        self.reset()
+        _FORKS.add_pool(self)
+
+    def reset(self) -> None:
+        """Start without connections and locks, as in a forked child."""
+        self._free: list[Connection] = []
+        self._busy: dict[Connection, _User] = {}
+        self._to_close: set[Connection] = set()  # busy ones, to be closed when they are released
+        self.writer_lock: WriterLock = GlobalWriterLock()
+
+    def acquire(self) -> Connection:
+        """Return an idle or new connection."""
+        with _FORKS.changed:
+            user = _FORKS.enter(self)
+            connection = self._free.pop() if self._free else None
+        try:
+            connection = connection or self._make()
+        except BaseException:
+            _FORKS.leave(user)
+            raise
+        self._busy[connection] = user
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back, or close it if it is broken or the pool was closed."""
+        if connection not in self._busy:  # of the parent process
+            return
+        keep = not connection.broken and connection not in self._to_close
+        if not keep:
+            connection.close()
+            self._to_close.discard(connection)
+        with _FORKS.changed:
+            user = self._busy.pop(connection)
+            if keep:
+                self._free.append(connection)
+            _FORKS.leave(user)
+
+    def close(self) -> None:
+        """Close all idle connections now, and the others when their transactions end."""
+        with _FORKS.changed:
+            user = _FORKS.enter(self)
+            self._to_close.update(self._busy)
+            idle, self._free = self._free, []
+        for connection in idle:
+            connection.close()
+        _FORKS.leave(user)
+
+    def close_idle(self) -> None:
+        """Close all idle connections; the caller holds the lock."""
+        while self._free:
+            self._free.pop().close()
+
+    def abandon(self) -> None:
+        """Leave the open connections to the parent process, in a forked child."""
+        for connection in self._busy:
+            connection.abandon()
+        self.reset()
 
     def __del__(self) -> None:
         """Close the connections that are still open, before the driver warns of them."""
         with suppress(Exception):
             self.close()
 
-    def before_fork(self, deadline: float) -> None:
+
+class _User(NamedTuple):
+    """A thread that opens, uses or closes a file."""
+
+    thread: int
+    pool: SqlitePool
+
+
+class _Forks:
+    """Keeps forks and open SQLite files apart. One lock protects the lists of all pools."""
+
+    def __init__(self) -> None:
+        self._pools: weakref.WeakSet[SqlitePool] = weakref.WeakSet()
+        self._reset()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(
+                before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child
+            )
+
+    def _reset(self) -> None:
+        self.changed = threading.Condition()
+        self._users: list[_User] = []
+        self._forking: list[int] = []  # threads that are forking, or about to
+
+    def add_pool(self, pool: SqlitePool) -> None:
+        """Include a pool in all forks from now on."""
+        with self.changed:
+            self._pools.add(pool)
+
+    def enter(self, pool: SqlitePool) -> _User:
+        """Register this thread as a user; the caller holds the lock.
+
+        It waits for a pending fork, unless the fork is its own or waits for it.
+        """
+        me = threading.get_ident()
+        if self._forking:
+            self.changed.wait_for(
+                lambda: (
+                    not self._forking
+                    or me in self._forking
+                    or any(user.thread == me for user in self._users)
+                )
+            )
+        user = _User(me, pool)
+        self._users.append(user)
+        return user
+
+    def leave(self, user: _User) -> None:
+        """Undo ``enter``."""
+        with self.changed:
+            self._users.remove(user)
+            if self._forking:
+                self.changed.notify_all()
+
+    def _before(self) -> None:
         """Stop new transactions, wait for those of other threads, and close idle connections."""
-        if self._mark_unusable is None:
-            return
         me = threading.get_ident()
-        self._lock.acquire()  # until after the fork
+        self.changed.acquire()  # until after the fork
         self._forking.append(me)
-        self._changed.wait_for(lambda: self._is_idle(me), max(deadline - time.monotonic(), 0))
-        while self._free:
-            connection = self._free.pop()
-            connection.owner = me
-            self._close_connection(connection)
+        self.changed.wait_for(lambda: all(user.thread == me for user in self._users), _FORK_TIMEOUT)
+        for pool in self._pools:
+            pool.close_idle()
 
-    def _is_idle(self, me: int) -> bool:
-        """Return whether no other thread uses, opens or closes a connection."""
-        return all(connection.owner in {0, me} for connection in self._connections) and all(
-            thread == me for thread in self._opening
-        )
+    def _in_parent(self) -> None:
+        self._forking.remove(threading.get_ident())
+        self.changed.notify_all()
+        self.changed.release()
 
-    def after_fork(self) -> None:
-        """Allow transactions again, in the parent."""
-        me = threading.get_ident()
-        if me in self._forking:
-            self._forking.remove(me)
-            self._changed.notify_all()
-            self._lock.release()
-
-    def in_child(self) -> None:
-        """Start with an empty pool, in the child."""
-        if self._opening and self._mark_unusable is not None:
-            self._mark_unusable()
+    def _in_child(self) -> None:
+        for user in self._users:
+            user.pool.mark_unusable()
+        for pool in self._pools:
+            pool.abandon()
         self._reset()
 
 
-class _Forks(threading.local):
-    """The fork calls in progress on a thread, with the pools kept alive meanwhile."""
-
-    def __init__(self) -> None:
-        self.pools: list[list[Pool]] = []
-
-
-_POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first: forks lock in the same order
-_OPEN_CONNECTIONS: set[Connection] = set()  # including those of pools that were garbage-collected
 _FORKS = _Forks()
-
-
-def _live_pools() -> list[Pool]:
-    pools = [ref() for ref in list(_POOLS.values())]  # a copy: other threads may add pools
-    return [pool for pool in pools if pool is not None]
-
-
-def _before_fork() -> None:
-    deadline = time.monotonic() + _FORK_TIMEOUT
-    pools = _live_pools()
-    _FORKS.pools.append(pools)
-    for pool in pools:
-        pool.before_fork(deadline)
-
-
-def _after_fork_in_parent() -> None:
-    if _FORKS.pools:
-        for pool in _FORKS.pools.pop():
-            pool.after_fork()
-
-
-def _after_fork_in_child() -> None:
-    for connection in _OPEN_CONNECTIONS:
-        connection.abandon()
-    _OPEN_CONNECTIONS.clear()
-    forking_pools = _FORKS.pools.pop() if _FORKS.pools else []
-    for pool in {*forking_pools, *_live_pools()}:
-        pool.in_child()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import re
+import threading
+import weakref
 from contextlib import suppress
 from functools import cache, partial
 from time import monotonic
@@ -17,7 +21,13 @@ from ladderboard.errors import (
     ReadOnly,
     StorageFailed,
 )
-from ladderboard.ledger._storage._pool import Connection, PerBookLock, Pool, PoolExhausted
+from ladderboard.ledger._storage._pool import (
+    Connection,
+    PerBookLock,
+    Pool,
+    WriterLock,
+    leak_reference,
+)
 from ladderboard.ledger._storage._schema import (
     TABLE_NAMES,
     create_tables,
@@ -29,10 +39,13 @@ from ladderboard.ledger._storage._sql import COPY
 from ladderboard.ledger._storage._transaction import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from types import ModuleType
 
 _KEEPALIVE = 60  # seconds between keepalives, unless the address says otherwise, for firewalls
+_MAX_CONNECTIONS = 100  # of one process; the default of a whole PostgreSQL server
+_ACQUIRE_STEP = 0.05  # seconds between two checks of why there is no connection yet
+_ACQUIRE_TIMEOUT = 30.0  # seconds to wait for another thread's connection
 _RETRY_PAUSE = 5.0  # seconds without a new attempt after a connection timed out
 # Timeouts in seconds. A server that sends nothing for so long is considered gone: it was stopped,
 # or a firewall dropped the connection.
@@ -68,6 +81,7 @@ _TYPE_NAMES = {
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "tail": "",
 }
+_SELECT_SETTINGS = f"SELECT {_SAFE}, current_setting('server_encoding')"
 _TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
 _SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?"
 _COPY = (
@@ -97,24 +111,54 @@ def load_psycopg() -> ModuleType:
 
 
 @cache
-def _timeout_connection_class() -> Any:
-    """Return a class of connections with a timeout on the client's side.
+def load_psycopg_pool() -> ModuleType:
+    """Return psycopg's pool; if it is missing, raise an error that says what to install."""
+    try:
+        import psycopg_pool  # noqa: PLC0415 - optional
+    except ImportError:
+        raise MissingDependency(
+            "PostgreSQL needs psycopg_pool: pip install 'ladderboard[server]'."
+        ) from None
+    # Errors are raised where a connection is needed; without logging they are not printed, too.
+    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+    return psycopg_pool
+
+
+@cache
+def _connection_class() -> Any:
+    """Return a class of connections with a timeout on the client's side, bound to this process.
 
     A stopped server or machine does not close its connections: nothing arrives any more, and no
-    timeout that the server enforces can help.
+    timeout that the server enforces can help. In a forked process, statements fail, and closing
+    does nothing: it would end the parent's session.
     """
     psycopg = load_psycopg()
 
-    class TimeoutConnection(psycopg.Connection):  # type: ignore[name-defined,misc]
+    class ProcessConnection(psycopg.Connection):  # type: ignore[name-defined,misc]
         """A connection that fails when nothing arrives for ``timeout`` seconds."""
 
         timeout = 45.0
+        opened_at = 0.0
+        process = 0
+        pool: Any = None
+
+        @classmethod
+        def connect(cls, *args: Any, address: PostgresAddress, **kwargs: Any) -> Any:
+            """Open a connection, and record in the address why this failed."""
+            return address.open_connection(partial(super().connect, *args, **kwargs))
 
         def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
             """Wait for an answer."""
+            if self.process not in {0, os.getpid()}:
+                raise psycopg.OperationalError("the connection belongs to the parent process")
             return super().wait(_wait_with_timeout(gen, self.timeout), *args, **kwargs)
 
-    return TimeoutConnection
+        def close(self) -> None:
+            """Close the connection, unless it is the parent process's."""
+            if self.process in {0, os.getpid()}:
+                super().close()
+
+    return ProcessConnection
 
 
 def _wait_with_timeout(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
@@ -134,6 +178,17 @@ def _wait_with_timeout(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
             awaited = gen.send(ready)
     except StopIteration as done:
         return done.value
+
+
+class PoolExhausted(StorageFailed):
+    """No connection can be opened now; the database may have reached its maximum."""
+
+
+class ConnectFailure(NamedTuple):
+    """Why a connection could not be opened, and when."""
+
+    time: float
+    error: StorageFailed
 
 
 class PostgresTimeouts(NamedTuple):
@@ -160,6 +215,7 @@ class PostgresAddress:
             )
         self.url = f"postgresql://{location}"
         self.timeouts = PostgresTimeouts()
+        self.failure: ConnectFailure | None = None  # of the last connection that was not opened
         self._retry_after = 0.0  # no attempt to connect before this time
         psycopg = load_psycopg()
         try:
@@ -180,23 +236,70 @@ class PostgresAddress:
         name, host = self._parts.get("dbname", ""), self._parts.get("host", "")
         return f"the PostgreSQL database {name!r} at {host!r}"
 
-    def connect(self) -> Any:
-        """Open a connection."""
-        psycopg = load_psycopg()
-        if monotonic() < self._retry_after:  # or each thread would wait in turn
-            raise StorageFailed(f"Cannot connect to {self!r}: it did not respond a moment ago.")
+    def connect_options(self) -> dict[str, Any]:
+        """Return the driver's options for a new connection."""
         default = {"connect_timeout": self.timeouts.connect, "keepalives_idle": _KEEPALIVE}
         defaults = {name: value for name, value in default.items() if name not in self._parts}
-        try:
-            return _timeout_connection_class().connect(
-                self.url, autocommit=True, client_encoding="UTF8", **defaults
+        return {"autocommit": True, "client_encoding": "UTF8", "address": self, **defaults}
+
+    def connect(self) -> Any:
+        """Open a connection outside of a pool."""
+        return _connection_class().connect(self.url, **self.connect_options())
+
+    def open_connection(self, connect: Callable[[], Any]) -> Any:
+        """Open a connection with the driver; record why it failed."""
+        psycopg = load_psycopg()
+        if monotonic() < self._retry_after:  # or each thread would wait in turn
+            raise self._record(
+                StorageFailed(f"Cannot connect to {self!r}: it did not respond a moment ago.")
             )
+        try:
+            connection = connect()
         except psycopg.Error as error:
             message = f"Cannot connect to {self!r}: {self.safe_message(error)}."
             if isinstance(error, psycopg.errors.ConnectionTimeout):
                 self._retry_after = monotonic() + _RETRY_PAUSE
-                raise StorageFailed(message) from None
-            raise PoolExhausted(message) from None
+                raise self._record(StorageFailed(message)) from None
+            raise self._record(PoolExhausted(message)) from None
+        connection.process, connection.opened_at = os.getpid(), monotonic()
+        connection.timeout = self.timeouts.begin
+        return connection
+
+    def check_server(self, connection: Any) -> None:
+        """Refuse a server with settings that do not suit a ledger; record why."""
+        psycopg = load_psycopg()
+        try:
+            settings = connection.execute(_SELECT_SETTINGS).fetchone()
+            self.refuse_unsafe(settings)
+            if settings[3] != "UTF8":
+                raise StorageFailed(f"{self!r} must be encoded in UTF8, not {settings[3]}.")
+        except psycopg.Error as error:
+            connection.close()
+            message = f"Cannot connect to {self!r}: {self.safe_message(error)}."
+            raise self._record(StorageFailed(message)) from None
+        except StorageFailed as error:
+            connection.close()
+            raise self._record(error) from None
+
+    def _record(self, error: StorageFailed) -> StorageFailed:
+        self.failure = ConnectFailure(monotonic(), error)
+        return error
+
+    def refuse_unsafe(self, settings: tuple[Any, ...]) -> None:
+        """Refuse a server that may lose committed transactions.
+
+        For ``synchronous_commit``, ``local`` and ``remote_write`` are as good as ``on`` here: a
+        commit waits until this server's log is on its disk. They differ in what they require of a
+        replica.
+        """
+        for name, value in zip(
+            ("fsync", "full_page_writes", "synchronous_commit"), settings, strict=False
+        ):
+            if value == "off":
+                raise StorageFailed(
+                    f"{self!r} runs with {name} = off, so it may lose committed "
+                    "transactions; turn it on."
+                )
 
     def safe_message(self, error: Exception) -> str:
         """Return the first line of a driver's or server's message, without any password."""
@@ -216,40 +319,131 @@ def _has_unquoted_password(location: str) -> bool:
     return user.count("@") > 1 or "@" in query or "@" in path.partition("?")[0]
 
 
+class PostgresPool(Pool):
+    """The connections to a server: psycopg's own pool, with one for each process.
+
+    psycopg's pool opens connections in the background and lets its callers wait until a timeout,
+    whatever happens. ``acquire`` ends such a wait as soon as connecting has failed.
+    """
+
+    def __init__(self, address: PostgresAddress, schema: str) -> None:
+        self.address = address
+        self.prefix = f'"{schema}".'
+        self.translations: dict[str, str] = {}  # of statements, with the schema
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._drained_at = 0.0
+        self._finalizer: weakref.finalize[..., Any] | None = None
+        self._owners: list[int] = []  # threads that use a connection
+        self.writer_lock: WriterLock = PerBookLock()
+        self._pool: Any = None
+
+    def _open_pool(self) -> Any:
+        """Return psycopg's pool of this process."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = load_psycopg_pool().ConnectionPool(
+                    self.address.url,
+                    connection_class=_connection_class(),
+                    configure=self.address.check_server,
+                    kwargs=self.address.connect_options,
+                    min_size=0,
+                    max_size=_MAX_CONNECTIONS,
+                    reconnect_timeout=0,  # errors are reported at once
+                    open=True,
+                )
+                self._finalizer = weakref.finalize(self, _close_pool, self._pool, os.getpid())
+            return self._pool
+
+    def acquire(self) -> PostgresConnection:
+        """Return a connection; if the database allows no more, wait for another thread's."""
+        self._leave_parents_pool()
+        owner = threading.get_ident()
+        connection = self._get()
+        self._owners.append(owner)
+        return PostgresConnection(self, connection, owner)
+
+    def _leave_parents_pool(self) -> None:
+        """Start anew in a forked process.
+
+        The parent's pool stays as it is: its locks may be held, and closing its connections would
+        end the parent's sessions.
+        """
+        if self._process != os.getpid():
+            leak_reference(self._pool)
+            self._reset()
+
+    def _get(self) -> Any:
+        pool_errors = load_psycopg_pool()
+        start = monotonic()
+        while True:
+            pool = self._pool or self._open_pool()
+            try:
+                connection = pool.getconn(timeout=_ACQUIRE_STEP)
+                connection.pool = pool
+                return connection  # noqa: TRY300
+            except pool_errors.PoolClosed:  # by another thread
+                continue
+            except pool_errors.PoolTimeout:
+                failure = self.address.failure
+            if failure is not None and failure.time >= start and self._is_final(failure.error):
+                raise StorageFailed(str(failure.error)) from None
+            if monotonic() > start + _ACQUIRE_TIMEOUT:
+                raise StorageFailed(
+                    f"Timed out after {_ACQUIRE_TIMEOUT:.0f} seconds waiting for a connection to "
+                    f"{self.address!r}."
+                )
+
+    def _is_final(self, error: StorageFailed) -> bool:
+        """Return whether waiting for another thread's connection does not help."""
+        me = threading.get_ident()
+        return not isinstance(error, PoolExhausted) or all(owner == me for owner in self._owners)
+
+    def replace(self, connection: Any) -> Any:
+        """Return a new connection for one that has died while it was idle."""
+        pool = self._pool or self._open_pool()
+        if connection.opened_at > self._drained_at:  # the other idle ones died as well
+            self._drained_at = monotonic()
+            pool.drain()
+        connection.pool.putconn(connection)
+        return self._get()
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; psycopg's pool discards it if it was closed."""
+        connection = cast("PostgresConnection", connection)
+        if connection.pooled.process == os.getpid():
+            self._owners.remove(connection.owner)
+            connection.pooled.pool.putconn(connection.pooled)
+
+    def close(self) -> None:
+        """Close all idle connections now, and the others when their transactions end."""
+        self._leave_parents_pool()
+        with self._lock:
+            self._pool = None
+            if self._finalizer is not None:
+                self._finalizer()
+
+
+def _close_pool(pool: Any, process: int) -> None:
+    if process == os.getpid():
+        pool.close(timeout=1.0)
+
+
 class PostgresConnection(Connection):
     """A connection that adds the schema to the statements."""
 
-    def __init__(self, address: PostgresAddress, schema: str) -> None:
+    def __init__(self, pool: PostgresPool, connection: Any, owner: int) -> None:
+        super().__init__(connection)
+        self.pooled = connection  # also when this one is broken
+        self.owner = owner
         self._driver = load_psycopg()
-        self._address = address
-        self._prefix = f'"{schema}".'
-        self._translations: dict[str, str] = {}
-        super().__init__(address.connect())
-        self.connection.timeout = address.timeouts.begin
-        try:
-            settings = self.query(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
-            self._refuse_unsafe(settings)
-            if settings[3] != "UTF8":
-                raise StorageFailed(f"{address!r} must be encoded in UTF8, not {settings[3]}.")
-        except BaseException:
-            self._break()
-            raise
-
-    def _refuse_unsafe(self, settings: tuple[Any, ...]) -> None:
-        """Refuse a server that may lose committed transactions.
-
-        For ``synchronous_commit``, ``local`` and ``remote_write`` are as good as ``on`` here: a
-        commit waits until this server's log is on its disk. They differ in what they require of a
-        replica.
-        """
-        for name, value in zip(
-            ("fsync", "full_page_writes", "synchronous_commit"), settings, strict=False
-        ):
-            if value == "off":
-                raise StorageFailed(
-                    f"{self._address!r} runs with {name} = off, so it may lose committed "
-                    "transactions; turn it on."
-                )
+        self._pool = pool
+        self._address = pool.address
+        self._prefix = pool.prefix
+        self._translations = pool.translations
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
         translated = self._translations.get(statement)
@@ -280,7 +474,8 @@ class PostgresConnection(Connection):
             self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
         except StorageFailed:
-            self.connection, self.broken = self._address.connect(), False
+            self.connection = self.pooled = self._pool.replace(self.pooled)
+            self.broken = False
             self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
         self.connection.timeout = _STATEMENT_TIMEOUT if write else timeouts.read
@@ -306,7 +501,7 @@ class PostgresConnection(Connection):
         self._check_format_and_settings(*self.query(_CHECK)[0])
 
     def _check_format_and_settings(self, version: int, *settings: Any) -> None:
-        self._refuse_unsafe(settings)
+        self._address.refuse_unsafe(settings)
         if version != latest_format():
             refuse_unknown_format(version, repr(self._address))
             raise InvalidState(f"{self._address!r} is in format {version} now; open it again.")
@@ -383,7 +578,7 @@ class PostgresStorage(Storage):
             )
         self._address = PostgresAddress(url)
         self._schema = schema
-        self._pool = Pool(partial(PostgresConnection, self._address, schema), PerBookLock)
+        self._pool = PostgresPool(self._address, schema)
         try:
             connection = self._pool.acquire()
             try:

@@ -18,8 +18,7 @@ from ladderboard.ledger._atomic_file import absolute_path, atomic_create
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
     Connection,
-    GlobalWriterLock,
-    Pool,
+    SqlitePool,
     leak_reference,
 )
 from ladderboard.ledger._storage._schema import (
@@ -335,7 +334,7 @@ class SqliteConnection(Connection):
             self.connection.close()
 
     def abandon(self) -> None:
-        """Leave the connection and the file to the parent process: see ``Pool``."""
+        """Leave the connection and the file to the parent process: see ``SqlitePool``."""
         leak_reference(self._cursor)
         super().abandon()
         mark_unusable(self._file_id)
@@ -416,7 +415,7 @@ class SqliteStorage(Storage):
         numbers: dict[str, int] = {}
         file_id = _file_identity(self.path)
         make = partial(SqliteConnection, self.path, file_id, numbers)
-        self._pool = Pool(make, GlobalWriterLock, mark_unusable=partial(mark_unusable, file_id))
+        self._pool = SqlitePool(make, partial(mark_unusable, file_id))
         try:
             self._check()
         except BaseException:
