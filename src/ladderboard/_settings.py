@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from ladderboard.errors import InvalidSetting
 T = TypeVar("T")
 
 _MAX_SHOWN_CHARS = 80
+_LIBPQ_PASSWORD = re.compile(r"\bpassword\s*=", re.IGNORECASE)
 
 
 def number(
@@ -142,6 +144,11 @@ def from_registry(
         return registry[value](**settings)
     except TypeError as error:
         raise InvalidSetting(f"{value} does not take these settings: {error}.") from None
+
+
+def has_libpq_password(address: str) -> bool:
+    """Return whether a libpq connection string has a password: ``host=db password=...``."""
+    return "://" not in address and _LIBPQ_PASSWORD.search(address) is not None
 
 
 def set_frozen(owner: object, **settings: Any) -> None:

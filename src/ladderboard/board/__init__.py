@@ -16,7 +16,6 @@ from ladderboard.board._amendments import diff_rules as diff_rules
 from ladderboard.board._amendments import read_corrected_labels as read_corrected_labels
 from ladderboard.board._board import Board
 from ladderboard.board._boards import Boards, is_shared, open_boards
-from ladderboard.board._boards import has_libpq_password as has_libpq_password
 from ladderboard.board._boards import open_storage as open_storage
 from ladderboard.board._boards import submit_baselines as submit_baselines
 from ladderboard.board._check import Report, check_board

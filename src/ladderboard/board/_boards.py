@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ladderboard import _settings
 from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
 from ladderboard.board._board import Board
 from ladderboard.board._folder import split_mask
@@ -103,7 +103,6 @@ _SLUG_BY_CREDENTIAL = (
 )
 
 _SQLITE = "sqlite:///"
-_LIBPQ_PASSWORD = re.compile(r"\bpassword\s*=", re.IGNORECASE)
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
 
@@ -364,11 +363,6 @@ class Boards:
         self.storage.close()
 
 
-def has_libpq_password(address: str) -> bool:
-    """Return whether a libpq connection string has a password: ``host=db password=...``."""
-    return "://" not in address and _LIBPQ_PASSWORD.search(address) is not None
-
-
 def is_shared(url: str) -> bool:
     """Return whether several processes may serve from a database.
 
@@ -442,7 +436,7 @@ def _sqlite_path(address: str) -> Path:
         raise InvalidSetting(
             f"database must be a path, sqlite:///path or postgresql+psycopg://...; got {scheme}://..."
         )
-    if has_libpq_password(address):
+    if _settings.has_libpq_password(address):
         raise InvalidSetting(
             "database must be a path, sqlite:///path or postgresql+psycopg://user@host/name."
         )

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import typer
 
+from ladderboard import server
 from ladderboard.cli._output import wrap_lines
 from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
 
@@ -42,17 +43,14 @@ def complete_board_names(ctx: Any, incomplete: str) -> list[str]:
     return [slug for slug in slugs if slug.startswith(incomplete)]
 
 
-def import_server(command: str, *, needs: str = "SETTINGS") -> Any:
-    """Return the package of the server; ``needs`` names what the command uses of it."""
+def require_server(command: str, *, needs: str = "SETTINGS") -> None:
+    """Raise if what a command uses of the server cannot be imported."""
     try:
-        from ladderboard import server  # noqa: PLC0415 - an extra
-
         getattr(server, needs)
     except ImportError as error:
         raise MissingDependency(
             f"{command} needs {error.name}: pip install 'ladderboard[server]'."
         ) from None
-    return server
 
 
 def _resolve_setting(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
@@ -61,7 +59,7 @@ def _resolve_setting(context: typer.Context, param: typer.CallbackParam, value: 
     source = context.get_parameter_source(name)
     if context.resilient_parsing or (source is not None and source.name == "COMMANDLINE"):
         return value
-    server = import_server(str(context.info_name))
+    require_server(str(context.info_name))
     return server.find_settings(context.params.get("config"), only=(name,))[name]
 
 

@@ -2,17 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ladderboard import server
 from ladderboard._formatting import format_count
-from ladderboard.cli._database import Config, import_server
+from ladderboard.cli._database import Config, require_server
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_err, echo_json, echo_table, wrap_lines
-
-if TYPE_CHECKING:
-    from ladderboard.server import Value, Variable
 
 
 def settings(*, config: Config = None, as_json: AsJson = False) -> None:
@@ -22,7 +20,7 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     and the file over the default. Environment variables for other commands are listed below.
     Passwords and tokens are never shown.
     """
-    server = import_server("settings")
+    require_server("settings")
     resolved = server.find_settings(config)
     values = list(resolved.values.values())
     unknown = server.unknown_variables(os.environ)
@@ -53,7 +51,7 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     echo_err(*unknown)
 
 
-def _describe_setting(value: "Value") -> dict[str, Any]:
+def _describe_setting(value: "server.Value") -> dict[str, Any]:
     setting = value.setting
     return {
         "name": setting.name,
@@ -67,9 +65,9 @@ def _describe_setting(value: "Value") -> dict[str, Any]:
     }
 
 
-def _describe_variable(variable: "Variable") -> dict[str, Any]:
+def _describe_variable(variable: "server.Variable") -> dict[str, Any]:
     text = os.environ.get(variable.name)
-    shown = None if variable.secret or not text else _hide_password(text)
+    shown = None if variable.secret or not text else server.without_password(text)
     return {
         "name": variable.name,
         "set": bool(text),
@@ -78,25 +76,17 @@ def _describe_variable(variable: "Variable") -> dict[str, Any]:
     }
 
 
-def _format_setting(value: "Value") -> str | None:
-    from ladderboard.server import format_value  # noqa: PLC0415 - keeps --help fast
-
+def _format_setting(value: "server.Value") -> str | None:
     if value.hidden and value.redacted is None:
         return "set, not shown"
-    return format_value(value.redacted) or None
+    return server.format_value(value.redacted) or None
 
 
-def _format_variable(variable: "Variable") -> str | None:
+def _format_variable(variable: "server.Variable") -> str | None:
     text = os.environ.get(variable.name)
     if not text:
         return None
-    return "set, not shown" if variable.secret else _hide_password(text)
-
-
-def _hide_password(value: str) -> str:
-    from ladderboard.server import without_password  # noqa: PLC0415 - keeps --help fast
-
-    return without_password(value)
+    return "set, not shown" if variable.secret else server.without_password(text)
 
 
 def doctor(
@@ -118,7 +108,7 @@ def doctor(
     Nothing is changed: no database is created or migrated. It can run beside a server. The exit
     code is 1 if there is a problem.
     """
-    server = import_server("doctor", needs="check_installation")
+    require_server("doctor", needs="check_installation")
     checks = []
     for check in server.check_installation(config, database=database, key_file=key_file):
         checks.append(check)

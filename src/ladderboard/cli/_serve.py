@@ -5,18 +5,19 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ladderboard import server
 from ladderboard.cli._database import (
     DATABASE_VARIABLE,
     Config,
     describe_created,
-    import_server,
     list_teams,
     open_database,
     organiser,
+    require_server,
 )
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import (
@@ -33,16 +34,15 @@ from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards
-    from ladderboard.server import ResolvedSettings
-
 _MAX_BOARDS_SHOWN = 10
 _EXAMPLE_SCRIPT = Path("public", "example_submission.py")
 
 
 def _setting_options() -> dict[str, inspect.Parameter]:
     """Return the options of settings, by the names of the settings."""
+    require_server("serve")
     options = {}
-    for setting in import_server("serve").SETTINGS.values():
+    for setting in server.SETTINGS.values():
         if setting.option is not None:
             default = f"; default: {setting.default}" if setting.default else ""
             option = typer.Option(
@@ -77,7 +77,7 @@ def serve(
     lost. Options that are left out come from the environment or the settings file; see ladderboard
     settings.
     """
-    server = import_server("serve", needs="serve")
+    require_server("serve", needs="serve")
     settings = server.find_settings(
         config, {name: options[option.name] for name, option in _setting_options().items()}
     )
@@ -85,9 +85,10 @@ def serve(
     serving.check_workers()
     if server.serve_as_worker(serving):
         return
-    _warn_about_unknown_variables(serving.log)
+    log = server.ServerLog(serving.log, server.machine_time)
+    _warn_about_unknown_variables(log)
     contents = _read_folders(folders or [])
-    _check_port_free(serving)
+    server.check_port_free(serving.host, serving.port)  # before a board is created in vain
     with open_database(serving.database, serving.key_file, create=True) as boards:
         for folder in contents:
             _create_or_compare(boards, folder, quiet=as_json)
@@ -116,9 +117,7 @@ def serve(
         except Exception as error:
             if not listening or as_json or sys.stderr.isatty():
                 raise
-            _server_log(serving.log).write_error(
-                error
-            )  # once it listens, every line on stderr is JSON
+            log.write_error(error)  # once it listens, every line on stderr is JSON
             raise typer.Exit(exit_code(error)) from None
     if not as_json:
         echo("", format_farewell(serving.database))
@@ -131,28 +130,13 @@ serve.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _server_log(to: TextIO | None) -> Any:
-    from ladderboard.server import ServerLog, machine_time  # noqa: PLC0415 - keeps --help fast
-
-    return ServerLog(to, machine_time)
-
-
-def _warn_about_unknown_variables(to: TextIO | None) -> None:
+def _warn_about_unknown_variables(log: "server.ServerLog") -> None:
     """Warn about unknown LADDERBOARD_* variables: on a terminal as text, otherwise in the log."""
-    from ladderboard.server import unknown_variables  # noqa: PLC0415 - keeps --help fast
-
-    for warning in unknown_variables(os.environ):
+    for warning in server.unknown_variables(os.environ):
         if sys.stderr.isatty():
             echo_err(warning)
         else:
-            _server_log(to).write("warning", said=warning)
-
-
-def _check_port_free(serving: Any) -> None:
-    """Raise if the port is taken, before a board is created that could not be served."""
-    from ladderboard.server import check_port_free  # noqa: PLC0415 - keeps --help fast
-
-    check_port_free(serving.host, serving.port)
+            log.write("warning", said=warning)
 
 
 def _read_folders(folders: list[Path]) -> "list[BoardFolder]":
@@ -202,7 +186,7 @@ def _echo_welcome(
     contents: "list[BoardFolder]",
     url: str,
     token: str | None,
-    settings: "ResolvedSettings",
+    settings: "server.ResolvedSettings",
 ) -> None:
     access = DatabaseAccess(settings["database"], settings["key_file"], settings.file)
     folders = {content.rules.slug: content for content in contents}
@@ -255,12 +239,12 @@ def format_welcome(
 
 def organiser_token_command(access: DatabaseAccess) -> str:
     """Return the command that prints another organiser's token."""
-    from ladderboard.server import CONFIG  # noqa: PLC0415 - keeps --help fast
-
     exports, key, _ = _shell_setup(access)
     words = [export.replace(f"export {DATABASE_VARIABLE}=", "--database ") for export in exports]
-    variables = "".join(f"{word.removeprefix('export ')} " for word in words if CONFIG in word)
-    options = "".join(f" {word}" for word in words if CONFIG not in word)
+    variables = "".join(
+        f"{word.removeprefix('export ')} " for word in words if server.CONFIG in word
+    )
+    options = "".join(f" {word}" for word in words if server.CONFIG not in word)
     return f"{variables}{program_command()} board token{options}{key}"
 
 
@@ -269,15 +253,13 @@ def _shell_setup(access: DatabaseAccess) -> tuple[list[str], str, bool]:
 
     A password is not shown; it must be given again.
     """
-    from ladderboard.server import CONFIG, find_settings, has_password  # noqa: PLC0415 - keeps --help fast
-
     database, key_file, config = access
     names = ("database", "key_file")
-    defaults = find_settings(config, only=names, environment={})
+    defaults = server.find_settings(config, only=names, environment={})
     exports = []
     if config is not None:
-        exports.append(f"export {CONFIG}={shlex.quote(str(relative_to_cwd(config)))}")
-    shown = database == defaults["database"] or not has_password(database)
+        exports.append(f"export {server.CONFIG}={shlex.quote(str(relative_to_cwd(config)))}")
+    shown = database == defaults["database"] or not server.has_password(database)
     if database != defaults["database"] and shown:
         exports.append(f"export {DATABASE_VARIABLE}={shlex.quote(database)}")
     same = key_file is None or key_file == defaults["key_file"]
@@ -286,9 +268,7 @@ def _shell_setup(access: DatabaseAccess) -> tuple[list[str], str, bool]:
 
 def format_farewell(database: str) -> str:
     """Return the last line printed."""
-    from ladderboard.server import has_password  # noqa: PLC0415 - keeps --help fast
-
-    where = "the database" if has_password(database) else database
+    where = "the database" if server.has_password(database) else database
     return f"Stopped. All data are in {where}."
 
 

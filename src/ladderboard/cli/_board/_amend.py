@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard import server
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
@@ -140,7 +141,6 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
         sample_key,
     )
     from ladderboard.holdout import decode_sample  # noqa: PLC0415 - same
-    from ladderboard.server import sandbox  # noqa: PLC0415 - same
 
     row = board.row()
     table = read_corrected_labels(file, board.rules_of(row))
@@ -148,7 +148,9 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the same labels as the board; nothing was changed.")
-    asked = board.amendments.correct_labels(organiser(), table, replay=replay, sandbox=sandbox)
+    asked = board.amendments.correct_labels(
+        organiser(), table, replay=replay, sandbox=server.sandbox
+    )
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard import server
 from ladderboard._formatting import round_outwards
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
@@ -33,8 +34,6 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ladderboard.board import Board, DisplayRules
     from ladderboard.ledger import ChainHead
     from ladderboard.server import Site
@@ -142,9 +141,7 @@ def _close_board(
     if not yes and (not before or any(parts.values())):
         confirm_closing(board.slug, None if before else _CONSEQUENCES, path, **parts)
     if not before:
-        from ladderboard.server import sandbox  # noqa: PLC0415 - keeps --help fast
-
-        board.closer.close(organiser(), sandbox=sandbox)
+        board.closer.close(organiser(), sandbox=server.sandbox)
     # As the public sees it: disqualified teams have no rank.
     return None if board.row().final is None else board.as_seen_by(organiser()).finals()
 
@@ -199,25 +196,19 @@ def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
 
 def check_site(board: "Board", site: Path, *, bundle: bool) -> None:
     """Raise if no site can be written; called before anything is closed."""
-    check, _ = _import_site_functions()
-    check(board, site, bundle=bundle)
-
-
-def _import_site_functions() -> "tuple[Callable[..., None], Callable[..., Site]]":
     try:
-        from ladderboard.server import check_site, write_site  # noqa: PLC0415 - an extra
+        check = server.check_site
     except ImportError as error:
         raise MissingDependency(
             f"--site needs {error.name}: pip install 'ladderboard[server]'. Nothing was changed."
         ) from None
-    return check_site, write_site
+    check(board, site, bundle=bundle)
 
 
 def write_site(board: "Board", site: Path, parts: dict[str, bool], *, bundle: bool) -> "Site":
     """Write the static site of a closed board."""
     try:
-        _, write = _import_site_functions()
-        return write(board, site, bundle=bundle, **parts)
+        return server.write_site(board, site, bundle=bundle, **parts)
     except LadderboardError as error:
         options = "".join(f" --{part}" for part, included in parts.items() if included)
         options += "" if bundle else " --no-bundle"

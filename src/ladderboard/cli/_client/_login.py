@@ -16,6 +16,14 @@ from ladderboard.cli._client._options import (
 )
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json
+from ladderboard.client import (
+    Config,
+    change_config,
+    find_access,
+    parse_address,
+    read_config,
+    split_board,
+)
 from ladderboard.errors import InvalidSetting, NotAllowed
 
 if TYPE_CHECKING:
@@ -63,7 +71,7 @@ def login(
         if not names:
             message = f"No token for {slug or 'any board'} at {server} was saved."
     else:
-        from ladderboard.client import Client, find_access  # noqa: PLC0415 - keeps --help fast
+        from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
         # Before prompting for a token.
         find_access(server, "", insecure=insecure).check_encrypted()
@@ -89,8 +97,6 @@ def login(
 
 def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, str | None]:
     """Return the server's address, and the board's slug if one is given."""
-    from ladderboard.client import find_access, parse_address, split_board  # noqa: PLC0415
-
     slug = None
     if url is not None and "://" not in url:
         if re.search("[.:/]", url):
@@ -115,8 +121,6 @@ def _require_same_board(named: str, board: str | None) -> str:
 
 def _suggest_scheme(url: str) -> str:
     """Return the error for an address without http:// or https://."""
-    from ladderboard.client import parse_address  # noqa: PLC0415 - keeps --help fast
-
     rule = "An address begins with http:// or https://"
     try:
         local = parse_address(f"http://{url.partition('/')[0]}").is_secure
@@ -170,14 +174,10 @@ def _check_token(client: "Client", slug: str) -> str | None:
 
 def _boards_with_tokens(server: str, slug: str | None) -> list[str]:
     """Return the boards of a server that tokens are saved for."""
-    from ladderboard.client import read_config  # noqa: PLC0415 - keeps --help fast
-
     return [board for board in read_config().tokens.get(server, {}) if slug in {None, board}]
 
 
 def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
-    from ladderboard.client import Config, change_config  # noqa: PLC0415 - keeps --help fast
-
     def add_token(config: Config) -> Config:
         config = config.with_token(server, slug, token)
         return replace(config, default=server) if default else config
@@ -186,12 +186,8 @@ def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
 
 
 def _forget_tokens(server: str, slug: str | None) -> bool:
-    from ladderboard.client import change_config  # noqa: PLC0415 - keeps --help fast
-
     return change_config(lambda config: config.without_token(server, slug))[0]
 
 
 def _board_argument(server: str, slug: str) -> str:
-    from ladderboard.client import read_config  # noqa: PLC0415 - keeps --help fast
-
     return slug if read_config().default == server else f"{server}/boards/{slug}"

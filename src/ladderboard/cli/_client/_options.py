@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ladderboard.cli._output import echo_err
+from ladderboard.client import read_config, split_board
 from ladderboard.errors import BudgetSpent, InvalidSetting, LadderboardError, NotFound
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ _MAX_NAMES = 10
 
 def _complete_board_names(incomplete: str) -> list[str]:
     """Complete the names of the boards that tokens are saved for."""
-    from ladderboard.client import read_config  # noqa: PLC0415 - only for shell completion
-    from ladderboard.errors import LadderboardError  # noqa: PLC0415 - same
-
     try:
         config = read_config()
     except LadderboardError:
@@ -69,7 +67,7 @@ def open_client(
 
     The error for an unknown board lists the existing ones.
     """
-    from ladderboard.client import Client, split_board  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
     named, slug = split_board(board)
     if named is not None and url is not None:
@@ -121,7 +119,7 @@ def _explain_spent_budget(client: "Client", slug: str) -> Iterator[None]:
 @contextmanager
 def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
     """Add the names of the server's boards to the error for an unknown board."""
-    from ladderboard.client import Client  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
     try:
         yield

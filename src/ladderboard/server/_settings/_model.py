@@ -21,7 +21,6 @@ from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ladderboard import _settings
-from ladderboard.board import has_libpq_password, is_shared
 from ladderboard.client import parse_address
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._rate_limits import Rate
@@ -80,7 +79,7 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://me:se/cr@et@there/boards")
     'postgresql://***'
     """
-    if has_libpq_password(address):
+    if _settings.has_libpq_password(address):
         return "***"
     if sqlite_path(address) is not None:
         return address
@@ -107,7 +106,7 @@ def _check_line(value: str) -> str:
 
 def _check_database(value: str) -> str:
     """Refuse a libpq connection string, which would become a file with a password in its name."""
-    if has_libpq_password(value):
+    if _settings.has_libpq_password(value):
         raise ValueError
     return value
 
@@ -339,7 +338,7 @@ class Settings(BaseSettings):
 
     def check_workers(self) -> None:
         """Raise if the number of workers does not fit the database or the system."""
-        if self.workers > 1 and not is_shared(self.database):
+        if self.workers > 1 and sqlite_path(self.database) is not None:
             raise InvalidSetting(
                 "workers must be 1 on SQLite, which allows one writing process; for more, use "
                 "PostgreSQL: --database postgresql+psycopg://..."
