@@ -151,7 +151,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("display: {direction: lower, as: complement}", "display.as", "not better when lower"),
         ("display: accuracy", "display", "must hold name, direction, digits, as"),
         ("mechanism: thresholdout", "mechanism", "needs a training loss"),
-        ("mechanism: lader", "mechanism", "must be calibrated, shaky_ladder"),
+        ("mechanism: lader", "mechanism", "must be calibrated, growing_ladder"),
         ("mechanism: ladder", "mechanism", "ladder needs step; it takes step, grid"),
         ("mechanism: {name: exact, step: 1}", "mechanism", "it takes no settings"),
         ("mechanism: {name: ladder, step: x}", "mechanism", "step must be a number"),

@@ -55,8 +55,6 @@ def test_every_mechanism_resumed_in_another_process_has_the_same_future():
             question = {"losses": losses.tolist()} if by_vector else {"risk": float(losses.mean())}
             if mechanism.needs_training:
                 question["training"] = 0.5
-            if mechanism.needs_standard_error:
-                question["standard_error"] = float(losses.std() / 40**0.5)
             questions.append(question)
         for stop in (0, 1, 5, 12):
             session = mechanism.start(n=40, tape=lb.Tape(seed=5), ladder=2)

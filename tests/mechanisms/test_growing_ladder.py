@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidRisk, InvalidSetting
 from ladderboard.mechanisms import Observation, Setup
+from ladderboard.mechanisms._fixed_point import exact_standard_error
 from ladderboard.mechanisms._growing_ladder import (
     MILLION,
     GrowingLadderState,
@@ -163,8 +164,10 @@ def test_a_loud_model_is_compared_with_its_own_standard_error():
 
 def test_a_standard_error_is_needed_and_checked():
     session = lb.GrowingLadder(step=1, scale="model").start(n=100)
-    with pytest.raises(InvalidRisk, match="standard_error"):
+    with pytest.raises(InvalidRisk, match="losses="):
         session.ask(risk=0.3)
+    with pytest.raises(InvalidRisk, match="not both"):
+        session.ask(losses=np.zeros(100), standard_error=0.1)
     for wrong in (-0.1, 2.0, math.nan, "0.1", True):
         with pytest.raises(InvalidRisk):
             session.ask(risk=0.3, standard_error=wrong)
@@ -175,12 +178,79 @@ def test_a_standard_error_is_needed_and_checked():
         lb.GrowingLadder(step=1).start(n=100).ask(risk=0.3, standard_error=0.1)
 
 
+@given(
+    losses=st.lists(st.floats(0, 1), min_size=2, max_size=50),
+    repeat=st.sampled_from([1, 400]),
+    width=st.sampled_from([1.0, 1e-3, 7.5, 900.0]),
+)
+def test_standard_errors_are_exact(losses, repeat, width):
+    vector = np.tile(np.array(losses) * width, repeat)
+    error = exact_standard_error(vector)
+    plain = float(vector.std() / math.sqrt(len(vector)))
+    # Losses are rounded to units, of the width if it is above 1.
+    assert error == pytest.approx(plain, rel=1e-9, abs=2e-12 * max(width, 1))
+    assert error == exact_standard_error(vector[::-1])
+
+
 def test_losses_and_their_standard_error_are_the_same_question():
     losses = rmse_losses(np.random.default_rng(0), 40)
     mechanism = lb.GrowingLadder(step=1, scale="model")
     by_losses = mechanism.start(n=len(losses), tape=lb.Tape(seed=1))
     by_numbers = mechanism.start(n=len(losses), tape=lb.Tape(seed=1))
-    error = float(losses.std() / math.sqrt(len(losses)))
+    error = exact_standard_error(losses)
     risk = float(losses.mean())
     assert by_losses.ask(losses=losses) == by_numbers.ask(risk=risk, standard_error=error)
     assert json.dumps(by_losses.state) == json.dumps(by_numbers.state)
+
+
+def sizes():
+    return {
+        "n": st.sampled_from([300, 1_000, 5_000, 100_000]),
+        "questions": st.integers(1, 100_000),
+        "teams": st.integers(1, 200),
+    }
+
+
+@given(data=st.data(), protection=st.sampled_from(["open", "balanced", "strict"]))
+def test_calibrated_steps_are_monotone(data, protection):
+    """Never coarser with fewer questions, fewer accounts, more examples or less protection."""
+    size = {name: data.draw(strategy) for name, strategy in sizes().items()}
+    accounts = data.draw(st.integers(1, size["teams"]))
+    changes, released = data.draw(st.integers(0, 12)), data.draw(st.floats(0.02, 0.9))
+
+    def gain(n=size["n"], questions=size["questions"], accounts=accounts, protection=protection):
+        mechanism = lb.GrowingLadder.calibrated(
+            n, questions, size["teams"], accounts, protection=protection
+        )
+        return mechanism.smallest_visible_gain(n=n, released=released, changes=changes)
+
+    usual = gain()
+    assert gain(questions=size["questions"] * 3) >= usual
+    assert gain(n=2 * size["n"]) <= usual
+    assert gain(accounts=max(accounts // 2, 1)) <= usual
+    assert gain(protection="open") <= usual <= gain(protection="strict")
+
+
+def test_calibrated_settings_show_what_is_promised():
+    """In units of 1/sqrt(n): after three changes at most 1.6 at R = .1 and 2.5 at R = .3."""
+    for n in (1_000, 5_000, 10_000, 100_000):
+        for questions in (100, 1_000):
+            ladder = lb.GrowingLadder.calibrated(n=n, questions=questions)
+            root = math.sqrt(n)
+            assert root * ladder.smallest_visible_gain(n=n, released=0.1, changes=3) < 1.6
+            assert root * ladder.smallest_visible_gain(n=n, released=0.3, changes=3) < 2.5
+            assert root * ladder.smallest_visible_gain(n=n, released=0.1, changes=8) < 3
+
+
+def test_a_gain_that_shows_with_probability_95_does():
+    """400 games at a chance of .95: below .91 with probability 1e-3, above .985 with 1e-4."""
+    ladder = lb.GrowingLadder.calibrated(n=5_000, questions=100)
+    state = {"best": UNIT // 5, "changes": 3, "error_class": 0}
+    gain = ladder.smallest_visible_gain(n=5_000, released=0.2, changes=3)
+    shown = 0
+    for seed in range(400):
+        tape = lb.NumpyTape(seed=seed)
+        saved = ladder.start(n=5_000, tape=tape).state
+        session = ladder.resume({**saved, "state": state}, tape)
+        shown += session.ask(risk=0.2 - gain).improved
+    assert 0.91 < shown / 400 < 0.985

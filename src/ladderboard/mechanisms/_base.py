@@ -46,7 +46,12 @@ class Mechanism(ABC):
 
     @property
     def needs_standard_error(self) -> bool:
-        """Whether questions need the standard error of their risk."""
+        """Whether questions need the standard error of their risk, given or from losses."""
+        return False
+
+    @property
+    def shares_changes(self) -> bool:
+        """Whether a step depends on the changes of other ladders."""
         return False
 
     @property

@@ -7,6 +7,7 @@ unit is decimal, so 0.31 - 0.01 is 0.30, and releases print as people write them
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ UNITS = 10**12
 MAX_MAGNITUDE = 1000
 # The sum of this many terms of at most MAX_MAGNITUDE fits in a signed 64-bit integer.
 _CHUNK = 8_000
+_HALF = 10**6  # units are split in base 10^6, so that squares of the parts do not overflow
 
 
 def to_units(value: float) -> int:
@@ -84,3 +86,24 @@ def exact_mean(losses: NDArray[np.float64]) -> float:
         for start in range(0, len(losses), _CHUNK)
     )
     return total / (len(losses) * UNITS)
+
+
+def exact_standard_error(losses: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean of losses, from sums of integers.
+
+    The variance divides by the number of losses. Losses count in whole units; those of a magnitude
+    above 1 in coarser ones, so that no sum overflows.
+
+    >>> exact_standard_error(np.array([1.0, 0.0, 0.0, 1.0]))
+    0.25
+    """
+    count, largest = len(losses), float(np.abs(losses).max())
+    coarse = max(int(largest), 1)
+    total = squares = 0
+    for start in range(0, count, _CHUNK):
+        high, low = np.divmod(array_to_units(losses[start : start + _CHUNK]) // coarse, _HALF)
+        total += int(high.sum()) * _HALF + int(low.sum())
+        squares += int((high * high).sum()) * _HALF**2
+        squares += 2 * int((high * low).sum()) * _HALF + int((low * low).sum())
+    variance = count * squares - total * total  # times count^2
+    return math.isqrt(variance // count) / count * coarse / UNITS

@@ -35,8 +35,16 @@ if TYPE_CHECKING:
 
 MILLION = 10**6
 """Settings are whole numbers of millionths; noise has a standard deviation of this many steps."""
-_MAX_CHANGES = 10**9
 _STRIDE = 4_096
+
+# Found in games against the planned attack, docs/explanation/growing-ladder.md: the step in
+# standard errors, and the noise on comparison and release as shares of it.
+_ONE_ACCOUNT = (1.2, 0.31, 0.1)
+_TWENTY_ACCOUNTS = (1.7, 0.5, 0.5)
+_SHARING = 0.25  # of the changes of all other accounts together
+_FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
+PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
+"""Multiples of the step."""
 
 
 class GrowingLadderState(NamedTuple):
@@ -186,10 +194,79 @@ class GrowingLadder(Mechanism):
             scale=_settings.choice("scale", self.scale, ("value", "model")),
         )
 
+    @classmethod
+    def calibrated(
+        cls,
+        n: int,
+        questions: int,
+        teams: int = 1,
+        accounts: int | None = None,
+        protection: str = "balanced",
+        *,
+        scale: Literal["value", "model"] = "value",
+    ) -> GrowingLadder:
+        """Return settings for a size: the smallest visible gain for an attacker's measured bias.
+
+        Parameters
+        ----------
+        n, questions
+            Examples in the holdout, and questions of all teams together.
+        teams
+            How many ladders there are.
+        accounts
+            How many of them one attacker may hold; two if left out.
+        protection
+            ``"open"``, ``"balanced"`` or ``"strict"``: what an attacker may gain
+            (docs/explanation/growing-ladder.md).
+
+        Examples
+        --------
+        >>> mechanism = GrowingLadder.calibrated(n=5_000, questions=1_000)
+        >>> round(mechanism.smallest_visible_gain(n=5_000, released=0.2, changes=3), 3)
+        0.029
+        """
+        _settings.integer("n", n, at_least=1)
+        questions = _settings.integer("questions", questions, at_least=1)
+        teams = _settings.integer("teams", teams, at_least=1)
+        accounts = min(teams, 2) if accounts is None else accounts
+        accounts = _settings.integer("accounts", accounts, at_least=1, at_most=teams)
+        factor = PROTECTIONS[_settings.choice("protection", protection, tuple(PROTECTIONS))]
+        factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
+        step, compare, release = _ONE_ACCOUNT
+        if accounts > 2:
+            # From two to twenty accounts in their logarithm; then so that the first releases of all
+            # accounts together teach no more than those of twenty.
+            part = min(math.log(accounts / 2) / math.log(10), 1.0)
+            step, compare, release = (
+                one + part * (many - one)
+                for one, many in zip(_ONE_ACCOUNT, _TWENTY_ACCOUNTS, strict=True)
+            )
+            step *= math.sqrt(max((accounts / 12 - 1) / (20 / 12 - 1), 1.0))
+        return cls(
+            step=step * factor,
+            growth=0.75,
+            compare_noise=compare,
+            release_noise=release,
+            grid=0.4,
+            accounts=accounts,
+            sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
+            scale=scale,
+        )
+
     @property
     def needs_standard_error(self) -> bool:
-        """Whether questions need the standard error of their risk."""
+        """Whether questions need the standard error of their risk, given or from losses."""
         return self.scale == "model"
+
+    @property
+    def shares_changes(self) -> bool:
+        """Whether a step depends on the changes of other ladders."""
+        return self.accounts > 1 and self.sharing > 0
+
+    @property
+    def needs(self) -> Literal["risk", "losses"]:  # type: ignore[override]
+        """What questions need."""
+        return "losses" if self.needs_standard_error else "risk"
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:

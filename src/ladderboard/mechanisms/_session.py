@@ -243,11 +243,9 @@ class Session:
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
-        observation = self._read_question(risk, losses, training)
-        if standard_error is not None or mechanism.needs_standard_error:
-            observation = observation._replace(
-                standard_error=self._standard_error(standard_error, observation.losses)
-            )
+        if standard_error is not None:
+            standard_error = self._standard_error(standard_error)
+        observation = self._read_question(risk, losses, training, standard_error)
         if others:
             others = _settings.integer("others", others, at_least=0, at_most=_MAX_ADDRESS)
             observation = observation._replace(others=others)
@@ -273,11 +271,6 @@ class Session:
         mechanism = self._mechanism
         if mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses_message(mechanism))
-        if mechanism.needs_standard_error:
-            raise InvalidRisk(
-                f"{mechanism.name} needs the standard error of each risk; ask one question at a "
-                "time with standard_error= or losses=."
-            )
         vector = to_float_vector("risks", risks)
         self._check_risks(vector)
         training_losses = self._training_many(training, len(vector))
@@ -293,16 +286,22 @@ class Session:
         return Releases(value, score, improved, np.arange(first, first + len(vector)))
 
     def _read_question(
-        self, risk: float | None, losses: ArrayLike | None, training: float | None
+        self,
+        risk: float | None,
+        losses: ArrayLike | None,
+        training: float | None,
+        standard_error: float | None,
     ) -> Observation:
         mechanism = self._mechanism
         vector = None
         if losses is not None:
             if risk is not None:
                 raise InvalidRisk("Give risk or losses, not both.")
+            if standard_error is not None:
+                raise InvalidRisk("Give losses or their standard_error, not both.")
             vector = self._losses(losses)
             risk = risk_from_losses(self._setup, vector)
-        elif mechanism.needs == "losses":
+        elif mechanism.needs == "losses" and standard_error is None:
             raise InvalidRisk(_needs_losses_message(mechanism))
         low, high = self._setup.low, self._setup.high
         # Messages never show the value: a risk is secret.
@@ -315,7 +314,7 @@ class Session:
             raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")
         if training is not None or mechanism.needs_training:
             training = self._training(training)
-        return Observation(risk, vector, training)
+        return Observation(risk, vector, training, standard_error)
 
     def _losses(self, losses: ArrayLike) -> NDArray[np.float64]:
         vector = to_float_vector("losses", losses)
@@ -338,19 +337,17 @@ class Session:
                 positions=tuple(out_of_range[:10].tolist()),
             )
 
-    def _standard_error(
-        self, standard_error: float | None, losses: NDArray[np.float64] | None
-    ) -> float:
-        if standard_error is None and losses is not None:
-            return float(losses.std() / math.sqrt(len(losses)))
+    def _standard_error(self, standard_error: float) -> float:
         if not self._mechanism.needs_standard_error:
             raise InvalidSetting(
                 f"{self._mechanism.name} does not use standard_error=; leave it out."
             )
         width = self._setup.high - self._setup.low
-        if not isinstance(standard_error, Real) or isinstance(standard_error, bool):
-            raise InvalidRisk("This mechanism needs standard_error=, that of the risk, or losses=.")
-        if not 0 <= standard_error <= width:  # False for NaN; the value is secret
+        if (
+            not isinstance(standard_error, Real)
+            or isinstance(standard_error, bool)
+            or not 0 <= standard_error <= width  # False for NaN; the value is secret
+        ):
             raise InvalidRisk(f"standard_error must be a finite number in [0, {width:g}].")
         return float(standard_error)
 

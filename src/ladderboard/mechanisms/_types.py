@@ -52,10 +52,12 @@ class Observation(NamedTuple):
         return self.training
 
     def require_standard_error(self) -> float:
-        """Return the standard error; a session always passes it to a mechanism that needs it."""
-        if self.standard_error is None:
-            raise InvalidRisk("This mechanism needs standard_error=, that of the risk.")
-        return self.standard_error
+        """Return the standard error of the risk, computed from the losses if it was not given."""
+        if self.standard_error is not None:
+            return self.standard_error
+        if self.losses is None:
+            raise InvalidRisk("This mechanism needs standard_error=, that of the risk, or losses=.")
+        return _fixed_point.exact_standard_error(self.losses)
 
 
 class Observations(NamedTuple):

@@ -61,8 +61,6 @@ def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str,
     )
     if subject.needs_training:
         question["training"] = float(rng.random())
-    if subject.needs_standard_error:
-        question["standard_error"] = float(losses.std() / math.sqrt(n))
     return question
 
 
@@ -104,7 +102,7 @@ def _check_resume(
 def _check_bulk(
     subject: Mechanism, n: int, tape: Tape, questions: list[dict[str, Any]], releases: list[Release]
 ) -> None:
-    if subject.needs == "losses" or subject.needs_standard_error:
+    if subject.needs == "losses":
         return
     half = len(questions) // 2
     session = subject.start(n=n, tape=tape)
@@ -129,10 +127,7 @@ def _check_step(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> 
         losses = question.get("losses")
         risk = question["risk"] if losses is None else float(np.mean(losses))
         observation = Observation(
-            risk,
-            None if losses is None else losses.copy(),
-            question.get("training"),
-            question.get("standard_error"),
+            risk, None if losses is None else losses.copy(), question.get("training")
         )
         before = json.dumps(subject.dump_state(state))
         first = subject.advance(setup, state, observation, draws)

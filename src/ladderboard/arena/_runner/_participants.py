@@ -17,6 +17,7 @@ from ladderboard.mechanisms import (
     MECHANISMS,
     BootstrapLadder,
     Exact,
+    GrowingLadder,
     Ladder,
     Mechanism,
     Noisy,
@@ -74,6 +75,7 @@ STANDARD_MECHANISMS: dict[str, Callable[[int, int], Mechanism]] = {
     "bootstrap_ladder": lambda *_: BootstrapLadder(),
     "shaky_ladder_paper": _paper_shaky_ladder,
     "shaky_ladder": lambda n, k: ShakyLadder.calibrated(n=n, questions=k),
+    "growing_ladder": lambda n, k: GrowingLadder.calibrated(n=n, questions=k),
 }
 
 
