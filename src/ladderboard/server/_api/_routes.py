@@ -131,7 +131,7 @@ class Route(ThreadedRoute):
             if "*/*" not in accept and not _accepts(accept, offered):
                 message = f"Available as {' or '.join(offered)}."
                 raise RequestRefused(406, "not_acceptable", message)
-            if request.url.query:
+            if request.scope["query_string"]:
                 _check_query(request, known)
             if takes_json:
                 _check_json(request)
