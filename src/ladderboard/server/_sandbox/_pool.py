@@ -185,7 +185,7 @@ class ParserPool:
         except InvalidWorkerReply:
             self.discard(parser)
             raise self.resource_limit_error(spec.seconds) from None
-        except (WorkerError, _KilledFromOutside):
+        except BaseException:
             self.discard(parser)
             raise
         self.release(parser)
