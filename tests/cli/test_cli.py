@@ -53,7 +53,7 @@ VERBS = {
     **{verb: [] for verb in CLIENT},
 }
 
-SETTING_OPTIONS = {str(setting.option) for setting in SETTINGS.values()}
+SETTING_OPTIONS = set(re.findall(r"--[a-z]+", str([row.option for row in SETTINGS.values()])))
 
 
 def ladderboard(*arguments, **options):
