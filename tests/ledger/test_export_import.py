@@ -29,7 +29,6 @@ from ladderboard.ledger import (
     VaultWriter,
     check_book,
     digest,
-    encode,
     export_book,
     import_book,
 )
@@ -266,16 +265,15 @@ def test_a_book_that_another_key_closed_is_not_taken(tmp_path):
 def test_counts_are_compared(tmp_path):
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)
-    form = encode(["end", {"entry": 1}])
-    vault.write(len(form).to_bytes(8) + form)
+    records = RecordWriter(vault)
+    records._counts["entry"] = 1
+    records.finish()
     vault.finish()
     with pytest.raises(BrokenDump, match="records are missing"):
         RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).expect_end()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", bytes(8), b"\0" * 7 + b"\xff" + b"x" * 20, b"\0" * 7 + b"\1N"]
-)
+@pytest.mark.parametrize("content", [b"", bytes(8), bytes(10240), b"x" * 20, b"x" * 10240])
 def test_strange_records_are_refused(content):
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)

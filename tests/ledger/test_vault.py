@@ -1,9 +1,12 @@
 """Encrypted files: what was written is read, and whatever was done to one is found."""
 
+import errno
 import io
 import os
 import stat
+import tarfile
 
+import pyrage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,23 +21,21 @@ from ladderboard.errors import (
 )
 from ladderboard.ledger import (
     Passphrase,
-    PublicKey,
+    RecordReader,
+    RecordWriter,
     SecretKey,
     VaultReader,
     VaultWriter,
     read_vault,
     write_vault,
 )
-from ladderboard.ledger._vault import ScryptCost
 
-ROOM = 64 * 1024 - 4
-PIECE = 64 * 1024 + 16
-HEAD = 20 + 1 + 32 + 32
-CHEAP = ScryptCost(4, 1, 1)  # or every test would take a third of a second for each vault
-KEY = SecretKey(bytes(range(32)))
+CHUNK = 64 * 1024  # age's
+KEY = SecretKey.make()
+PASSPHRASE = Passphrase("correct horse")
 
 
-def closed(content, key=KEY.public):
+def encrypt(content, key=KEY.public):
     file = io.BytesIO()
     writer = VaultWriter(file, key)
     writer.write(content)
@@ -42,27 +43,27 @@ def closed(content, key=KEY.public):
     return file.getvalue()
 
 
-def opened(form, key=KEY):
+def decrypt(form, key=KEY):
     reader = VaultReader(io.BytesIO(form), key)
     content = reader.read(2**30)
     assert reader.read(1) == b""
     return content
 
 
-def pieces(form):
-    return [form[:HEAD], *(form[index : index + PIECE] for index in range(HEAD, len(form), PIECE))]
+LONG = os.urandom(2 * CHUNK + 1000)
+VAULT = encrypt(LONG)
 
 
-LONG = os.urandom(2 * ROOM + 1000)
-VAULT = closed(LONG)
+@pytest.fixture(scope="module")
+def with_passphrase():
+    """A vault with a passphrase, which takes a second to make and as long to open."""
+    return encrypt(LONG, PASSPHRASE)
 
 
-@pytest.mark.parametrize("size", [0, 1, ROOM - 1, ROOM, ROOM + 1, 2 * ROOM, 2 * ROOM + 1])
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK])
 def test_what_was_written_is_read(size):
     content = os.urandom(size)
-    form = closed(content)
-    assert opened(form) == content
-    assert len(form) == HEAD + PIECE * max(-(-size // ROOM), 1)
+    assert decrypt(encrypt(content)) == content
 
 
 @settings(max_examples=30)
@@ -79,123 +80,113 @@ def test_it_may_be_written_and_read_in_any_parts(written, read):
     assert b"".join(found) + reader.read(2**30) == b"".join(content)
 
 
-def test_a_passphrase_opens_what_it_closed():
-    form = closed(b"content", Passphrase("correct horse"))
-    assert form[20:24] == b"p\x11\x08\x01"  # the real cost, once
-    assert opened(form, Passphrase("correct horse")) == b"content"
+def test_age_itself_opens_what_was_encrypted_for_a_key():
+    identity = pyrage.x25519.Identity.from_str(KEY.text)
+    assert pyrage.decrypt(VAULT, [identity]) == LONG
+    recipient = pyrage.x25519.Recipient.from_str(KEY.public.text)
+    assert decrypt(pyrage.encrypt(LONG, [recipient])) == LONG
+
+
+def test_tar_and_age_open_what_was_encrypted_with_a_passphrase(with_passphrase):
+    with tarfile.open(fileobj=io.BytesIO(with_passphrase)) as archive:
+        assert archive.getnames() == ["key.age", "dump.tar.age"]
+        key, content = (archive.extractfile(name).read() for name in archive.getnames())
+    text = pyrage.passphrase.decrypt(key, "correct horse").decode().strip()
+    assert pyrage.decrypt(content, [pyrage.x25519.Identity.from_str(text)]) == LONG
+
+
+def test_a_passphrase_opens_what_it_encrypted(with_passphrase):
+    assert decrypt(with_passphrase, PASSPHRASE) == LONG
     with pytest.raises(WrongKey, match="The passphrase is wrong"):
-        opened(form, Passphrase("correct Horse"))
+        decrypt(with_passphrase, Passphrase("correct Horse"))
 
 
 def test_letters_with_accents_are_the_same_however_a_keyboard_sends_them():
-    form = closed(b"content", Passphrase("ne\u0301cessaire", CHEAP))
-    assert opened(form, Passphrase("n\u00e9cessaire")) == b"content"
+    form = encrypt(b"content", Passphrase("ne\u0301cessaire"))
+    assert decrypt(form, Passphrase("n\u00e9cessaire")) == b"content"
 
 
 @pytest.mark.parametrize("message", ["", "1234567", "       x", "        "])
 def test_a_weak_passphrase_is_refused(message):
     with pytest.raises(InvalidSetting, match="at least 8 characters"):
-        closed(b"", Passphrase(message, CHEAP))
+        encrypt(b"", Passphrase(message))
 
 
-@pytest.mark.parametrize(
-    ("key", "other", "message"),
-    [
-        (KEY.public, SecretKey(bytes(32)), "encrypted for another key"),
-        (KEY.public, Passphrase("correct horse"), "encrypted for a key, not with a passphrase"),
-        (Passphrase("correct horse", CHEAP), KEY, "encrypted with a passphrase, not for a key"),
-    ],
-)
-def test_another_key_is_refused(key, other, message):
-    with pytest.raises(WrongKey, match=message):
-        opened(closed(b"content", key), other)
+def test_another_key_is_refused(with_passphrase):
+    with pytest.raises(WrongKey, match="encrypted for another key"):
+        decrypt(VAULT, SecretKey.make())
+    with pytest.raises(WrongKey, match="encrypted for a key, not with a passphrase"):
+        decrypt(VAULT, PASSPHRASE)
+    with pytest.raises(WrongKey, match="encrypted with a passphrase, not for a key"):
+        decrypt(with_passphrase, KEY)
 
 
-@pytest.mark.parametrize(
-    "cost", [(24, 8, 1), (17, 8, 255), (255, 255, 255), (0, 1, 1), (4, 0, 1), (20, 1, 1)]
-)
-def test_a_file_that_asks_for_too_much_work_is_refused(cost):
-    form = closed(b"content", Passphrase("correct horse", CHEAP))
-    with pytest.raises(InvalidState, match="more memory or work"):
-        opened(form[:21] + bytes(cost) + form[24:], Passphrase("correct horse"))
+def test_a_file_that_asks_for_too_much_work_is_refused(with_passphrase):
+    start = with_passphrase.index(b"-> scrypt ")
+    end = with_passphrase.index(b"\n", start)
+    line = with_passphrase[start:end]
+    changed = line[: line.rindex(b" ")] + b" 40"
+    assert len(changed) == len(line)  # or the archive would not hold together
+    with pytest.raises((InvalidState, WrongKey), match=r"more memory or work|is wrong"):
+        decrypt(with_passphrase.replace(line, changed), PASSPHRASE)
 
 
 @settings(max_examples=300)
 @given(st.integers(0, len(VAULT) - 1), st.integers(1, 255))
 def test_every_changed_byte_is_found(at, change):
     form = VAULT[:at] + bytes([VAULT[at] ^ change]) + VAULT[at + 1 :]
-    with pytest.raises((BrokenDump, InvalidState)):
-        opened(form)
-
-
-@pytest.mark.parametrize("key", [Passphrase("correct horse", CHEAP), KEY.public])
-def test_every_changed_bit_of_the_head_is_found(key):
-    opener = KEY if isinstance(key, PublicKey) else key
-    form = closed(b"content", key)
-    head = len(form) - PIECE
-    for bit in range(8 * head):
-        at, change = bit // 8, 1 << bit % 8
-        with pytest.raises((BrokenDump, InvalidState)):
-            opened(form[:at] + bytes([form[at] ^ change]) + form[at + 1 :], opener)
+    with pytest.raises((BrokenDump, InvalidState, WrongKey)):
+        decrypt(form)
 
 
 @settings(max_examples=200)
 @given(st.integers(0, len(VAULT) - 1))
 def test_every_truncation_is_found(size):
-    with pytest.raises((BrokenDump, InvalidState), match=r"cut off|not a dump"):
-        opened(VAULT[:size])
+    with pytest.raises((BrokenDump, InvalidState, WrongKey)):
+        decrypt(VAULT[:size])
 
 
-@pytest.mark.parametrize("size", [HEAD, HEAD + PIECE, HEAD + 2 * PIECE])
-def test_a_file_that_ends_between_two_pieces_is_cut_off(size):
-    with pytest.raises(BrokenDump, match="cut off"):
-        opened(VAULT[:size])
-
-
-@pytest.mark.parametrize("more", [b"\0", bytes(PIECE), VAULT[-PIECE:], VAULT])
-def test_added_bytes_are_found(more):
+@pytest.mark.parametrize("more", [b"\0", bytes(CHUNK), VAULT])
+def test_added_bytes_are_found(more, with_passphrase):
+    with pytest.raises(BrokenDump, match="damaged"):
+        decrypt(VAULT + more)
     with pytest.raises(BrokenDump, match="Something was added"):
-        opened(VAULT + more)
+        decrypt(with_passphrase + more, PASSPHRASE)
 
 
-@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 3, 1, 2), (0, 1, 1, 3), (0, 2, 3), (0, 3)])
-def test_pieces_that_are_elsewhere_are_found(order):
-    found = pieces(VAULT)
-    with pytest.raises(BrokenDump, match="belongs elsewhere"):
-        opened(b"".join(found[each] for each in order))
+@pytest.mark.parametrize("size", [1, 512, CHUNK])
+def test_a_truncated_file_with_a_passphrase_is_found(size, with_passphrase):
+    with pytest.raises(BrokenDump, match="cut off"):
+        decrypt(with_passphrase[:-size], PASSPHRASE)
 
 
-def test_a_piece_of_another_file_is_found():
-    ours, other = pieces(VAULT), pieces(closed(LONG))
-    with pytest.raises(BrokenDump, match="piece 1 was changed"):
-        opened(b"".join([*ours[:2], other[2], ours[3]]))
+def test_an_archive_of_another_file_is_found(with_passphrase):
+    """The key of one file with the content of another, as made by somebody without the key."""
+    other = encrypt(LONG, Passphrase("other horse"))
+    half = with_passphrase.index(b"dump.tar.age")
+    with pytest.raises(WrongKey):
+        decrypt(with_passphrase[:half] + other[other.index(b"dump.tar.age") :], PASSPHRASE)
 
 
 @settings(max_examples=100)
 @given(st.binary(max_size=300), st.booleans())
 def test_bytes_from_elsewhere_are_refused(content, ours):
-    for form in (content, VAULT[:21] + content, VAULT[:HEAD] + content):
+    for form in (content, VAULT[:21] + content, VAULT[:200] + content):
         with pytest.raises(LadderboardError):
-            opened(form, KEY if ours else Passphrase("correct horse"))
+            decrypt(form, KEY if ours else PASSPHRASE)
 
 
-def test_a_newer_vault_format_is_named():
-    with pytest.raises(InvalidState, match="newer Ladderboard"):
-        opened(VAULT.replace(b"vault 1", b"vault 2", 1))
+def test_a_newer_format_of_age_is_named():
+    with pytest.raises(InvalidState, match="newer version of age"):
+        decrypt(VAULT.replace(b"org/v1", b"org/v2", 1))
 
 
-def test_a_key_that_everybody_shares_is_refused():
-    with pytest.raises(InvalidSetting, match="is insecure"):
-        closed(b"content", PublicKey(bytes(32)))
-
-
-def test_nothing_of_the_content_and_no_key_is_to_be_seen(tmp_path):
-    key = Passphrase("correct horse", CHEAP)
-    assert b"needle" not in closed(b"needle", key)
-    assert closed(b"needle", key) != closed(b"needle", key)
-    assert "horse" not in repr(key)
-    assert KEY.key.hex() not in repr(KEY)
-    assert repr(KEY.key) not in repr(KEY)
+def test_nothing_of_the_content_and_no_key_is_to_be_seen(with_passphrase):
+    assert LONG[:50] not in VAULT
+    assert LONG[:50] not in with_passphrase
+    assert encrypt(b"needle") != encrypt(b"needle")
+    assert "horse" not in repr(PASSPHRASE)
+    assert KEY.text not in repr(KEY)
 
 
 def test_the_file_is_private_and_appears_when_complete(tmp_path):
@@ -223,6 +214,33 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_disk_is_named_and_ends_the_writing():
+    class FullDisk(io.BytesIO):
+        def write(self, content):
+            if self.tell() > CHUNK:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(content)
+
+    writer = VaultWriter(FullDisk(), KEY.public)
+
+    def write_all():
+        for _ in range(100):
+            writer.write(LONG)
+        writer.finish()
+
+    with pytest.raises(OSError, match="No space left"):
+        write_all()
+
+
+def test_a_reader_that_stops_early_leaves_no_thread(tmp_path):
+    with write_vault(tmp_path / "vault", KEY.public) as vault:
+        for _ in range(50):
+            vault.write(LONG)
+    with read_vault(tmp_path / "vault", KEY) as vault:
+        assert vault.read(10) == LONG[:10]
+    assert not vault._thread.is_alive()
+
+
 def test_another_file_is_never_replaced(tmp_path):
     path = tmp_path / "board.dump"
     path.write_bytes(b"mine")
@@ -240,3 +258,62 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
         read_vault(tmp_path / "none", KEY),
     ):
         pass
+
+
+def archive(write):
+    """Return the archive that a function writes, encrypted."""
+    file = io.BytesIO()
+    vault = VaultWriter(file, KEY.public)
+    records = RecordWriter(vault)
+    write(records)
+    records.finish()
+    vault.finish()
+    return file.getvalue()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(VALUES, max_size=8))
+def test_records_are_read_as_they_were_written(values):
+    def write(records):
+        for index, value in enumerate(values):
+            records.write_record("first" if index < 4 else "second", value)
+
+    reader = RecordReader(VaultReader(io.BytesIO(archive(write)), KEY))
+    assert [*reader.read_section("first"), *reader.read_section("second")] == values
+    reader.expect_end()
+
+
+def test_files_and_lines_are_those_of_tar(tmp_path):
+    def write(records):
+        records.write_record("entry", [b"\xff", None, 1.5])
+        records.write_record("entry", {"name": "\u00e9"})
+        records.write_file("one", io.BytesIO(LONG))
+
+    (tmp_path / "dump.tar").write_bytes(decrypt(archive(write)))
+    with tarfile.open(tmp_path / "dump.tar") as opened:
+        assert opened.getnames() == ["000001-entry.jsonl", "files/one", "000002-end.jsonl"]
+        lines = opened.extractfile("000001-entry.jsonl").read().decode().splitlines()
+        assert lines == ['[{"base64":"/w=="},null,1.5]', '{"name":"\\u00e9"}']
+        assert opened.extractfile("files/one").read() == LONG
+
+
+def test_many_records_are_several_files():
+    def write(records):
+        for number in range(30):
+            records.write_record("entry", [number, "x" * 100_000])
+
+    reader = RecordReader(VaultReader(io.BytesIO(archive(write)), KEY))
+    assert [number for number, _ in reader.read_section("entry")] == list(range(30))
+    reader.expect_end()

@@ -106,7 +106,7 @@ def test_invalid_passphrases_and_keys_are_refused(organiser_page, tmp_path):
     organiser_page.send_refused("dump", 422, "not a complete key", public_key=public[:-1])
     for path in (secret, "/etc/passwd", "no-such-file"):  # files of the server are not read
         organiser_page.send_refused("dump", 422, "not a public key", public_key=str(path))
-    secret_key = "ladderboard-secret-" + "0" * 72
+    secret_key = "AGE-SECRET-KEY-1" + "Q" * 58
     page = organiser_page.send_refused("dump", 422, "This is a secret key", public_key=secret_key)
     assert secret_key not in page
     assert '<details id="copy" open>' in page

@@ -1,251 +1,243 @@
 """Encrypted files for dumps: their keys, the encrypted stream, the records in it.
 
-A vault is a head, then pieces of one size. A piece is encrypted with ChaCha20-Poly1305 (RFC 8439),
-with the whole head as associated data; its nonce is its number and whether it is the last. So a
-piece that was changed, moved, removed or added is detected. docs/reference/dump.md describes the
-bytes.
-
-The head says how to derive the key. Of 64 bytes from HKDF-SHA256 the first half is the key; the
-second half is stored at the end of the head, to tell a wrong key from damage, and so that no vault
-can be made that opens with two keys.
+A vault is a tar archive encrypted with age, so ``age`` and ``tar`` open it. The archive holds the
+records as JSON lines and submitted files as they are. With a passphrase, the vault is a tar archive
+of two age files: ``key.age``, a key that was made for this vault and is encrypted with the
+passphrase, and ``dump.tar.age``, which is encrypted to that key: age's library encrypts a stream
+only to keys. docs/reference/dump.md describes both.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import base64
+import json
 import os
-import secrets
-import struct
+import queue
+import re
+import tarfile
+import threading
 import unicodedata
-from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from ladderboard.errors import (
     BrokenDump,
     InvalidSetting,
     InvalidState,
+    LadderboardError,
     MissingDependency,
     StorageFailed,
     WrongKey,
 )
 from ladderboard.ledger._atomic_file import atomic_create
-from ladderboard.ledger._encoding import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
 try:
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+    import pyrage
 except ImportError:
-    message = "A dump needs cryptography: pip install 'ladderboard[guard]'."
+    message = "A dump needs pyrage: pip install 'ladderboard[server]'."
     raise MissingDependency(message) from None
 
 
-CHECK_BYTES = 32  # bytes at the end of a head
-_DOMAIN = b"ladderboard:1:vault\n"
-_SALT_BYTES = 32
 _MIN_PASSPHRASE = 8
-_MAX_SCRYPT_WORK = 2**23  # N * r * p when opening a vault: 1 GiB, and some seconds
-_PUBLIC, _SECRET = "ladderboard-public-", "ladderboard-secret-"
-_KEY_BYTES, _CHECKSUM_BYTES = 32, 4
+_PUBLIC, _SECRET = "age1", "AGE-SECRET-KEY-1"
 _MAX_KEY_FILE = 4096  # bytes of a key file
-_NAME = b"ladderboard vault "
-_START = _NAME + b"1\n"
-_LENGTH = struct.Struct(">I")
-_CHUNK_BYTES = 64 * 1024  # bytes of a piece before it is encrypted
-_CHUNK_CONTENT = _CHUNK_BYTES - _LENGTH.size
-_ENCRYPTED_CHUNK = _CHUNK_BYTES + 16
-_RECORD_LENGTH = struct.Struct(">Q")
+_AGE_START = b"age-encryption.org/v"
+_AGE_HEADER = _AGE_START + b"1\n"
+_KEY_MEMBER, _DUMP_MEMBER = "key.age", "dump.tar.age"
+_PART_BYTES = 64 * 1024  # bytes that one thread gives to another at a time
+_MEMBER_BYTES = 2**20  # bytes of JSON lines in one file of the archive, or one record more
+_MEMBER_NAME = re.compile(r"\d{6}-([a-z]+)\.jsonl")
+_SMALL_FILE = 2**30
+_FILES = "files/"
+_FILE = "file"
 _END = "end"
 
 
-class EncryptionKey(ABC):
-    """A key that can encrypt a new vault."""
-
-    @abstractmethod
-    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
-        """Return the head of a new vault, which begins with ``start``, and its key."""
-
-
-class DecryptionKey(ABC):
-    """A key that can decrypt a vault."""
-
-    kind: bytes
-    """The byte in the head that names the kind of key."""
-    size: int
-    """How many bytes of the head follow it, without the check bytes."""
-
-    @abstractmethod
-    def open_header(self, head: bytes) -> bytes:
-        """Return the key of a vault with this head, or raise ``WrongKey``."""
-
-
-class ScryptCost(NamedTuple):
-    """The cost parameters of scrypt: N = 2**log2_n, r = block_size, p = parallelism."""
-
-    log2_n: int
-    block_size: int
-    parallelism: int
-
-
-_COST = ScryptCost(17, 8, 1)  # 128 MiB, and about a third of a second
-
-
 @dataclass(frozen=True, repr=False)
-class Passphrase(EncryptionKey, DecryptionKey):
-    """A passphrase; with scrypt each guess at it costs 128 MiB of memory.
+class Passphrase:
+    """A passphrase; with scrypt each guess at it takes about a second.
 
     Parameters
     ----------
     words
         At least eight characters; normalised to Unicode NFC.
-    cost
-        The cost of a new vault; an existing one records its own.
     """
 
     words: str
-    cost: ScryptCost = _COST
-    kind = b"p"
-    size = len(ScryptCost._fields) + _SALT_BYTES
 
-    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
-        """Return a head with a fresh salt, and the key; refuse a short passphrase."""
+    def start(self, file: BinaryIO) -> tuple[Any, Callable[[], None]]:
+        """Write the encrypted key of this vault; return age's recipient, and how to end the file.
+
+        A short passphrase is refused.
+        """
         if len(self.words.strip()) < _MIN_PASSPHRASE:
             raise InvalidSetting(
                 f"A passphrase must have at least {_MIN_PASSPHRASE} characters; use four random "
                 "words."
             )
-        head = start + self.kind + bytes(self.cost) + secrets.token_bytes(_SALT_BYTES)
-        return _append_check(head, self._stretch(head))
+        identity = pyrage.x25519.Identity.generate()
+        key = pyrage.passphrase.encrypt(f"{identity}\n".encode(), self._normalised)
+        file.write(_tar_header(_KEY_MEMBER, len(key)) + key + _tar_padding(len(key)))
+        header_at = file.tell()
+        file.write(bytes(tarfile.BLOCKSIZE))
 
-    def open_header(self, head: bytes) -> bytes:
-        """Derive the key from the passphrase and the head."""
-        return _checked_key(
-            head,
-            self._stretch(head[:-CHECK_BYTES]),
-            "The passphrase is wrong, or the beginning of the file was damaged.",
-        )
+        def end() -> None:
+            size = file.tell() - header_at - tarfile.BLOCKSIZE
+            file.write(_tar_padding(size) + bytes(2 * tarfile.BLOCKSIZE))
+            file.seek(header_at)
+            file.write(_tar_header(_DUMP_MEMBER, size))
 
-    def _stretch(self, head: bytes) -> bytes:
-        log2_n, block_size, parallelism = head[
-            -_SALT_BYTES - len(ScryptCost._fields) : -_SALT_BYTES
-        ]
-        size = 2**log2_n
-        sound = parallelism and 0 < log2_n < 16 * block_size  # RFC 7914, section 2
-        if not sound or size * block_size * parallelism > _MAX_SCRYPT_WORK:
-            raise InvalidState(
-                "The file asks for more memory or work than a passphrase needs; it is damaged, or "
-                "crafted to exhaust memory."
-            )
-        words = unicodedata.normalize("NFC", self.words).encode("utf-8", "surrogatepass")
-        scrypt = Scrypt(salt=head[-_SALT_BYTES:], length=32, n=size, r=block_size, p=parallelism)
+        return identity.to_public(), end
+
+    def open(self, file: BinaryIO) -> tuple[Any, BinaryIO]:
+        """Return age's identity and the file to decrypt, or raise ``WrongKey``."""
+        if _is_age_file(file):
+            raise WrongKey("The file was encrypted for a key, not with a passphrase.")
+        key, content = _open_outer_archive(file)
         try:
-            stretched = scrypt.derive(words)
-        except MemoryError:
-            needed = size * block_size * 128 // 2**20
-            raise StorageFailed(f"A passphrase needs {needed} MiB of memory here.") from None
-        return _expand(stretched, head)
+            text = pyrage.passphrase.decrypt(key, self._normalised).decode()
+            return pyrage.x25519.Identity.from_str(text.strip()), content
+        except pyrage.DecryptError as error:
+            if "xcessive" in str(error):
+                raise InvalidState(
+                    "The file asks for more memory or work than a passphrase needs; it is damaged, "
+                    "or crafted to exhaust memory."
+                ) from None
+            raise WrongKey(
+                "The passphrase is wrong, or the beginning of the file was damaged."
+            ) from None
+        except (UnicodeDecodeError, pyrage.IdentityError):
+            raise BrokenDump("The file is damaged: its key is not one of age.") from None
+
+    @property
+    def _normalised(self) -> str:
+        words = unicodedata.normalize("NFC", self.words)
+        return words.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)
-class PublicKey(EncryptionKey):
-    """A public key: anyone can encrypt a vault with it, and only the secret key decrypts it.
+class PublicKey:
+    """A public key of age: anyone can encrypt with it, and only the secret key decrypts.
 
     It does not authenticate the writer.
     """
 
-    key: bytes
+    text: str
 
-    def create_header(self, start: bytes) -> tuple[bytes, bytes]:
-        """Return a head with an ephemeral public key, and the key derived from the exchange."""
-        ephemeral = X25519PrivateKey.generate()
-        head = start + SecretKey.kind + ephemeral.public_key().public_bytes_raw()
-        try:
-            shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(self.key))
-        except ValueError:  # a point of low order: the shared secret would be public
-            raise InvalidSetting("This public key is insecure; use another one.") from None
-        return _append_check(head, _expand(shared, head + self.key))
+    def start(self, file: BinaryIO) -> tuple[Any, Callable[[], None]]:
+        """Return the recipient."""
+        return pyrage.x25519.Recipient.from_str(self.text), lambda: None
 
 
 @dataclass(frozen=True, repr=False)
-class SecretKey(DecryptionKey):
-    """The secret key (X25519, 32 bytes) that belongs to a public key; keep it private."""
+class SecretKey:
+    """The secret key of age (X25519) that belongs to a public key; keep it private."""
 
-    key: bytes
-    kind = b"k"
-    size = 32
+    text: str
 
     @classmethod
     def make(cls) -> SecretKey:
         """Return a new random key."""
-        return cls(X25519PrivateKey.generate().private_bytes_raw())
+        return cls(str(pyrage.x25519.Identity.generate()))
 
     @property
     def public(self) -> PublicKey:
         """The public key, which can be given to others."""
-        private_key = X25519PrivateKey.from_private_bytes(self.key)
-        return PublicKey(private_key.public_key().public_bytes_raw())
+        return PublicKey(str(pyrage.x25519.Identity.from_str(self.text).to_public()))
 
-    def open_header(self, head: bytes) -> bytes:
-        """Derive the key from this one and the head."""
-        ephemeral = head[-CHECK_BYTES - self.size : -CHECK_BYTES]
-        try:
-            private_key = X25519PrivateKey.from_private_bytes(self.key)
-            shared = private_key.exchange(X25519PublicKey.from_public_bytes(ephemeral))
-        except ValueError:
-            shared = b""
-        return _checked_key(
-            head,
-            _expand(shared, head[:-CHECK_BYTES] + self.public.key),
-            "The file was encrypted for another key, or its beginning was damaged.",
+    def open(self, file: BinaryIO) -> tuple[Any, BinaryIO]:
+        """Return the identity and the file."""
+        if not _is_age_file(file):
+            _open_outer_archive(file)
+            raise WrongKey("The file was encrypted with a passphrase, not for a key.")
+        return pyrage.x25519.Identity.from_str(self.text), file
+
+
+def _is_age_file(file: BinaryIO) -> bool:
+    start = file.read(len(_AGE_HEADER))
+    file.seek(0)
+    if start.startswith(_AGE_START) and start != _AGE_HEADER:
+        raise InvalidState("The file was written by a newer version of age.")
+    return start == _AGE_HEADER
+
+
+def _tar_header(name: str, size: int) -> bytes:
+    """Return the header of a file in an archive.
+
+    For a small file its numbers are put into a header that ``tarfile`` made: making another one
+    would take a third of the time of a dump.
+    """
+    if size >= _SMALL_FILE:
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = size, 0o600
+        return info.tobuf(tarfile.GNU_FORMAT)
+    header = bytearray(_EMPTY_HEADER)
+    header[: len(name)] = name.encode("ascii")
+    header[124:136] = b"%011o\0" % size
+    header[148:156] = b" " * 8  # as which the checksum counts in itself
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+_EMPTY_HEADER = _tar_header("", _SMALL_FILE)
+
+
+def _tar_padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
+
+
+def _open_outer_archive(file: BinaryIO) -> tuple[bytes, BinaryIO]:
+    """Return the encrypted key and the encrypted archive of a vault with a passphrase."""
+    try:
+        archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - closed with the file
+        members = [archive.next(), archive.next()]
+    except (tarfile.TarError, OSError):
+        raise InvalidState("This is not a dump of Ladderboard.") from None
+    key, content = members
+    if key is None or content is None or (key.name, content.name) != (_KEY_MEMBER, _DUMP_MEMBER):
+        raise InvalidState("This is not a dump of Ladderboard.")
+    end = content.offset_data + content.size
+    end += -end % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE
+    size = file.seek(0, os.SEEK_END)
+    if size != end:
+        raise BrokenDump(
+            "The file is cut off: its end is missing."
+            if size < end
+            else "Something was added after the end of the file."
         )
-
-
-def _expand(shared: bytes, context: bytes) -> bytes:
-    return HKDF(SHA256(), length=32 + CHECK_BYTES, salt=None, info=_DOMAIN + context).derive(shared)
-
-
-def _append_check(head: bytes, derived: bytes) -> tuple[bytes, bytes]:
-    return head + derived[32:], derived[:32]
-
-
-def _checked_key(head: bytes, derived: bytes, message: str) -> bytes:
-    if not hmac.compare_digest(head[-CHECK_BYTES:], derived[32:]):
-        raise WrongKey(message)
-    return derived[:32]
+    return (
+        cast("BinaryIO", archive.extractfile(key)).read(),
+        cast("BinaryIO", archive.extractfile(content)),
+    )
 
 
 def write_public_key(key: PublicKey) -> str:
-    """Return a public key as text.
-
-    >>> write_public_key(PublicKey(bytes(32)))[-12:]
-    '000069bb0a7b'
-    """
-    return _write_key(_PUBLIC, key.key)
+    """Return a public key as text."""
+    return key.text
 
 
 def read_public_key(key_or_path: str | os.PathLike[str]) -> PublicKey:
     """Return a public key from its text, or from a file that holds it."""
     text = os.fspath(key_or_path).strip()
-    if text.startswith(_SECRET):
+    if text.upper().startswith(_SECRET):
         raise InvalidSetting(
             "This is a secret key, which must stay private; give the public one, which begins "
             f"with {_PUBLIC}."
         )
     if not text.startswith(_PUBLIC):
         text = _find_key(Path(text), _PUBLIC)
-    return PublicKey(_read_key(_PUBLIC, text))
+    try:
+        pyrage.x25519.Recipient.from_str(text)
+    except pyrage.RecipientError:
+        _refuse_incomplete_key(_PUBLIC)
+    return PublicKey(text)
 
 
 def make_secret_key(path: Path | str) -> SecretKey:
@@ -253,7 +245,7 @@ def make_secret_key(path: Path | str) -> SecretKey:
     key = SecretKey.make()
     text = (
         "# Decrypts what was encrypted for the public key below. Keep this file private.\n"
-        f"# {write_public_key(key.public)}\n{_write_key(_SECRET, key.key)}\n"
+        f"# public key: {key.public.text}\n{key.text}\n"
     )
     with atomic_create(Path(path)) as draft:
         draft.write_text(text, encoding="ascii")
@@ -262,31 +254,18 @@ def make_secret_key(path: Path | str) -> SecretKey:
 
 def read_secret_key(path: str | os.PathLike[str]) -> SecretKey:
     """Return the secret key in a file. Errors never show the file's content."""
-    return SecretKey(_read_key(_SECRET, _find_key(Path(path), _SECRET)))
-
-
-def _write_key(prefix: str, key: bytes) -> str:
-    return f"{prefix}{key.hex()}{_checksum(prefix, key).hex()}"
-
-
-def _checksum(prefix: str, key: bytes) -> bytes:
-    return hashlib.sha256(prefix.encode() + key).digest()[:_CHECKSUM_BYTES]
-
-
-def _read_key(prefix: str, text: str) -> bytes:
+    text = _find_key(Path(path), _SECRET)
     try:
-        content = bytes.fromhex(text.removeprefix(prefix))
-    except ValueError:
-        content = b""
-    key = content[:_KEY_BYTES]
-    if len(content) != _KEY_BYTES + _CHECKSUM_BYTES or not hmac.compare_digest(
-        content[_KEY_BYTES:], _checksum(prefix, key)
-    ):
-        raise InvalidSetting(
-            f"This is not a complete key: {prefix} and "
-            f"{2 * (_KEY_BYTES + _CHECKSUM_BYTES)} hex digits, the last of which are a checksum."
-        )
-    return key
+        pyrage.x25519.Identity.from_str(text)
+    except pyrage.IdentityError:
+        _refuse_incomplete_key(_SECRET)
+    return SecretKey(text)
+
+
+def _refuse_incomplete_key(prefix: str) -> NoReturn:
+    raise InvalidSetting(
+        f"This is not a complete key of age, which begins with {prefix} and ends with a checksum."
+    ) from None
 
 
 def _find_key(path: Path, prefix: str) -> str:
@@ -302,161 +281,249 @@ def _find_key(path: Path, prefix: str) -> str:
     raise InvalidSetting(f"{path} has no key that begins with {prefix}.")
 
 
-_WRONG_KIND = {
-    Passphrase.kind: "The file was encrypted with a passphrase, not for a key.",
-    SecretKey.kind: "The file was encrypted for a key, not with a passphrase.",
-}
+class _Pipe:
+    """Gives bytes to another thread, which waits when it is too fast, and vice versa."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[bytes] = queue.Queue(maxsize=8)
+        self._buffer = bytearray()
+        self._rest = memoryview(b"")
+        self._ended = False
+        self._abandoned = False
+
+    def write(self, content: bytes | bytearray) -> int:
+        """Add bytes; fail if they are not wanted any more."""
+        if self._abandoned:
+            raise BrokenPipeError
+        self._buffer += content
+        if len(self._buffer) >= _PART_BYTES:
+            self.flush()
+        return len(content)
+
+    def flush(self) -> None:
+        """Hand over what was written."""
+        if self._buffer:
+            self._queue.put(bytes(self._buffer))
+            self._buffer.clear()
+
+    def end(self) -> None:
+        """Tell the reader that there is no more."""
+        self.flush()
+        self._queue.put(b"")
+
+    def has_more(self) -> bool:
+        """Wait until there are bytes, or none any more."""
+        if not self._rest and not self._ended:
+            part = self._queue.get()
+            self._ended = not part
+            self._rest = memoryview(part)
+        return not self._ended
+
+    def read(self, count: int) -> bytes:
+        """Return at most so many bytes; none at the end."""
+        if not self.has_more():
+            return b""
+        content = bytes(self._rest[:count])
+        self._rest = self._rest[count:]
+        return content
+
+    def abandon(self) -> None:
+        """Read to the end, and let the writer fail."""
+        self._abandoned = True
+        while self.has_more():
+            self._rest = memoryview(b"")
 
 
-def _nonce(number: int, *, last: bool) -> bytes:
-    return number.to_bytes(11) + bytes([last])
+class _Watched:
+    """A file that remembers its error: age's library reports only its text."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.error: Exception | None = None
+
+    def read(self, count: int) -> bytes:
+        """Read from the file."""
+        return cast("bytes", self._run(self._file.read, count))
+
+    def write(self, content: bytes) -> int:
+        """Write to the file."""
+        return cast("int", self._run(self._file.write, content))
+
+    def flush(self) -> None:
+        """Do nothing: the file is flushed when it is closed."""
+
+    def _run(self, method: Callable[..., Any], argument: Any) -> Any:
+        try:
+            return method(argument)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 class VaultWriter:
-    """Encrypts what is written to it; the file is complete only after ``finish``."""
+    """Encrypts what is written to it, in a thread; the file is complete after ``finish``."""
 
-    def __init__(self, file: BinaryIO, key: EncryptionKey) -> None:
-        self._file = file
-        self._head, vault_key = key.create_header(_START)
-        self._cipher = ChaCha20Poly1305(vault_key)
-        self._buffer = bytearray()
-        self._number = 0
-        file.write(self._head)
+    def __init__(self, file: BinaryIO, key: Passphrase | PublicKey) -> None:
+        recipient, self._end = key.start(file)
+        self._file = _Watched(file)
+        self._pipe = _Pipe()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._encrypt, args=(recipient,), daemon=True)
+        self._thread.start()
 
-    def write(self, content: bytes) -> None:
+    def _encrypt(self, recipient: Any) -> None:
+        try:
+            pyrage.encrypt_io(self._pipe, self._file, [recipient])
+        except Exception as error:  # noqa: BLE001 - raised by ``finish``
+            self._error = self._file.error or error
+            self._pipe.abandon()
+
+    def write(self, content: bytes | bytearray) -> int:
         """Add bytes."""
-        self._buffer += content
-        done = 0
-        while len(self._buffer) - done > _CHUNK_CONTENT:  # the last piece is written by finish
-            self._write_chunk(bytes(self._buffer[done : done + _CHUNK_CONTENT]), last=False)
-            done += _CHUNK_CONTENT
-        if done:
-            del self._buffer[:done]
+        try:
+            return self._pipe.write(content)
+        except BrokenPipeError:
+            self.abort()
+            raise self._error or InvalidState("The file is finished.") from None
 
     def finish(self) -> None:
-        """Write the last piece."""
-        self._write_chunk(bytes(self._buffer), last=True)
-        self._buffer.clear()
+        """Write the end of the file."""
+        self.abort()
+        if self._error is not None:
+            raise self._error
+        self._end()
 
-    def _write_chunk(self, content: bytes, *, last: bool) -> None:
-        # The last piece is padded with zeros, to hide the size and to detect a truncated file.
-        piece = _LENGTH.pack(len(content)) + content.ljust(_CHUNK_CONTENT, b"\0")
-        nonce = _nonce(self._number, last=last)
-        self._file.write(self._cipher.encrypt(nonce, piece, self._head))
-        self._number += 1
+    def abort(self) -> None:
+        """Stop encrypting; the file is not complete."""
+        self._pipe.end()
+        self._thread.join()
 
 
 class VaultReader:
-    """Decrypts what a ``VaultWriter`` wrote; returns only authenticated content."""
+    """Decrypts what a ``VaultWriter`` wrote, in a thread; returns only authenticated content."""
 
-    def __init__(self, file: BinaryIO, key: DecryptionKey) -> None:
-        self._file = file
-        self._head = _read_head(file, key)
-        self._cipher = ChaCha20Poly1305(key.open_header(self._head))
-        self._number = 0
-        self._last = False
-        self._buffer = memoryview(b"")
+    def __init__(self, file: BinaryIO, key: Passphrase | SecretKey) -> None:
+        identity, content = key.open(file)
+        self._file = _Watched(content)
+        self._pipe = _Pipe()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._decrypt, args=(identity,), daemon=True)
+        self._thread.start()
+        self._refuse_damaged(more=self._pipe.has_more())
+
+    def _decrypt(self, identity: Any) -> None:
+        try:
+            pyrage.decrypt_io(self._file, self._pipe, [identity])
+        except Exception as error:  # noqa: BLE001 - raised by ``read``
+            self._error = self._file.error or error
+        self._pipe.end()
 
     def read(self, count: int) -> bytes:
         """Return so many bytes, or fewer at the end of the content."""
         parts = []
         while count:
-            if not self._buffer:
-                if self._last:
-                    break
-                self._read_chunk()
-                continue
-            part = self._buffer[:count]
-            self._buffer = self._buffer[count:]
-            count -= len(part)
+            part = self._pipe.read(count)
+            if not part:
+                self._refuse_damaged(more=False)
+                break
             parts.append(part)
+            count -= len(part)
         return b"".join(parts)
 
-    def _read_chunk(self) -> None:
-        closed = self._file.read(_ENCRYPTED_CHUNK)
-        if len(closed) < _ENCRYPTED_CHUNK:
-            raise BrokenDump("The file is cut off: its end is missing.")
-        piece = self._decrypt_chunk(closed)
-        length = _LENGTH.unpack_from(piece)[0]
-        # Only a holder of the key could have written it differently.
-        if (
-            length > _CHUNK_CONTENT
-            or (length < _CHUNK_CONTENT and not self._last)
-            or any(piece[4 + length :])
-        ):
-            raise BrokenDump(f"Piece {self._number} of the file is not in Ladderboard's format.")
-        self._buffer = memoryview(piece)[4 : 4 + length]
-        self._number += 1
-        if self._last and self._file.read(1):
-            raise BrokenDump("Something was added after the end of the file.")
+    def _refuse_damaged(self, *, more: bool) -> None:
+        """Raise the error of the other thread, after all content that preceded it."""
+        error = self._error
+        if more or error is None:
+            return
+        if isinstance(error, OSError) and error.strerror:
+            raise StorageFailed(f"The file cannot be read: {error.strerror}.") from None
+        if isinstance(error, LadderboardError):
+            raise error
+        if "No matching keys" in str(error):
+            raise WrongKey("The file was encrypted for another key, or its beginning was damaged.")
+        raise BrokenDump("The file is damaged: it was changed, or its end is missing.")
 
-    def _decrypt_chunk(self, closed: bytes) -> bytes:
-        for last in (False, True):
-            try:
-                piece = self._cipher.decrypt(_nonce(self._number, last=last), closed, self._head)
-            except InvalidTag:
-                continue
-            self._last = last
-            return piece
-        raise BrokenDump(
-            f"The file is damaged: piece {self._number} was changed, or belongs elsewhere."
-        )
-
-
-def _read_head(file: BinaryIO, key: DecryptionKey) -> bytes:
-    """Return the head of a vault; refuse one for another kind of key."""
-    start = file.read(len(_START))
-    if start != _START:
-        if start.startswith(_NAME):
-            raise InvalidState("The file was written by a newer Ladderboard; install that one.")
-        raise InvalidState("This is not a dump of Ladderboard.")
-    kind = file.read(1)
-    if kind not in _WRONG_KIND:
-        raise BrokenDump("The beginning of the file is damaged.")
-    if kind != key.kind:
-        raise WrongKey(_WRONG_KIND[kind])
-    rest = file.read(key.size + CHECK_BYTES)
-    if len(rest) < key.size + CHECK_BYTES:
-        raise BrokenDump("The file is cut off: its end is missing.")
-    return start + kind + rest
+    def close(self) -> None:
+        """Stop decrypting."""
+        self._pipe.abandon()
+        self._thread.join()
 
 
 @contextmanager
-def write_vault(path: Path, key: EncryptionKey) -> Iterator[VaultWriter]:
+def write_vault(path: Path, key: Passphrase | PublicKey) -> Iterator[VaultWriter]:
     """Create a file, readable by its owner only, that appears once it is complete."""
     with atomic_create(path) as draft, draft.open("r+b") as file:
         writer = VaultWriter(file, key)
-        yield writer
+        try:
+            yield writer
+        except BaseException:
+            writer.abort()
+            raise
         writer.finish()
 
 
 @contextmanager
-def read_vault(path: Path, key: DecryptionKey) -> Iterator[VaultReader]:
+def read_vault(path: Path, key: Passphrase | SecretKey) -> Iterator[VaultReader]:
     """Open a vault; refuse another file or a wrong key at once."""
     try:
         file = path.open("rb")
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
     with file:
-        yield VaultReader(file, key)
+        reader = VaultReader(file, key)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
 
 class RecordWriter:
-    """Writes records: each its length in 8 bytes, then the encoded ``[kind, content]``."""
+    """Writes a tar archive of records and files.
+
+    Records of a kind that follow each other are lines of JSON in ``NUMBER-KIND.jsonl``, or in
+    several such files of about 1 MiB. Bytes are written as ``{"base64": "..."}``.
+    """
 
     def __init__(self, vault: VaultWriter) -> None:
         self._vault = vault
         self._counts: Counter[str] = Counter()
+        self._kind = ""
+        self._lines = bytearray()
+        self._members = 0
 
     def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
-        encoded = encode([kind, content])
-        self._vault.write(_RECORD_LENGTH.pack(len(encoded)) + encoded)
+        if kind != self._kind or len(self._lines) > _MEMBER_BYTES:
+            self._flush()
+            self._kind = kind
+        self._lines += _ENCODER.encode(content).encode() + b"\n"
         self._counts[kind] += 1
 
+    def write_file(self, name: str, file: BinaryIO) -> None:
+        """Write a file."""
+        self._flush()
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        self._vault.write(_tar_header(f"{_FILES}{name}", size))
+        while part := file.read(_MEMBER_BYTES):
+            self._vault.write(part)
+        self._vault.write(_tar_padding(size))
+        self._counts[_FILE] += 1
+
     def finish(self) -> None:
-        """Write the last record, with the number of records of each kind."""
+        """Write the last record, with the number of records of each kind, and end the archive."""
         self.write_record(_END, dict(self._counts))
+        self._flush()
+        self._vault.write(bytes(2 * tarfile.BLOCKSIZE))
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._members += 1
+            size = len(self._lines)
+            self._vault.write(_tar_header(f"{self._members:06d}-{self._kind}.jsonl", size))
+            self._vault.write(self._lines)
+            self._vault.write(_tar_padding(size))
+            self._lines.clear()
 
 
 class RecordReader:
@@ -465,7 +532,14 @@ class RecordReader:
     def __init__(self, vault: VaultReader) -> None:
         self._vault = vault
         self._counts: Counter[str] = Counter()
-        self._read_chunk: tuple[str, Any] | None = None
+        self._lines: list[bytes] = []  # of the current file of records, the next one last
+        self._next: tuple[str, Any] | None = None
+        with _refuse_malformed():
+            self._archive = tarfile.open(  # noqa: SIM115 - it has nothing to close
+                fileobj=cast("BinaryIO", vault),
+                mode="r|",
+                bufsize=_PART_BYTES,
+            )
 
     def read_record(self, kind: str) -> Any:
         """Return the content of the next record, which must be of this kind."""
@@ -482,27 +556,80 @@ class RecordReader:
             self._consume()
             yield content
 
+    def read_files(self) -> Iterator[tuple[str, BinaryIO]]:
+        """Return the names and contents of the next files; read each before the next one."""
+        return self.read_section(_FILE)
+
     def expect_end(self) -> None:
         """Refuse a dump that does not end here or in which records are missing."""
         counts = dict(self._counts)
-        if self.read_record(_END) != counts or self._vault.read(1):
-            raise BrokenDump("The dump is not complete: records are missing, or too many.")
+        complete = self.read_record(_END) == counts and not self._lines
+        with _refuse_malformed():
+            complete = complete and self._archive.next() is None
+        while rest := self._vault.read(_PART_BYTES):  # an archive ends with zeros
+            complete = complete and not any(rest)
+        if not complete:
+            raise _incomplete()
 
     def _peek(self) -> tuple[str, Any]:
-        if self._read_chunk is None:
-            length = self._vault.read(_RECORD_LENGTH.size)
-            if len(length) < _RECORD_LENGTH.size:
-                raise BrokenDump("The dump is not complete: records are missing, or too many.")
-            try:
-                kind, content = decode(self._vault.read(_RECORD_LENGTH.unpack(length)[0]))
-            except (TypeError, ValueError):
-                raise _unknown_record() from None
-            self._read_chunk = kind, content
-        return self._read_chunk
+        if self._next is None:
+            with _refuse_malformed():
+                if self._lines:
+                    self._next = (self._kind, _DECODER.decode(self._lines.pop().decode()))
+                else:
+                    self._next = self._open_member()
+        return self._next
+
+    def _open_member(self) -> tuple[str, Any]:
+        info = self._archive.next()
+        self._archive.members = []  # type: ignore[attr-defined]  # else it remembers every file
+        if info is None:
+            raise _incomplete()
+        file = self._archive.extractfile(info) if info.isreg() else None
+        if file is None:
+            raise _unknown_record()
+        if info.name.startswith(_FILES):
+            return _FILE, (info.name.removeprefix(_FILES), file)
+        name = _MEMBER_NAME.fullmatch(info.name)
+        if name is None:
+            raise _unknown_record()
+        self._kind = name[1]
+        self._lines = file.read().splitlines()[::-1]
+        return self._kind, _DECODER.decode(self._lines.pop().decode())
 
     def _consume(self) -> None:
         self._counts[self._peek()[0]] += 1
-        self._read_chunk = None
+        self._next = None
+
+
+def _encode_bytes(content: Any) -> dict[str, str]:
+    if not isinstance(content, bytes):
+        raise TypeError(type(content))
+    return {"base64": base64.b64encode(content).decode()}
+
+
+def _decode_bytes(content: dict[str, Any]) -> Any:
+    if content.keys() == {"base64"}:
+        return base64.b64decode(content["base64"], validate=True)
+    return content
+
+
+_ENCODER = json.JSONEncoder(default=_encode_bytes, allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(object_hook=_decode_bytes)
+
+
+@contextmanager
+def _refuse_malformed() -> Iterator[None]:
+    try:
+        yield
+    except LadderboardError:
+        raise
+    except (tarfile.TarError, EOFError, IndexError, RecursionError, TypeError, ValueError):
+        raise _unknown_record() from None
+
+
+def _incomplete() -> BrokenDump:
+    return BrokenDump("The dump is not complete: records are missing, or too many.")
 
 
 def _unknown_record() -> BrokenDump:

@@ -211,7 +211,7 @@ def test_a_full_disk_keeps_the_old_backups(two_boards, backup_folder, monkeypatc
         "boards = open_boards(sys.argv[1])\n"
         "boards.list()\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        "back_up(boards, sys.argv[2], public_key=PublicKey(bytes.fromhex(sys.argv[3])))"
+        "back_up(boards, sys.argv[2], public_key=PublicKey(sys.argv[3]))"
     )
     command = [
         sys.executable,
@@ -219,7 +219,7 @@ def test_a_full_disk_keeps_the_old_backups(two_boards, backup_folder, monkeypatc
         code,
         two_boards.storage.path,
         backup_folder,
-        KEY.public.key.hex(),
+        KEY.public.text,
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "digits cannot be backed up" in result.stderr

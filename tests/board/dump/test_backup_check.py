@@ -113,7 +113,7 @@ DAMAGE = {
     "changed": (_change, {"digits": "was changed"}),
     "missing": (lambda folder: (folder / "digits.dump").unlink(), {"digits": "is missing"}),
     "a pipe": (_pipe, {"digits": "is not a file"}),
-    "swapped": (_swap, {"digits": "was changed", "birds": "was changed"}),
+    "swapped": (_swap, {"digits": "digits.dump ", "birds": "birds.dump "}),  # by size or by hash
     "swapped well": (_swap_with_manifest, {"digits": "another board", "birds": "another board"}),
     "another time": (_other_head, {"digits": "another time"}),
     "strange": (lambda folder: (folder / "fish.dump").touch(), {"fish.dump": "manifest"}),

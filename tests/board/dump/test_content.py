@@ -1,5 +1,6 @@
 """The content of a dump: it is complete, and forged records are refused."""
 
+import io
 import os
 import re
 import signal
@@ -58,7 +59,10 @@ def dumped(make_boards, moved_dump, tmp_path):
         with write_vault(tmp_path / "changed", KEY.public) as vault:
             writer = RecordWriter(vault)
             for kind, content in change(records):
-                writer.write_record(kind, content)
+                if kind == "file":
+                    writer.write_file(content[0], io.BytesIO(content[1]))
+                else:
+                    writer.write_record(kind, content)
             writer.finish()
         return restore_board(target, tmp_path / "changed", secret_key=KEY)
 
@@ -70,10 +74,8 @@ def _all_records(records):
     for kind in KINDS:
         for content in records.read_section(kind):
             yield kind, content
-    for submission_id in records.read_section("body"):
-        yield "body", submission_id
-        for part in records.read_section("part"):
-            yield "part", part
+    for name, file in records.read_files():
+        yield "file", (name, file.read())
     records.expect_end()
 
 
@@ -111,16 +113,11 @@ def duplicated(kind):
     return lambda records: [record for record in records for _ in range(1 + (record[0] == kind))]
 
 
-def without_last_file(records):
-    last = max(index for index, record in enumerate(records) if record[0] == "body")
-    return records[:last]
-
-
 def other_labels(records):
     return [
         (
             kind,
-            [content[0], records[-1][1], True]
+            [content[0], records[-1][1][1], True]
             if kind == "kept" and content[0] == "sample"
             else content,
         )
@@ -177,10 +174,9 @@ def test_an_unchanged_dump_is_restored(dumped):
         (duplicated("team"), "This database already has this team row"),
         (duplicated("board"), "not write"),
         (without_last("dump"), "not write"),
-        (without_last("body"), "does not write|lacks files"),
-        (without_last_file, "lacks files"),
-        (lambda records: [*records, ("body", "00" * 16)], "belongs to no submission"),
-        (duplicated("body"), "belongs to no submission"),
+        (without_last("file"), "lacks files"),
+        (lambda records: [*records, ("file", ("00" * 16, b""))], "belongs to no submission"),
+        (duplicated("file"), "belongs to no submission"),
         (lambda records: [*records, ("strange", 1)], "not write"),
         (lambda records: [*records[:5], ("entry", 7), *records[5:]], "not write"),
         (other_labels, "labels"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import secrets
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +33,7 @@ from ladderboard.ledger import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
 
     from ladderboard.board._board import Board
     from ladderboard.board._boards import Boards
@@ -290,14 +291,12 @@ def _is_unicode(value: str) -> bool:
 
 
 def dump_bodies(view: ReadView, store: SubmissionStore, records: RecordWriter) -> None:
-    """Write the stored submissions: each one's id, then its parts."""
+    """Write the stored submissions, each under its id."""
     last = ""
     while rows := view.query(_STORED_FILES, (view.book_id, last)):
         for submission_id, location in rows:
-            records.write_record("body", submission_id)
             with store.get(location) as file:
-                while part := file.read(_CHUNK_BYTES):
-                    records.write_record("part", part)
+                records.write_file(submission_id, file)
         last = rows[-1][0]
 
 
@@ -334,10 +333,10 @@ class UncommittedFiles:
 def restore_bodies(view: WriteView, arriving: UncommittedFiles, records: RecordReader) -> None:
     """Store the next files of the dump for their submissions."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
-        for submission_id in records.read_section("body"):
+        for submission_id, file in records.read_files():
             if not view.query(_AWAITS_FILE, (view.book_id, submission_id)):
                 raise BrokenDump("The dump holds a file that belongs to no submission.")
-            body = _join_chunks(records.read_section("part"), Path(folder) / "body")
+            body = _read_or_copy(file, Path(folder) / "body")
             # Under a new id: the store may be the one that the dump came from.
             prepared = arriving.store.prepare(secrets.token_hex(16), body)
             arriving.track(prepared.location)
@@ -345,17 +344,12 @@ def restore_bodies(view: WriteView, arriving: UncommittedFiles, records: RecordR
             view.execute(_SET_PLACE, (prepared.location, view.book_id, submission_id))
 
 
-def _join_chunks(parts: Iterator[bytes], path: Path) -> bytes | Path:
+def _read_or_copy(file: BinaryIO, path: Path) -> bytes | Path:
     """Return a small body as bytes, and the path of a large one."""
-    buffer = io.BytesIO()
-    for part in parts:
-        buffer.write(part)
-        if buffer.tell() > _CHUNK_BYTES:
-            break
-    else:
-        return buffer.getvalue()
-    with path.open("wb") as file:
-        file.write(buffer.getvalue())
-        for part in parts:
-            file.write(part)
+    start = file.read(_CHUNK_BYTES)
+    if len(start) < _CHUNK_BYTES:
+        return start
+    with path.open("wb") as copy:
+        copy.write(start)
+        shutil.copyfileobj(file, copy)
     return path

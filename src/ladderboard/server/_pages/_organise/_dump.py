@@ -31,7 +31,7 @@ _DUMP_LOCK = threading.Lock()  # deriving a key takes 128 MiB, and a dump may fi
 _FOLDER_PREFIX = "dump-"
 _STALE_SECONDS = 3600.0  # older dumps were left by a crash
 _CHUNK_BYTES = 2**18
-_KEY_PREFIXES = ("ladderboard-public-", "ladderboard-secret-")
+_KEY_PREFIXES = ("age1", "AGE-SECRET-KEY-1")
 
 
 class _EncryptionKey(NamedTuple):
