@@ -52,17 +52,6 @@ def test_the_monitor_decides_when_to_ask_and_the_guard_decides_the_winner(guard)
     assert guard.remaining == 1
 
 
-def test_small_gains_are_not_asked_about(guard):
-    done = train(stopping(guard, min_delta=0.2), [(0.5, 90), (0.4, 60), (0.25, 60)])
-    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2]
-    assert done.reason is None
-
-
-def test_mode_max_asks_about_larger_scores(guard):
-    done = train(stopping(guard, mode="max"), [(0.5, 90), (0.4, 60), (0.6, 60)])
-    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2]
-
-
 def test_a_spent_budget_stops_with_the_reason(guard):
     models = [(-step, 90 - 10 * step) for step in range(9)]
     done = train(stopping(guard), models)

@@ -132,12 +132,3 @@ def test_an_unwritable_mark_is_refused_before_a_question_is_spent(guard, monkeyp
         with pytest.raises(StorageFailed, match="mark cannot be written: Permission denied"):
             guard.ask(wrong(50))
     assert guard.remaining == 3
-
-
-def test_a_mark_that_fails_after_the_commit_keeps_the_answer(guard, monkeypatch):
-    def full(level):
-        raise StorageFailed("the disk is full")
-
-    monkeypatch.setattr(guard._book._high_water, "advance", full)
-    assert guard.ask(wrong(50)).released == 0.25
-    assert guard.remaining == 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import DiskFull, ReadOnly, StorageFailed
+from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import HighWaterMark, Position
 
 N, PAGE = 200, 4096
@@ -159,23 +159,3 @@ def test_an_incomplete_mark_is_not_accepted(disk, monkeypatch):
     monkeypatch.setattr("ladderboard.ledger._high_water.os.pwrite", lambda *_: 10)
     with pytest.raises(DiskFull, match=r"guard\.db\.mark cannot be written"):
         water.replace(Position("b", 1, 1, "00"))
-
-
-def test_a_commit_that_cannot_be_checked_stays_uncertain(guard, monkeypatch):
-    """The result of the commit is lost, and then the file cannot be opened."""
-    storage, tries = guard._book.storage, []
-    writing = storage.write_transaction
-
-    def lost(book):
-        tries.append(book)
-        if len(tries) == 1:
-            raise StorageFailed("No answer.", uncertain=True)
-        raise StorageFailed("No way.")
-
-    monkeypatch.setattr(storage, "write_transaction", lost)
-    with pytest.raises(StorageFailed, match=r"No answer\.") as failed:
-        guard.ask(model(0))
-    assert failed.value.uncertain
-    assert len(tries) == 2
-    monkeypatch.setattr(storage, "write_transaction", writing)
-    assert guard.ask(model(0)).question == 1

@@ -39,6 +39,7 @@ def damaged_key(path):
 REFUSED = {
     "too few": lambda guard, _: guard.ask([0, 1]),
     "nothing": lambda guard, _: guard.ask(None),
+    "an empty file": lambda guard, _: guard.ask(b""),
     "a missing file": lambda guard, _: guard.ask("none.csv"),
     "damaged": lambda guard, _: guard.ask(b"PAR1" + bytes(99)),
     "text": lambda guard, _: guard.ask(["?"] * N),
@@ -87,10 +88,10 @@ def test_questions_after_the_budget_or_the_close_change_nothing(make_guard):
     guard = known_guard.open()
     replies = [guard.ask(model(number)) for number in range(2)]
     before = dump(known_guard.path)
-    with pytest.raises(lb.errors.BudgetSpent):
-        guard.ask(model(2))
-    with pytest.raises(lb.errors.BudgetSpent):
-        guard.ask(model(2))
+    for _ in range(2):
+        with pytest.raises(lb.errors.BudgetSpent, match="All 2 questions were asked"):
+            guard.ask(model(2))
+    assert guard.ask(model(0)).again
     assert dump(known_guard.path) == before
     guard.close_for_good()
     before = dump(known_guard.path)

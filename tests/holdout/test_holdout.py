@@ -1,8 +1,5 @@
 """The guard, as its owner and its askers use it."""
 
-import os
-import stat
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +7,6 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import (
-    BudgetSpent,
     InvalidInput,
     InvalidLabels,
     InvalidPredictions,
@@ -252,25 +248,6 @@ def test_a_reopened_guard_continues(path):
     assert first.remaining == 18
 
 
-def test_the_budget_is_enforced(path):
-    guard = create(path, questions=3)
-    for count in (50, 40, 30):
-        guard.ask(wrong(count))
-    with pytest.raises(BudgetSpent, match="All 3 questions were asked"):
-        guard.ask(wrong(20))
-    assert guard.remaining == 0
-    assert guard.ask(wrong(40)).again
-
-
-def test_a_refusal_costs_nothing(path):
-    guard = create(path)
-    before = guard.status()
-    for bad in ([1, 0], wrong(5)[:-1], "nowhere.csv", b"", None, ["x"] * N, [np.nan] * N):
-        with pytest.raises(InvalidPredictions):
-            guard.ask(bad)
-    assert guard.status() == before
-
-
 def test_another_holdout_is_refused(path):
     create(path, ids=IDS)
     order = np.random.default_rng(0).permutation(N)
@@ -339,34 +316,3 @@ def test_invalid_paths_are_refused(tmp_path):
     (tmp_path / "text.db").write_text("hello " * 1000)
     with pytest.raises(InvalidState, match="not a file of Ladderboard"):
         lb.Holdout.open(tmp_path / "text.db")
-
-
-def test_files_are_private(path, tmp_path):
-    old = os.umask(0)
-    try:
-        guard = create(path, key_file=tmp_path / "guard.key")
-        guard.ask(wrong(50))
-        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
-    finally:
-        os.umask(old)
-    assert {"guard.db", "guard.db.mark", "guard.key"} <= set(modes)
-    assert set(modes.values()) == {0o600}
-
-
-def test_an_encrypted_guard_needs_its_key_file(path, tmp_path):
-    guard = create(path, key_file=tmp_path / "guard.key")
-    guard.ask(wrong(50))
-    with pytest.raises(InvalidState, match="give the key file"):
-        lb.Holdout.open(path)
-    assert lb.Holdout.open(path, key_file=tmp_path / "guard.key").remaining == 19
-    (tmp_path / "bad.key").write_text("not hex")
-    with pytest.raises(InvalidSetting, match="not a key file"):
-        lb.Holdout.open(path, key_file=tmp_path / "bad.key")
-    with pytest.raises(InvalidSetting, match="cannot be read"):
-        lb.Holdout.open(path, key_file=tmp_path / "none.key")
-    create(tmp_path / "other.db", key_file=tmp_path / "other.key")
-    with pytest.raises(InvalidState, match="wrong"):
-        lb.Holdout.open(path, key_file=tmp_path / "other.key")
-    create(tmp_path / "plain.db")
-    with pytest.raises(InvalidState, match="leave the key file out"):
-        lb.Holdout.open(tmp_path / "plain.db", key_file=tmp_path / "other.key")

@@ -49,7 +49,7 @@ def contend(asker_pool, make_guard, chain, *, processes, per_process, budget):
 
 
 def test_eight_processes_and_a_budget_for_half_of_their_questions(asker_pool, make_guard, chain):
-    contend(asker_pool, make_guard, chain, processes=8, per_process=250, budget=1000)
+    contend(asker_pool, make_guard, chain, processes=8, per_process=60, budget=240)
 
 
 def test_eight_processes_with_the_same_questions(asker_pool, make_guard, chain):

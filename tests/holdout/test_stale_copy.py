@@ -288,20 +288,6 @@ def test_a_copy_used_elsewhere_is_detected(make_guard, tmp_path, elsewhere):
     assert guard.check() == 1 + elsewhere
 
 
-def test_a_backup_must_be_restored(make_guard, tmp_path):
-    known_guard = make_guard(n=N)
-    guard = known_guard.open()
-    ask(guard, 0, 1)
-    guard.backup(tmp_path / "backup.db")
-    ask(guard, 2)
-    with pytest.raises(StaleCopy):
-        lb.Holdout.open(tmp_path / "backup.db")
-    restored = lb.Holdout.restore(tmp_path / "backup.db", 5)
-    assert restored.remaining == 400 - 2 - 5
-    assert restored.check() == 2
-    assert guard.remaining == 397
-
-
 WATER = """
 import sys
 from ladderboard.ledger import HighWaterMark, Position

@@ -95,8 +95,10 @@ def test_the_lookup_fails_too(uncertain_guard, chain, first):
     """The result stays unknown until the question is repeated."""
     known_guard, guard = uncertain_guard
     UncertainStorage.plan[:] = [first, "before"]
-    with pytest.raises(StorageFailed):
+    with pytest.raises(StorageFailed, match=r"No answer\.") as failed:
         guard.ask(model(1))
+    assert failed.value.uncertain
+    assert UncertainStorage.count == 2
     committed = first == "after"
     assert len(chain(guard)[1]) == committed
     reply = guard.ask(model(1))
@@ -170,7 +172,7 @@ print(len(said), log[-1], guard.check())
 """
 
 
-@pytest.mark.parametrize("max_bytes", [100_000, 200_000, 201_000, 202_000, 203_000, 250_001])
+@pytest.mark.parametrize("max_bytes", [100_000, 201_000, 203_000])
 def test_a_full_disk(make_guard, chain, max_bytes):
     """Whichever write fails, nothing is half done, and the guard continues with more space."""
     known_guard = make_guard(n=N)
@@ -203,7 +205,7 @@ print(lb.Holdout.create(path, labels=np.arange(50) % 2, questions=9).remaining)
 """
 
 
-@pytest.mark.parametrize("max_bytes", [0, 100, 5000, 20_000, 60_000, 100_000, 160_000])
+@pytest.mark.parametrize("max_bytes", [0, 5000, 60_000, 160_000])
 def test_a_guard_without_disk_space_is_not_created(tmp_path, max_bytes):
     done = subprocess.run(
         [sys.executable, "-c", MAKE, str(tmp_path / "guard.db"), str(max_bytes)],

@@ -55,8 +55,8 @@ def check_stopping(
     harness = _TrainingHarness(kind, play, monitor)
     _check_asks_at_records(harness)
     _check_patience(harness)
-    _check_budget(harness)
     _check_ladders(harness)
+    _check_budget(harness)
 
 
 class _ScoreSequence:
@@ -167,6 +167,9 @@ def _check_budget(harness: _TrainingHarness) -> None:
         require(steps < len(models), "A spent budget must stop the training, not break it.")
         require("budget" in str(callback.reason), "The reason must say that the budget is spent.")
         _check_winner(callback, _QUESTIONS)
+        late, _, steps = harness.train(guard, models, run="b")
+        require(steps == 1, "A budget that was spent before must stop the training at once.")
+        require(late.winner is None, "Without an answer there must be no winner.")
 
 
 def _check_ladders(harness: _TrainingHarness) -> None:

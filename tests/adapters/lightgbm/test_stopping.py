@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 
 import lightgbm as lgb
 import numpy as np
 import pytest
 
-from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightgbm import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping
@@ -117,23 +115,6 @@ def test_the_estimator_predicts_with_the_winner(make_guard):
     assert guard.ladder("a").ask(model.predict(x)).again
 
 
-def test_a_spent_budget_ends_the_training_with_or_without_a_winner(make_guard, train):
-    guard, x = make_guard(questions=3)
-    settings = SETTINGS | {"patience": 100}
-
-    def predict(booster):
-        return (booster.predict(x) > 0.5).astype(int)
-
-    callback = GuardStopping(guard, predict, **settings)
-    booster, _ = train(callback)
-    assert callback.reason.startswith("The budget is spent")
-    assert booster.current_iteration() == callback.judge.verdicts[-1].name + 1
-    late = GuardStopping(guard, predict, **settings | {"run": "b"})
-    booster, _ = train(late)
-    assert (late.winner, late.reason) == (None, callback.reason)
-    assert booster.current_iteration() == 1
-
-
 def test_continued_training_continues_the_count(task, train):
     guard, predict, _ = task
     first, _ = train(GuardStopping(guard, predict, **SETTINGS), rounds=3)
@@ -173,14 +154,6 @@ def test_unsupported_trainings_are_refused_without_a_question(task, train):
         train(callback)
     assert asked_steps == []
     assert guard.remaining == 100
-
-
-def test_it_takes_the_parameters_of_all_callbacks():
-    common, own_parameters = (
-        list(inspect.signature(callback_class).parameters.values())
-        for callback_class in (Stopping, GuardStopping)
-    )
-    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import pickle
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightning import GuardStopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.testing import check_stopping
@@ -69,19 +67,6 @@ def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     assert guard.ladder(WORDS["run"]).ask(predict_classes(model, x).numpy()).again
 
 
-def test_a_spent_budget_ends_the_training(make_guard, fit):
-    guard, x = make_guard(questions=2)
-    callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
-    trainer = fit(callback)
-    assert callback.reason.startswith("The budget is spent")
-    assert trainer.current_epoch < 10
-    assert callback.winner is not None
-    late = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS | {"run": "b"})
-    trainer = fit(late)
-    assert trainer.current_epoch == 1
-    assert (late.winner, late.best_model_path) == (None, "")
-
-
 def test_min_epochs_are_trained_despite_a_stop(make_guard, fit):
     guard, x = make_guard(questions=1)
     callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
@@ -105,14 +90,6 @@ def test_errors_are_raised_unchanged(make_guard, fit):
     with pytest.raises(InvalidSetting, match="got 'loss', and the scores are: val_loss"):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS | {"monitor": "loss"}))
     assert guard.remaining == 100
-
-
-def test_it_takes_the_parameters_of_all_callbacks():
-    common, own_parameters = (
-        list(inspect.signature(callback_class).parameters.values())
-        for callback_class in (Stopping, GuardStopping)
-    )
-    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):

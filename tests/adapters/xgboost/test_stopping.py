@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import xgboost as xgb
 
-from ladderboard.adapters import Stopping
 from ladderboard.adapters.xgboost import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping
@@ -111,16 +109,6 @@ def test_the_estimator_predicts_with_the_winner(make_guard):
     assert guard.ladder("a").ask(model.predict(x)).again
 
 
-def test_a_spent_budget_ends_the_training(data, make_guard):
-    guard, x = make_guard(questions=3)
-    holdout = xgb.DMatrix(x)
-    callback = GuardStopping(guard, lambda b: (b.predict(holdout) > 0.5).astype(int), **WORDS)
-    booster, _ = train(data, callback)
-    assert callback.reason.startswith("The budget is spent")
-    assert len(callback.judge.verdicts) == 3
-    assert booster.num_boosted_rounds() == callback.judge.verdicts[-1].name + 1
-
-
 def test_without_a_stop_there_is_no_reason_and_there_is_a_winner(data, task):
     guard, predict, _ = task
     callback = GuardStopping(guard, predict, **WORDS)
@@ -145,17 +133,6 @@ def test_continued_training_continues_the_count(data, task):
     )
     assert 3 <= callback.winner.name <= 6
     assert booster.num_boosted_rounds() == callback.winner.name + 1
-
-
-def test_mode_max_asks_about_larger_scores(data, task):
-    guard, predict, asked_steps = task
-    callback = GuardStopping(
-        guard, predict, run="a", monitor="valid-auc", mode="max", patience=8, min_delta=0.01
-    )
-    _, log = train(data, callback, eval_metric="auc")
-    assert callback.judge.best > log["auc"][0]
-    assert asked_steps[0] == 1
-    assert len(asked_steps) > 1
 
 
 @pytest.mark.parametrize("kind", ["dart", "gblinear"])
@@ -192,13 +169,6 @@ def test_training_in_two_processes_is_refused(make_guard, tmp_path):
     outputs = [worker.communicate(timeout=300)[0] for worker in workers]
     assert all("this training uses 2. Train with one worker." in output for output in outputs)
     assert guard.remaining == 100
-
-
-def test_it_takes_the_parameters_of_all_callbacks():
-    common, own_parameters = (
-        list(inspect.signature(cls).parameters.values()) for cls in (Stopping, GuardStopping)
-    )
-    assert own_parameters[: len(common)] == common
 
 
 def test_it_can_be_pickled(make_guard):
