@@ -86,9 +86,3 @@ def test_every_bit_is_accounted_for(n, k, noise, repetitions):
     errors = lb.majority_attack(n, k, sigma, repetitions, seed=9, first=4)
     want = [plain(n, k, sigma, 9, 4 + index) for index in range(repetitions)]
     assert errors.tolist() == pytest.approx(want, abs=1e-15)
-
-
-def test_released_streams_do_not_change():
-    """Figures made with a seed stay reproducible; a change here is a change for users."""
-    errors = lb.majority_attack(100, 50, 0.1, repetitions=6, seed=2)
-    assert errors.tolist() == [0.33, 0.26, 0.36, 0.33, 0.39, 0.36]

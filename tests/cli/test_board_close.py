@@ -1,7 +1,6 @@
-"""``board close`` writes a bundle, and writes it again."""
+"""``board close`` writes a bundle or, with ``--site``, a folder; at the close and after it."""
 
 import os
-import resource
 import subprocess
 import sys
 from math import ceil, floor
@@ -12,6 +11,7 @@ import pytest
 from support.verify.board_history import read_bundle
 
 OPENED = "the noise key, every risk and every draw"
+SITE = Path("site")
 
 
 @pytest.fixture
@@ -78,14 +78,20 @@ def test_the_bundle_of_a_closed_board_is_written_again(run_cli, board):
         (["--out", "nowhere/bundle"], "There is no directory nowhere"),
         (["--out", "bundle", "--no-bundle"], "Leave out --no-bundle"),
         (["--labels", "--no-bundle"], "Leave out --no-bundle"),
+        (["--site", "folder"], "folder exists and is not an empty folder"),
+        (["--site", "taken"], "taken exists"),
+        (["--site", "nowhere/site"], "There is no directory nowhere for site."),
+        (["--site", "."], ". is the current folder; name another one."),
+        (["--site", "site", "--labels", "--no-bundle"], "Leave out --no-bundle"),
     ],
 )
 def test_a_refused_command_does_not_close_the_board(run_cli, board, arguments, sentence):
     Path("taken").write_text("mine")
     result = run_cli("board", "close", "first", *arguments, "--yes")
     assert (result.code, board()) == (2, "open")
-    assert sentence in result.err
+    assert sentence in " ".join(result.err.split())
     assert Path("taken").read_text() == "mine"
+    assert not SITE.exists()
 
 
 def test_an_existing_bundle_is_not_overwritten(run_cli, board):
@@ -132,34 +138,150 @@ def test_an_interval_is_rounded_outwards(run_cli, board):
         assert f"[{low / 1e4:.4f}, {high / 1e4:.4f}]" in output
 
 
+def test_a_closed_board_is_exported_as_a_site(run_cli, board):
+    result = run_cli("board", "close", "first", "--site", SITE, "--yes")
+    output = " ".join(result.out.split())
+    assert (result.code, board()) == (0, "closed")
+    assert "first is closed for good. Final ranking" in output
+    count = len([path for path in SITE.rglob("*") if path.is_file()])
+    assert (
+        f"site holds the board in {count} files, for any web server; first.bundle in it publishes "
+        "the noise key, every risk and every draw. Open site/index.html to see it."
+    ) in output
+    assert not Path("first.bundle").exists()  # it is in the folder
+    printed_command = result.out.splitlines()[-1].split()
+    report = run_cli(
+        *printed_command[1:2], SITE / printed_command[2], *printed_command[3:], "--json"
+    ).json
+    assert (report["verified"], report["head"]) == (True, printed_command[-1])
+
+
+def test_a_closed_board_is_exported_as_a_site_again(run_cli, board):
+    run_cli("board", "close", "first", "--yes")
+    inside = ("--labels", "--submissions", "--yes")
+    result = run_cli("board", "close", "first", "--site", SITE, *inside, "--json")
+    report = result.json
+    assert (report["before"], report["bundle"]) == (True, None)
+    assert report["site"] == {
+        "folder": "site",
+        "files": len([path for path in SITE.rglob("*") if path.is_file()]),
+        "head": run_cli("board", "show", "first", "--json").json["board"]["head"]["hash"],
+        "bundle": "first.bundle",
+    }
+    assert {"holdout", "file"} < set(kinds(read_bundle(SITE / "first.bundle")))
+    page = (SITE / "index.html").read_text()
+    assert "every draw, the labels, what teams submitted." in page
+    output = run_cli("board", "close", "first", "--site", "other", "--out", "own.bundle").out
+    assert (Path("other/first.bundle").read_bytes()) == Path("own.bundle").read_bytes()
+    assert "own.bundle holds" in output
+    assert "other holds" in output
+
+
+def test_a_site_without_a_bundle(run_cli, board):
+    result = run_cli("board", "close", "first", "--site", SITE, "--no-bundle", "--yes")
+    assert (result.code, board()) == (0, "closed")
+    assert "bundle" not in " ".join(result.out.split()).partition("site holds")[2]
+    assert list(SITE.glob("*.bundle")) == []
+    page = (SITE / "index.html").read_text()
+    command = page.partition("<code>ladderboard ")[2].partition("\n")[0].split()
+    assert command[:2] == ["verify", "--ledger"]
+    assert run_cli("verify", "--ledger", SITE / command[2], *command[3:]).code == 0
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
+def test_a_site_refuses_a_bundle_that_reveals_more_than_the_page(run_cli, board, visibility):
+    run_cli("board", "amend", "first", "--set", f"visibility={visibility}")
+    result = run_cli("board", "close", "first", "--site", SITE, "--yes")
+    assert (result.code, board(), SITE.exists()) == (2, "open", False)
+    errors = " ".join(result.err.split())
+    assert f"first is {visibility}, and its bundle would reveal what the page hides" in errors
+    way = errors.rpartition("see it first: ladderboard ")[2].split()
+    assert run_cli("board", "close", "first", "--site", SITE, "--no-bundle", "--yes").code == 0
+    assert run_cli(*way).code == 0  # after the close, too
+    assert run_cli("board", "close", "first", "--site", "open").code == 0
+    assert Path("open/first.bundle").exists()
+
+
+def test_a_frozen_board_is_public_after_the_close(run_cli, board):
+    run_cli("board", "amend", "first", "--set", "visibility=frozen")
+    assert run_cli("board", "close", "first", "--site", SITE, "--yes").code == 0
+    assert "froze" not in (SITE / "index.html").read_text()
+
+
+def test_the_confirmation_of_a_site_says_what_becomes_public(run_cli, board, monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: "another")
+    result = run_cli("board", "close", "first", "--site", SITE)
+    assert "site/first.bundle will hold the noise key" in " ".join(result.err.split())
+    assert (result.code, board(), SITE.exists()) == (2, "open", False)
+
+
+def test_a_missing_library_is_named_before_the_board_is_closed(board, tmp_path):
+    """Writing pages needs more libraries than closing a board."""
+    argv = ["ladderboard", "board", "close", "first", "--site", "site", "--yes"]
+    code = f"import sys\nsys.modules['jinja2'] = None\nsys.argv = {argv}\n"
+    code += "from ladderboard.cli import main\nmain()"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert (result.returncode, board()) == (2, "open")
+    assert "--site needs jinja2: pip install 'ladderboard[server]'." in result.stderr
+
+
+FULL_DISK = """
+import resource, signal, sys
+import {module} as module
+from ladderboard.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+write = module.{function}
+def write_with_limit(*args, **named):
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
+    return write(*args, **named)
+module.{function} = write_with_limit
+sys.argv = ["ladderboard", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "limit", "options", "retry_options", "written"),
+    [
+        (
+            "ladderboard.board",
+            "write_board_bundle",
+            1000,
+            ["--labels"],
+            "--out first.bundle --labels",
+            Path("first.bundle"),
+        ),
+        (
+            "ladderboard.server._pages._site",
+            "_write_files",
+            9000,
+            ["--site", "site", "--labels"],
+            "--site site --labels",
+            SITE / "first.bundle",
+        ),
+    ],
+    ids=["bundle", "site"],
+)
 def test_after_a_full_disk_the_board_is_closed_and_the_command_to_retry_is_printed(
-    run_cli, board, tmp_path
+    run_cli, board, tmp_path, module, function, limit, options, retry_options, written
 ):
     """The limit on the size of files stands in for a full disk."""
-    script = (
-        "import resource, signal, sys\n"
-        "import ladderboard.board as bundle\n"
-        "from ladderboard.cli import main\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "whole = bundle.write_board_bundle\n"
-        "def full(*given, **more):\n"
-        f"    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, {resource.RLIM_INFINITY}))\n"
-        "    return whole(*given, **more)\n"
-        "bundle.write_board_bundle = full\n"
-        "sys.argv = ['ladderboard', *sys.argv[1:]]\n"
-        "main()\n"
-    )
-    arguments = ["board", "close", "first", "--labels", "--yes"]
+    script = FULL_DISK.format(module=module, function=function, limit=limit)
+    arguments = ["board", "close", "first", *options, "--yes"]
     result = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         capture_output=True, text=True, check=False, env=os.environ,
     )  # fmt: skip
     assert result.returncode == 4
     assert "first is closed for good." in result.stdout
-    retry_command = "ladderboard board close first --out first.bundle --labels"
-    assert result.stderr.rstrip().endswith(f"write it with: {retry_command}")
+    retry_command = f"ladderboard board close first {retry_options}"
+    assert result.stderr.rstrip().endswith(f": {retry_command}")
     assert "File too large" in result.stderr
-    assert [path.name for path in tmp_path.glob("*bundle*")] == []
-    assert board() == "closed"
+    assert (board(), SITE.exists()) == ("closed", False)
+    partial = [path for path in tmp_path.iterdir() if path.name.startswith(".lad")]
+    assert [*tmp_path.glob("*bundle*"), *partial] == []
     assert run_cli(*retry_command.split()[1:], "--yes").code == 0
-    assert Path("first.bundle").exists()
+    assert written.exists()

@@ -68,6 +68,7 @@ def test_a_limit_over_time_says_how_long(empty_server, call):
     assert refused.value.wait == 3600
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_other_refusals(live_server, token, call):
     with pytest.raises(errors.NotFound):
         call(live_server.url, None, "board", "nowhere")

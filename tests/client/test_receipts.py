@@ -25,6 +25,7 @@ Client(sys.argv[1], sys.argv[2]).submit(sys.argv[3], open(sys.argv[4], "rb"))
 """
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_a_submission_saves_a_private_receipt(live_server, token, call, home):
     reply = call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     (file,) = home.rglob("*.jsonl")

@@ -48,6 +48,7 @@ PASSING = {
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_a_retried_submission_counts_once(live_server, token, call, no_retry_delay, faults):
     with FaultyProxy(live_server.port, *faults) as proxy:
         progress_calls = []
@@ -78,6 +79,7 @@ def test_reads_are_retried(live_server, token, call, no_retry_delay, faults):
         assert call(proxy.url, token, "team", live_server.slug).name == "Ada"
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_reading_all_pages_is_retried(live_server, token, call, no_retry_delay, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 1)
     for errors in (10, 20, 30):
@@ -110,6 +112,7 @@ def test_a_refusal_is_not_sent_again(live_server, token, call, no_retry_delay, a
         assert refused.value.wait in {1, 3600}
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_retries_end(live_server, token, call, no_retry_delay):
     with FaultyProxy(live_server.port, *["refuse"] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
@@ -135,6 +138,7 @@ def test_a_server_that_does_not_answer_times_out(live_server, token, call, no_re
         assert len(proxy.requests) == 2
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_an_answer_that_takes_too_long(live_server, call, monkeypatch):
     """It is sent byte by byte, so that no single read times out."""
     monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
@@ -155,6 +159,7 @@ def test_an_answer_that_is_too_large(live_server, call):
         call(proxy.url, None, "boards")
 
 
+@pytest.mark.parametrize("call", ["sync", "async"], indirect=True)
 def test_endless_pages(live_server, token, call):
     call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     row = call(live_server.url, token, "leaderboard", live_server.slug)[0].raw
