@@ -8,8 +8,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
-from ladderboard.holdout import Meter, format_reply
-from ladderboard.ledger import ChainState
+from ladderboard.holdout import ReplyTexts, format_reply
 from ladderboard.mechanisms import Release
 from ladderboard.server._pages._file_format import describe_file_format
 from ladderboard.server._pages._reply import ReplyContext, bound_text, describe_reply, problem_items
@@ -115,20 +114,24 @@ def test_gains_of_a_root_metric_depend_on_the_best():
 
 
 def test_replies_use_the_displayed_metric():
-    chain_state = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
-    meter = Meter(lb.Ladder(0.02), {"questions": 10, "worth": 100}, chain_state)
+    def text(release, display, remaining):
+        numbers = ReplyTexts(
+            display.text(release.value),
+            display.text(release.score),
+            display.gain_text(0.02, release.value),
+        )
+        return format_reply(release, numbers, again=False, remaining=remaining)
+
     display = DisplayRules("accuracy", 3, "complement")
-    stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
-    text = format_reply(stays, meter, again=False, remaining=9, value_format=display)
-    assert text == (
+    assert text(Release(0.2, None, False, 2), display, 9) == (
         "No measurable improvement. The best: 0.800. Improvements smaller than about 0.02 may not "
         "be detected. 9 questions left."
     )
-    text = format_reply(falls, meter, again=False, remaining=9, value_format=display)
-    assert text == "The best is now 0.800. 9 questions left."
+    assert (
+        text(Release(0.2, 0.2, True, 2), display, 9) == "The best is now 0.800. 9 questions left."
+    )
     root = DisplayRules("rmse", 2, "root", 100.0)
-    stays = Release(0.0, None, False, 2)
-    assert format_reply(stays, meter, again=False, remaining=1, value_format=root) == (
+    assert text(Release(0.0, None, False, 2), root, 1) == (
         "No measurable improvement. The best: 0.00. 1 question left."
     )
 

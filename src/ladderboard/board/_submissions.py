@@ -30,7 +30,13 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.files import Limits
-from ladderboard.holdout import ALIGNED_FORMAT, AlignedPredictions, format_reply
+from ladderboard.holdout import (
+    ALIGNED_FORMAT,
+    AlignedPredictions,
+    ReplyTexts,
+    format_reply,
+    is_unchanged,
+)
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
@@ -498,13 +504,14 @@ def _format_reason(recorded: _RecordedAnswer, meter: Any, display: DisplayRules)
     """Return the answer's sentence, with the tightest limit as the remaining count."""
     tightest = recorded.quota.tightest
     outcome = recorded.outcome
-    text = format_reply(
-        outcome.release,
-        meter,
-        again=outcome.repeated,
-        remaining=tightest.remaining,
-        value_format=display,
+    release = outcome.release
+    gain = meter.smallest_visible_gain(release.value) if is_unchanged(release) else 0.0
+    texts = ReplyTexts(
+        display.text(release.value),
+        display.text(release.score),
+        display.gain_text(gain, release.value),
     )
+    text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)
     if recorded.quota.next is not None and tightest.remaining == 0:
         return f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
     return text

@@ -19,6 +19,8 @@ from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._payload import Payload, encode_predictions
 from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
+from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
+from ladderboard.holdout._reply import is_unchanged as is_unchanged
 from ladderboard.holdout._sample import (
     decode_sample,
     describe_sample,

@@ -11,7 +11,7 @@ from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
 from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
-from ladderboard.holdout._reply import Reply, format_reply
+from ladderboard.holdout._reply import Reply, format_reply, loss_texts
 from ladderboard.holdout._sample import (
     decode_sample,
     describe_sample,
@@ -282,7 +282,12 @@ class Holdout:
             improved=release.improved,
             question=release.question,
             remaining=meter.remaining,
-            reason=format_reply(release, meter, again=outcome.repeated),
+            reason=format_reply(
+                release,
+                loss_texts(release, meter),
+                again=outcome.repeated,
+                remaining=meter.remaining,
+            ),
             score=release.score,
             ladder=name,
             again=outcome.repeated,

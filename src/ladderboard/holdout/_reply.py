@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
@@ -115,70 +115,62 @@ class Reply:
         self.__dict__.update(state)
 
 
-class ValueFormat(Protocol):
-    """Formats values and gains for messages."""
+class ReplyTexts(NamedTuple):
+    """The numbers of a reply as text, in the unit that is shown to people.
 
-    def text(self, loss: float | None) -> str:
-        """Format a loss."""
-
-    def gain_text(self, gain: float, best: float | None) -> str | None:
-        """Format a gain in loss over the best so far; None if there is none."""
-
-
-class LossFormat:
-    """Formats losses without conversion."""
-
-    def text(self, loss: float | None) -> str:
-        """Format a loss."""
-        return "-" if loss is None else f"{loss:.6g}"
-
-    def gain_text(self, gain: float, best: float | None) -> str | None:
-        """Format a gain."""
-        return f"{gain:.2g}" if gain else None
-
-
-def format_reply(
-    release: Release,
-    meter: Meter,
-    *,
-    again: bool,
-    remaining: int | None = None,
-    value_format: ValueFormat | None = None,
-) -> str:
-    """Return the sentences of a reply; in the past tense if it repeats an earlier answer.
-
-    ``remaining`` is the number of questions left if a tighter limit than the meter's applies;
-    ``value_format`` formats values and gains in the unit shown to people, losses if it is None.
+    ``best`` is the released value and ``score`` that of this model; ``gain`` is the smallest gain
+    that is surely shown, None if there is nothing to say about it.
     """
-    value_format = LossFormat() if value_format is None else value_format
+
+    best: str
+    score: str
+    gain: str | None
+
+
+def loss_texts(release: Release, meter: Meter) -> ReplyTexts:
+    """Return the numbers of a guard's reply, which are losses."""
+    gain = meter.smallest_visible_gain(release.value) if is_unchanged(release) else 0.0
+    return ReplyTexts(
+        _format_loss(release.value), _format_loss(release.score), f"{gain:.2g}" if gain else None
+    )
+
+
+def is_unchanged(release: Release) -> bool:
+    """Tell whether a release says neither a new best nor a score of this model."""
+    return not release.improved and release.score in {None, release.value}
+
+
+def _format_loss(loss: float | None) -> str:
+    return "-" if loss is None else f"{loss:.6g}"
+
+
+def format_reply(release: Release, texts: ReplyTexts, *, again: bool, remaining: int) -> str:
+    """Return the sentences of a reply; in the past tense if it repeats an earlier answer."""
     sentences = []
-    has_own_score = release.score is not None and release.score != release.value
-    if has_own_score:
-        sentences.append(f"This model's score: {value_format.text(release.score)}.")
+    if release.score not in {None, release.value}:
+        sentences.append(f"This model's score: {texts.score}.")
     if again:
         sentences.insert(0, f"Duplicate of question {release.question}; not counted.")
-        sentences.append(_describe_past_best(release, value_format))
+        sentences.append(_describe_past_best(release, texts.best))
     else:
-        unchanged = not release.improved and not has_own_score
+        unchanged = is_unchanged(release)
         if unchanged:
             sentences.append("No measurable improvement.")
-        sentences += _describe_best(release, value_format)
-        if unchanged:
-            visible = meter.smallest_visible_gain(release.value)
-            gain = value_format.gain_text(visible, release.value)
-            sentences += [] if gain is None else [format_undetected_gains(gain)]
-    left = format_remaining(meter.remaining if remaining is None else remaining)
+        sentences += _describe_best(release, texts.best)
+        if unchanged and texts.gain is not None:
+            sentences.append(format_undetected_gains(texts.gain))
+    left = format_remaining(remaining)
     return f"{' '.join(sentences)} {left[0].upper()}{left[1:]}."
 
 
-def _describe_best(release: Release, value_format: ValueFormat) -> list[str]:
+def _describe_best(release: Release, best: str) -> list[str]:
     if release.value is None:
         return ["The best improved; its value is published at the close."] * release.improved
     verb = " is now" if release.improved else ":"
-    return [f"The best{verb} {value_format.text(release.value)}."]
+    return [f"The best{verb} {best}."]
 
 
-def _describe_past_best(release: Release, value_format: ValueFormat) -> str:
+def _describe_past_best(release: Release, best: str) -> str:
     if release.value is None:
         change = (
             "the best improved; its value is published at the close"
@@ -187,7 +179,7 @@ def _describe_past_best(release: Release, value_format: ValueFormat) -> str:
         )
         return f"At that time {change}."
     verb = "became" if release.improved else "stayed"
-    return f"At that time the best {verb} {value_format.text(release.value)}."
+    return f"At that time the best {verb} {best}."
 
 
 def format_remaining(remaining: int) -> str:
