@@ -191,7 +191,7 @@ def test_concurrent_writers_share_one_folder_sync(monkeypatch, tmp_path, fails):
 
     names = SimpleNamespace(Event=Event, Lock=threading.Lock)
     monkeypatch.setattr(_store, "threading", names)
-    monkeypatch.setattr(_store, "sync_folder", slow)
+    monkeypatch.setattr(_store, "sync_path", slow)
     together = _store.GroupedFolderSync()
     with ThreadPoolExecutor(9) as threads:
         first = threads.submit(together.sync, tmp_path)

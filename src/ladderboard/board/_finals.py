@@ -6,6 +6,7 @@ import hashlib
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_time
 from ladderboard.board._access import check_permission
 from ladderboard.board._folder import split_mask
@@ -26,7 +27,6 @@ from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_ope
 from ladderboard.ledger import (
     Commitment,
     ScoredQuestion,
-    absolute_path,
     decode,
     digest,
     encode,

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from ladderboard._atomic_file import absolute_path, sync_path
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
-from ladderboard.ledger import absolute_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -344,15 +344,6 @@ class MixedStore(SubmissionStore):
         return self._large.sweep(known, older=older)
 
 
-def sync_folder(path: Path) -> None:
-    """Sync a folder, so that its file names are durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 class _PendingSync:
     """One sync call, and the threads that wait for it."""
 
@@ -393,7 +384,7 @@ class GroupedFolderSync:
             del self._next[path]
             self._running[path] = pending
         try:
-            sync_folder(path)
+            sync_path(path)
         except OSError as error:
             pending.error = error
         finally:

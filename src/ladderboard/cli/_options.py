@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard._atomic_file import SQLITE_SUFFIXES
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def require_new_file(path: Path) -> None:
     """Raise if a new file's name is taken, or if SQLite files of another one are beside it."""
     if os.path.lexists(path):
         raise InvalidSetting(f"{path} exists already; choose another name. Nothing was changed.")
-    for suffix in ("-wal", "-shm", "-journal"):  # SQLite would read them into the new file
+    for suffix in SQLITE_SUFFIXES:  # SQLite would read them into the new file
         if os.path.lexists(f"{path}{suffix}"):
             raise InvalidSetting(f"{path}{suffix} belongs to another file; move it away first.")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._atomic_file import atomic_write
 from ladderboard.client._address import Address, parse_address
 from ladderboard.errors import InvalidSetting
 
@@ -66,13 +66,7 @@ class Config:
             ]
         try:
             make_folder(path.parent)
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".login-") as folder:
-                new = Path(folder, path.name)
-                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-                    file.write("\n".join([*lines, ""]).encode())
-                    file.flush()
-                    os.fsync(file.fileno())
-                new.replace(path)
+            atomic_write(path, "\n".join([*lines, ""]).encode())
         except OSError as error:
             raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
         return path

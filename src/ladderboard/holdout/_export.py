@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.holdout._file import SAMPLE
 from ladderboard.holdout._sample import decode_sample, describe_sample
@@ -14,7 +15,6 @@ from ladderboard.ledger import (
     HighWaterMark,
     SecretSide,
     SqliteStorage,
-    absolute_path,
     iter_checked_entries,
     write_bundle,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ladderboard._atomic_file import SQLITE_SUFFIXES, atomic_write
 from ladderboard.errors import InvalidSetting, InvalidState, StaleCopy, storage_error
 from ladderboard.holdout._sample import (
     check_same_sample,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
-_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 _IS_COPY_QUERY = "SELECT count(*) FROM kept WHERE name = 'copy' AND length(value) > 0"
 SAMPLE = "sample"
 """The name under which the labelled sample is stored."""
@@ -56,19 +56,10 @@ def make_key_file(path: Path | str) -> bytes:
     path = Path(path)
     key = secrets.token_bytes(KEY_BYTES)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        atomic_write(path, f"{key.hex()}\n".encode(), replace=False)
     except FileExistsError:
         return read_key_file(path)
     except OSError as error:
-        raise storage_error(error, f"The key file {path} cannot be made") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        with suppress(OSError):
-            path.unlink()  # an incomplete key would be refused next time
         raise storage_error(error, f"The key file {path} cannot be made") from None
     return key
 
@@ -134,14 +125,14 @@ def replace_with_copy(path: Path, copy: Path) -> Iterator[None]:
     except BaseException:
         draft.unlink(missing_ok=True)
         if replaced:
-            for suffix in ("", *_SQLITE_SUFFIXES):
+            for suffix in ("", *SQLITE_SUFFIXES):
                 Path(f"{path}{suffix}").unlink(missing_ok=True)
         _move(old, path)
         raise
 
 
 def _move(path: Path, target: Path) -> None:
-    for suffix in ("", *_SQLITE_SUFFIXES):
+    for suffix in ("", *SQLITE_SUFFIXES):
         if os.path.lexists(f"{path}{suffix}"):
             Path(f"{path}{suffix}").rename(f"{target}{suffix}")
 

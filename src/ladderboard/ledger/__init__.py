@@ -8,7 +8,6 @@ answer and writes everything that follows from it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._atomic_file import absolute_path as absolute_path
 from ladderboard.ledger._book import Book, LedgerEnvironment
 from ladderboard.ledger._book_transaction import BookTransaction, RecordedAnswer, ScoredQuestion
 from ladderboard.ledger._bundle import BundleWriter, write_bundle

@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._atomic_file import atomic_create
+from ladderboard._atomic_file import atomic_create
 from ladderboard.ledger._encoding import encode
 
 if TYPE_CHECKING:

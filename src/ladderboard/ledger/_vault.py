@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from ladderboard._atomic_file import atomic_create
 from ladderboard.errors import (
     BrokenDump,
     InvalidSetting,
@@ -32,7 +33,6 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger._atomic_file import atomic_create
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._atomic_file import atomic_write
 from ladderboard.adapters import import_library
 from ladderboard.errors import BudgetSpent, InvalidSetting
 
@@ -226,16 +227,10 @@ class SharedClaims:
 
     def claim(self, name: str, text: str) -> bool:
         """Set the text of a name if it has none; return whether its text is this one."""
-        handle, draft = tempfile.mkstemp(dir=self._folder, prefix="draft-")
         try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
-            # A link appears atomically with its full text, and fails if the name exists.
-            os.link(draft, self._folder / name)
+            atomic_write(self._folder / name, text.encode(), replace=False)
         except FileExistsError:
             return self.read(name) == text
-        finally:
-            Path(draft).unlink()
         return True
 
     def read(self, name: str) -> str | None:

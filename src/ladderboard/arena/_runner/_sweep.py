@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from ladderboard import _settings
+from ladderboard._atomic_file import atomic_write
 from ladderboard.arena._runner._task import result_key
 from ladderboard.errors import InvalidSetting
 
@@ -240,11 +241,10 @@ class ExperimentRun:
     def write(self, name: str, content: bytes | str) -> None:
         """Write a file atomically."""
         path = Path(self.out) / name
-        unfinished = path.with_name(f".{path.name}.unfinished")
+        encoded = content.encode() if isinstance(content, str) else content
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
-            unfinished.replace(path)
+            atomic_write(path, encoded, private=False)
         except OSError as error:
             raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
         self.written.append(path)

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard._atomic_file import absolute_path, atomic_write, sync_path
 from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
@@ -30,7 +31,7 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger import Entry, SqliteStorage, absolute_path
+from ladderboard.ledger import Entry, SqliteStorage
 
 try:
     import fcntl
@@ -213,7 +214,7 @@ def _sweep(folder: Path) -> None:
 
 def _publish(draft: Path, folder: Path, name: str) -> Path:
     """Rename the folder to its final name, with the next number of the same time."""
-    _sync_folder(draft)
+    sync_path(draft)
     count = 1 + max((backup_number(path.name, name) for path in folder.iterdir()), default=0)
     while True:
         target = folder / (name if count == 1 else f"{name}-{count}")
@@ -224,16 +225,8 @@ def _publish(draft: Path, folder: Path, name: str) -> Path:
                 raise
             count += 1  # another backup took the name
         else:
-            _sync_folder(folder)
+            sync_path(folder)
             return target
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def prune_backups(newest: Backup, keep: int) -> list[Path]:
@@ -438,15 +431,12 @@ def _find_wrong_dump(backup: Backup, board: BackedUpBoard, **keys: Any) -> str |
 
 
 def write_manifest(backup: Backup) -> None:
-    """Write and sync the manifest in the backup's folder, readable by its owner only."""
+    """Write the manifest into the backup's folder, readable by its owner only."""
     fields = {"format": FORMAT, **backup._asdict(), "without": list(backup.without)}
     fields["boards"] = [board._asdict() for board in backup.boards]
     del fields["path"]
-    handle = os.open(backup.path / MANIFEST, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(json.dumps(fields, indent=1) + "\n")
-        file.flush()
-        os.fsync(handle)
+    content = json.dumps(fields, indent=1) + "\n"
+    atomic_write(backup.path / MANIFEST, content.encode("ascii"), replace=False)
 
 
 def find_backup(folder: Path | str) -> Backup:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
@@ -24,7 +25,6 @@ from ladderboard.ledger import (
     Passphrase,
     PublicKey,
     RecordWriter,
-    absolute_path,
     export_book,
     read_public_key,
     select_from,

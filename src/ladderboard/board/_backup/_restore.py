@@ -7,6 +7,7 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard.board._backup._dump import (
     BOARD,
     FORMAT,
@@ -38,7 +39,6 @@ from ladderboard.ledger import (
     Position,
     RecordReader,
     SecretKey,
-    absolute_path,
     append_restored_entry,
     check_book,
     import_book,

@@ -13,8 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ladderboard._atomic_file import absolute_path, atomic_create
 from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnly, StorageFailed
-from ladderboard.ledger._atomic_file import absolute_path, atomic_create
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
     Connection,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from ladderboard._atomic_file import SQLITE_SUFFIXES
 from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
 from ladderboard.server._guard._app import GuardApp
 from ladderboard.server._guard._body import MAX_BYTES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Holdout
     from ladderboard.server._process import Listener
 
-_SUFFIXES = ("", "-wal", "-shm", "-journal", ".mark")
+_SUFFIXES = ("", *SQLITE_SUFFIXES, ".mark")
 _MIN_LENGTH, _MAX_LENGTH = 16, 1000
 _BACKLOG = 64  # connections that the kernel queues
 _GRACE = 30  # seconds for questions in progress at shutdown

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard._atomic_file import sync_path
 from ladderboard._formatting import format_time
 from ladderboard.board import PUBLIC, write_board_bundle
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
@@ -161,7 +162,7 @@ def write_site(
             shutil.copymode(folder, draft_folder)
             folder.rmdir()
         draft_folder.rename(folder)
-        _fsync(folder.parent)
+        sync_path(folder.parent)
     except OSError as error:
         raise StorageFailed(f"{to} cannot be made: {error.strerror}.") from None
     finally:
@@ -236,13 +237,5 @@ def _write_checksums(folder: Path) -> int:
         lines.append(f"{path.relative_to(folder).as_posix()}\n")
     (folder / CHECKSUMS).write_text("".join(lines), encoding="ascii", newline="\n")
     for path in (*folder.rglob("*"), folder):
-        _fsync(path)
+        sync_path(path)
     return len(files) + 1
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""Create a file that appears under its name only once it is complete."""
+"""Files that appear under their names only once they are complete and on the disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def absolute_path(path: Path | str) -> Path:
 def atomic_create(path: Path) -> Iterator[Path]:
     """Yield an empty file to fill, readable by its owner only; it becomes ``path`` afterwards."""
     _refuse_existing(path)
-    draft = path.with_name(f".ladderboard-{secrets.token_hex(8)}")
+    draft = _draft_path(path)
     try:
         try:
             _create_empty(draft)
@@ -41,6 +41,46 @@ def atomic_create(path: Path) -> Iterator[Path]:
                 draft.with_name(draft.name + suffix).unlink()
 
 
+def atomic_write(path: Path, content: bytes, *, replace: bool = True, private: bool = True) -> None:
+    """Write a file, which appears complete and on the disk, or raise ``OSError``.
+
+    Parameters
+    ----------
+    replace
+        Replace an existing file; without it, one raises ``FileExistsError``.
+    private
+        Let only the owner read the file; without it, the umask decides.
+    """
+    draft = _draft_path(path)
+    try:
+        _create_empty(draft, private=private)
+        draft.write_bytes(content)
+        if replace:
+            sync_path(draft)
+            draft.replace(path)
+            sync_path(path.parent)
+        else:
+            _publish(draft, path)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def sync_path(path: Path) -> None:
+    """Wait until a file, or the names of the files in a folder, are on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _draft_path(path: Path) -> Path:
+    return path.with_name(f".ladderboard-{secrets.token_hex(8)}")
+
+
 def _refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
         raise InvalidState(f"{path} exists already; open it, or choose another name.")
@@ -49,16 +89,17 @@ def _refuse_existing(path: Path) -> None:
             raise InvalidState(f"{path}{suffix} is left from another file; move it away first.")
 
 
-def _create_empty(draft: Path) -> None:
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+def _create_empty(draft: Path, *, private: bool = True) -> None:
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600 if private else 0o666)
     try:
-        os.fchmod(handle, 0o600)  # the umask may have cleared even the owner's bits
+        if private and hasattr(os, "fchmod"):  # not on Windows
+            os.fchmod(handle, 0o600)  # the umask may have cleared even the owner's bits
     finally:
         os.close(handle)
 
 
 def _publish(draft: Path, path: Path) -> None:
-    _sync(draft)
+    sync_path(draft)
     try:
         os.link(draft, path)  # unlike a rename, it never replaces a file
     except FileExistsError:
@@ -66,12 +107,4 @@ def _publish(draft: Path, path: Path) -> None:
     except OSError:  # the file system has no hard links
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         draft.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_path(path.parent)
