@@ -7,17 +7,16 @@ import pytest
 import ladderboard as lb
 from ladderboard.bounds import certificate
 from ladderboard.bounds._counting import TranscriptWeights
-from ladderboard.bounds._noise import (
+from ladderboard.errors import InvalidSetting
+from ladderboard.holdout import Meter
+from ladderboard.ledger import EMPTY_CHAIN
+from ladderboard.mechanisms import Setup
+from ladderboard.mechanisms._transcript import (
     ReleaseDeviation,
     _anytime_shares,
     _known_budget_shares,
     _mixed_shares,
 )
-from ladderboard.bounds._transcript import transcript_of
-from ladderboard.errors import InvalidSetting
-from ladderboard.holdout import Meter
-from ladderboard.ledger import EMPTY_CHAIN
-from ladderboard.mechanisms import Setup
 
 TENTHS = lb.Ladder(0.1, 0.1)
 NOISY = lb.ShakyLadder(0.02, 0.01, 0.005, 0.01)
@@ -26,7 +25,7 @@ NOISY = lb.ShakyLadder(0.02, 0.01, 0.005, 0.01)
 @pytest.mark.parametrize("questions", [1, 7, 30])
 def test_weights_sum_to_at_most_one(questions):
     """Over all questions for ever, and everything that may be seen before each of them."""
-    values = transcript_of(TENTHS, Setup(100, 0.0, 1.0)).values
+    values = TENTHS.transcript(Setup(100, 0.0, 1.0)).values
     weights = TranscriptWeights(questions, 1.0, 1, amendable=True)
     total = 0.0
     for t in range(1, 400):

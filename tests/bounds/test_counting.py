@@ -8,9 +8,9 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._counting import GridValues, _largest, log_binomial
-from ladderboard.bounds._transcript import transcript_of
+from ladderboard.bounds._counting import _largest
 from ladderboard.mechanisms import Observation, Setup
+from ladderboard.mechanisms._transcript import GridValues, log_binomial
 
 BETA = 0.05
 LADDERS = [
@@ -64,7 +64,7 @@ def sequences(mechanism, setup):
 def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
     """And as many, but where the last rung is too close to the bottom to be left."""
     setup = Setup(10, *map(float, span))
-    values = transcript_of(mechanism, setup).values
+    values = mechanism.transcript(setup).values
     counts = sequences(mechanism, setup)
     counted = [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)]
     assert len(counts) <= len(counted)
@@ -78,7 +78,7 @@ def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
 def test_a_shaky_ladder_says_no_more_than_is_counted(release):
     mechanism = lb.ShakyLadder(step=0.1, compare_noise=0.1, release_noise=release, grid=0.2)
     setup = Setup(10, 0.0, 1.0)
-    values = transcript_of(mechanism, setup).values
+    values = mechanism.transcript(setup).values
     sequences = [0] * 7
     stack = [(mechanism.begin(setup, (0, 0, 0)), 0)]
     while stack:
@@ -119,7 +119,7 @@ def prefixes(points, drop, k, start=None):
 def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
     """Kraft's inequality, on what certificates say: the whole proof stands on it."""
     k = 7
-    values = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
+    values = mechanism.transcript(Setup(100, 0.0, 1.0)).values
     points, drop = (values.points, values.drop) if isinstance(values, GridValues) else (1, 0)
     total = 0.0
     for t, rounds in prefixes(points, drop, k):
@@ -141,7 +141,7 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
 def test_the_weights_of_several_ladders_sum_to_at_most_one(form):
     """Whose turn it is may depend on everything seen, as it would among colluders."""
     k, mechanism = 6, lb.Ladder(0.3, 0.25)
-    values = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
+    values = mechanism.transcript(Setup(100, 0.0, 1.0)).values
 
     def grow(t, seen, last):
         yield t, seen
@@ -216,7 +216,7 @@ def test_huge_prices_are_not_underpaid():
     """A thousand numbers of changes, spread over all: none costs more than what is charged."""
     k = 10**15
     for mechanism, ladders in ((lb.Ladder(0, 1e-12), 10**6), (lb.ParameterFreeLadder(), 10**6)):
-        values = transcript_of(mechanism, Setup(k, 0.0, 1.0)).values
+        values = mechanism.transcript(Setup(k, 0.0, 1.0)).values
         charged = certificate(k, k, None, mechanism, ladders=ladders).nats
         for part in range(1, 1000):
             b = k // 1000 * part

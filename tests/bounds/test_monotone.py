@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Setup
 
 ROUNDING = 1e-9
@@ -34,7 +33,7 @@ def boards(draw):
     """Draw a mechanism and what was seen of it, in one of the forms a certificate takes."""
     mechanism = draw(mechanisms)
     n = draw(st.integers(2, 400))
-    transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
+    transcript = mechanism.transcript(Setup(n, 0.0, 1.0))
     max_changes = min(transcript.values.max_changes, 12)
     asked = draw(st.integers(1, 60))
     rounds = draw(st.sets(st.integers(1, asked), max_size=max_changes).map(sorted))

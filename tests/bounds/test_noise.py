@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ladderboard.bounds._noise import UNIT, ReleaseDeviation, difference_quantile, noise_quantile
+from ladderboard.mechanisms._transcript import (
+    UNIT,
+    ReleaseDeviation,
+    difference_quantile,
+    noise_quantile,
+)
 
 LAWS = ["gaussian", "laplace"]
 

@@ -8,8 +8,13 @@ from scipy import stats
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._noise import UNIT, ReleaseDeviation, difference_quantile, noise_quantile
 from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms._transcript import (
+    UNIT,
+    ReleaseDeviation,
+    difference_quantile,
+    noise_quantile,
+)
 
 SHAKY = lb.ShakyLadder(0.01, 0.004, 0.002, grid=0.005)
 STANDING = lb.ShakyLadder(0.01, 0, 0, grid=0.005, standing_noise=0.004)

@@ -25,13 +25,11 @@ from ladderboard.files import (
 )
 from ladderboard.holdout import describe_sample, is_zero_one, sample_digest
 from ladderboard.ledger import digest
-from ladderboard.losses import Absolute, Pinball, Squared
 from ladderboard.mechanisms import Setup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.losses import Loss
 
 SPLITS = ("public", "private", "ignored")
 _RULES_FILE = "board.yaml"
@@ -316,7 +314,7 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
     try:
         table = read_holdout(
             path,
-            kind=None if rules is None else _label_kind(rules.loss),
+            kind=None if rules is None else rules.loss.label_kind,
             limits=Limits(bytes=2**40),
             labelled=rules is None or rules.loss.uses_labels,
         )
@@ -333,16 +331,6 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
     if rules is not None:
         _check_rules(table, rules, name, problems)
     return table
-
-
-def _label_kind(loss: Loss) -> Any:
-    """Return the kind of labels that a loss takes; None if it takes either."""
-    if isinstance(loss, Absolute | Squared | Pinball):
-        return "number"
-    declared = getattr(loss, "classes", None)
-    classes = declared if isinstance(declared, tuple) else ()
-    texts = {isinstance(class_, str) for class_ in classes}
-    return None if len(texts) != 1 else "text" if texts.pop() else "number"
 
 
 def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:

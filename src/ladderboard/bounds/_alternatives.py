@@ -14,7 +14,6 @@ from ladderboard.bounds._best_ladder import (
 )
 from ladderboard.bounds._certificate import certificate
 from ladderboard.bounds._paper import paper
-from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _shaky(n: int, questions: int, beta: float) -> float:
 
 def _shaky_typical(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
-    transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
+    transcript = mechanism.transcript(Setup(n, 0.0, 1.0))
     max_changes = TYPICAL_CHANGES if transcript is None else transcript.values.max_changes
     return _certified_error(
         n,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from ladderboard.bounds._certificate import certificate, read_beta, read_count
 from ladderboard.bounds._counting import TranscriptWeights
-from ladderboard.bounds._transcript import ChangeHistory, ladder_transcript
+from ladderboard.bounds._history import ChangeHistory
 from ladderboard.mechanisms import UNITS, Ladder, Setup
 
 if TYPE_CHECKING:
     from ladderboard.bounds._certificate import Certificate
-    from ladderboard.bounds._transcript import Transcript
+    from ladderboard.mechanisms import Transcript
 
 CELL_COUNTS = (
     *range(1, 1000),
@@ -64,7 +64,7 @@ def ladder_with(cells: int) -> Ladder:
 
 @lru_cache(maxsize=16_384)
 def _transcript_of_ladder(ladder: Ladder) -> Transcript:
-    return ladder_transcript(ladder, Setup(1, 0.0, 1.0))
+    return ladder.transcript(Setup(1, 0.0, 1.0))
 
 
 @lru_cache(maxsize=65_536)

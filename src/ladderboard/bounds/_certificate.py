@@ -14,28 +14,24 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_confidence, round_down, round_up
 from ladderboard.bounds._counting import TranscriptWeights
+from ladderboard.bounds._history import ChangeHistory
 from ladderboard.bounds._kl import kl_lower, kl_upper
-from ladderboard.bounds._noise import UNIT
 from ladderboard.bounds._paper import paper
-from ladderboard.bounds._transcript import ChangeHistory, Transcript, transcript_of
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import (
     MAX_MAGNITUDE,
-    BootstrapLadder,
-    Exact,
+    UNITS,
     Mechanism,
-    Noisy,
-    PaperSettings,
-    ParameterFreeLadder,
     Setup,
-    ShakyLadder,
-    Thresholdout,
+    declared_transcript,
+    why_uncounted,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.bounds._paper import PaperBound
+    from ladderboard.mechanisms import Transcript
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 
@@ -44,24 +40,6 @@ _KNOWN_BEFOREHAND, _NO_MORE = (
     "this was known before the first question",
     "this covers the whole range of risks",
 )
-
-_ZERO_ONE = (
-    "has a finite transcript under zero-one loss only, without weights and groups and with risks "
-    "in [0, 1]."
-)
-WHY_NOT_PROMISED: dict[type[Mechanism], str] = {
-    Noisy: "Noisy releases unrounded scores, so its transcripts cannot be counted.",
-    Thresholdout: "Thresholdout releases unrounded scores, so its transcripts cannot be counted.",
-    BootstrapLadder: (
-        "BootstrapLadder resamples the holdout; nothing is proved about its releases."
-    ),
-    ShakyLadder: (
-        "A ShakyLadder without a grid releases unrounded scores. Give it a grid, or use "
-        "ShakyLadder.from_paper where the paper's theorem applies."
-    ),
-    Exact: f"Exact {_ZERO_ONE}",
-    ParameterFreeLadder: f"ParameterFreeLadder {_ZERO_ONE}",
-}
 
 PAPER = (
     "This is the paper's bound with the constants of its proof, taken as printed: its failure "
@@ -272,7 +250,6 @@ def assumption_sentences(
     return tuple(sentences)
 
 
-_UNKNOWN = "The possible releases of this mechanism are unknown; its transcripts are not counted."
 _LARGEST = 10**15
 _LEAST_BETA = 1e-100
 _LAST_BITS = 2.0**-50  # a few last bits of a double
@@ -361,7 +338,7 @@ def certificate(  # noqa: PLR0917 - the public contract
         )
     mechanism.check(setup)
     history = ChangeHistory.read(changes, asked)
-    transcript = transcript_of(mechanism, setup, zero_one=zero_one)
+    transcript = declared_transcript(mechanism, setup, zero_one=zero_one)
     # A release may lie outside the range of risks: half a cell on a grid, further with noise.
     if released is not None:
         released = _settings.number("released", released)
@@ -502,7 +479,7 @@ def _check_close(
     if released is None or risk is None or transcript.deviation.noisy:
         return
     low, high = transcript.deviation.interval(1, 0.5)  # without noise the same for all
-    spare = _CELL_TOLERANCE * transcript.cell + UNIT * (setup.high - setup.low)
+    spare = _CELL_TOLERANCE * transcript.cell + 1 / UNITS * (setup.high - setup.low)
     if not low - spare <= released - risk <= high + spare:
         raise InvalidSetting(
             f"released - risk must lie in [{low:.4g}, {high:.4g}] for this mechanism; got "
@@ -660,14 +637,10 @@ def _paper_bound(
     mechanism: Mechanism, setup: Setup, questions: int | None, beta: float, ladders: int
 ) -> tuple[PaperBound | None, str]:
     """Return the paper's bound if the mechanism is Fig. 1 at Eq. (2) for this n, or why not."""
-    why = WHY_NOT_PROMISED.get(type(mechanism), _UNKNOWN)
-    if type(mechanism) is not ShakyLadder or not isinstance(mechanism.origin, PaperSettings):
-        return None, why
-    origin = mechanism.origin
+    origin = mechanism.paper_origin
+    if origin is None:
+        return None, why_uncounted(mechanism)
     bound = paper(origin.n, origin.questions, origin.beta)
-    scale = bound.settings.noise_scale
-    if mechanism != ShakyLadder(bound.settings.step, scale, scale, law="laplace"):
-        return None, why
     question_count = "an unknown number of" if questions is None else f"{questions}"
     fails = [
         sentence

@@ -1,6 +1,6 @@
-"""Counting transcripts, and the price of one in nats.
+"""The price of a transcript in nats.
 
-Proofs: docs/explanation/certificates.md, "Counting" and "Weights".
+Proofs: docs/explanation/certificates.md, "Weights".
 """
 
 from __future__ import annotations
@@ -8,138 +8,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
+from ladderboard.mechanisms import log_binomial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ladderboard.bounds._transcript import ChangeHistory, Transcript
+    from ladderboard.bounds._history import ChangeHistory
+    from ladderboard.mechanisms import ReleaseValues, Transcript
 
-_MAX_DIRECT_TERMS = 1000
 # Prices are rounded up by this fraction, more than all rounding errors on the way to them and from
 # them to an interval: docs/explanation/certificates.md, "In floating point".
 _ROUND_UP_FACTOR = 1e-11
-
-
-@lru_cache(maxsize=65_536)
-def log_binomial(total: int, chosen: int) -> float:
-    """Return the logarithm of a binomial coefficient; up to rounding never too small.
-
-    >>> round(math.exp(log_binomial(10, 3)))
-    120
-    """
-    if not 0 <= chosen <= total:
-        return -math.inf
-    chosen = min(chosen, total - chosen)
-    if chosen <= _MAX_DIRECT_TERMS:
-        index = np.arange(chosen, dtype=np.float64)
-        return float(np.log((total - index) / (chosen - index)).sum())
-    # Stirling's series, cut above for the whole and below for the parts: an upper bound on paper,
-    # off by less than 1e-11.
-    rest = total - chosen
-    entropy = chosen * math.log(total / chosen) - rest * math.log1p(-chosen / total)
-    root = 0.5 * math.log(total / (2 * math.pi * chosen * rest))
-    return (
-        entropy
-        + root
-        + 1 / (12 * total)
-        - _stirling_tail_lower_bound(chosen)
-        - _stirling_tail_lower_bound(rest)
-    )
-
-
-def _stirling_tail_lower_bound(number: int) -> float:
-    """Return a lower bound on the remainder of Stirling's formula for ln(number!)."""
-    return 1 / (12 * number) - 1 / (360 * number**3)
-
-
-@dataclass(frozen=True)
-class ReleaseValues:
-    """The values that a ladder's changes may have.
-
-    Parameters
-    ----------
-    points
-        How many values the first change may take.
-    max_changes
-        The largest number of changes one ladder can make.
-    drop
-        By how many cells a change lowers the value at least.
-    """
-
-    points: int
-    max_changes: int
-    drop: int = 1
-
-    def log_count(self, changes: int) -> float:
-        """Return (a bound on) the logarithm of the number of sequences of one ladder."""
-        raise NotImplementedError
-
-    def log_shared(self, changes: int, ladders: int) -> float:
-        """Return the same for a number of changes on several ladders together."""
-        # In order of time, since replay shows whose change it is; or as a set of (ladder, value).
-        in_time = changes * math.log(self.points) if self.points else -math.inf
-        return min(in_time, self._log_sets(changes, ladders)) if changes else 0.0
-
-    def log_split(self, changes: Sequence[int]) -> float | None:
-        """Return the same for given numbers of changes on each ladder; None if not used."""
-        return None
-
-    def _log_sets(self, changes: int, ladders: int) -> float:
-        return log_binomial(ladders * self.points, changes)
-
-
-@dataclass(frozen=True)
-class GridValues(ReleaseValues):
-    """Values on a grid, each lower than the last by at least ``drop`` cells."""
-
-    @classmethod
-    def from_grid(cls, points: int, drop: int) -> GridValues:
-        """Return the cells of a grid; b changes need 1 + (b - 1) drop points."""
-        points = max(points, 0)
-        return cls(points, (points + drop - 1) // drop, drop)
-
-    def log_count(self, changes: int) -> float:
-        """Return ln C(points - (b - 1)(drop - 1), b)."""
-        if changes == 0:
-            return 0.0
-        return log_binomial(self.points - (changes - 1) * (self.drop - 1), changes)
-
-    def log_split(self, changes: Sequence[int]) -> float:
-        """Return the sum over ladders."""
-        return sum(map(self.log_count, changes))
-
-
-@dataclass(frozen=True)
-class FallingValues(ReleaseValues):
-    """Strictly falling values on ``points`` points, counted as points^b / b!.
-
-    A little more than C(points, b), so that the bound falls as the number of points, which is
-    here that of the examples, grows.
-    """
-
-    def log_count(self, changes: int) -> float:
-        """Return b ln(points) - ln(b!)."""
-        return self._log_sets(changes, 1)
-
-    def _log_sets(self, changes: int, ladders: int) -> float:
-        return changes * math.log(ladders * self.points) - math.lgamma(changes + 1)
-
-
-@dataclass(frozen=True)
-class HiddenValues(ReleaseValues):
-    """Changes are visible, their values are not."""
-
-    def log_count(self, changes: int) -> float:
-        """Return ln 1: no value is visible."""
-        return 0.0
-
-    def log_shared(self, changes: int, ladders: int) -> float:
-        """Return ln 1: no value is visible, and replay shows whose change it is."""
-        return 0.0
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ its refusals cannot depend on labels.
 """
 
 from ladderboard.errors import Problem
-from ladderboard.files._column_matching import ExpectedColumns as ExpectedColumns
-from ladderboard.files._column_matching import expected_columns as expected_columns
 from ladderboard.files._columns import load_polars as load_polars
 from ladderboard.files._formats import escape_formula
 from ladderboard.files._gzip import GZIP_MAGIC as GZIP_MAGIC

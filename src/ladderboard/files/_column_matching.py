@@ -1,4 +1,4 @@
-"""Which columns a loss expects, and which columns of a file they are.
+"""Which columns of a file are those that a loss expects.
 
 Ids in a column that is not named id must not be read as predictions, and the rows must still be
 joined by id. Ids and names are public, so nothing here depends on labels.
@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ladderboard._formatting import format_count
-from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.errors import InvalidPredictions
 from ladderboard.files._problems import Problems, format_names, refuse
-from ladderboard.losses import (
-    Absolute,
-    Brier,
-    Hamming,
-    Log,
-    Loss,
-    Pinball,
-    Shortfall,
-    Squared,
-    TopK,
-    ZeroOne,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.files._columns import Column
     from ladderboard.files._problems import ErrorClass
     from ladderboard.files._roster import Roster
+    from ladderboard.losses import ExpectedColumns
 
 # A column with the first name wins; otherwise exactly one of the others must be present.
 PREDICTION_NAMES = (
@@ -48,73 +37,6 @@ _NUMBERED_NAME = r"(.*?)(\d+)"
 # The share of distinct ids that makes a column the id column; integers may match by chance.
 _TEXT_SHARE, _INTEGER_SHARE, _FULL_SHARE = 0.5, 0.9, 1.0
 _ID_NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|ID|Id)s?(?:$|[^A-Za-z])|[a-z](?:Id|ID)s?$")
-
-
-@dataclass(frozen=True)
-class ExpectedColumns:
-    """The columns of predictions that a loss expects.
-
-    ``form`` is one value per row, one per class, or several; ``width`` is the number of columns, if
-    known. ``classes`` are the declared ones; ``single`` says that one column is enough, the
-    probabilities of the second class. ``strict`` says that the loss refuses some numbers, so it
-    must check all of them. ``column`` is the required name of the only column: predictions in place
-    of an evaluator's scores would spoil a ladder for good. ``stem`` names several columns in
-    messages: label_1, label_2 and so on.
-    """
-
-    kind: str
-    form: Literal["one", "classes", "several"]
-    classes: tuple[Any, ...] | None = None
-    width: int | None = 1
-    single: bool = False
-    strict: bool = False
-    column: str | None = None
-    stem: str = "prediction"
-
-    @property
-    def number(self) -> bool:
-        """Whether the values must be numbers."""
-        return self.kind == "number"
-
-
-def expected_columns(loss: Loss, roster: Roster) -> ExpectedColumns:
-    """Return the columns that a loss expects."""
-    if isinstance(loss, Brier | Log):
-        two = len(loss.classes) == 2
-        return ExpectedColumns("number", "classes", loss.classes, len(loss.classes), single=two)
-    if isinstance(loss, TopK) and loss.classes is not None:
-        return ExpectedColumns("number", "classes", loss.classes, len(loss.classes))
-    if isinstance(loss, Absolute | Squared | Pinball):
-        return ExpectedColumns("number", "one")
-    if isinstance(loss, Shortfall):
-        return ExpectedColumns("number", "one", strict=True, column="score")
-    if isinstance(loss, ZeroOne) and loss.allowed is not None:
-        return ExpectedColumns(_kind_of(loss.allowed), "one", loss.allowed)
-    return _expected_labels(loss, roster)
-
-
-def _expected_labels(loss: Loss, roster: Roster) -> ExpectedColumns:
-    """Return the columns expected by a loss that compares labels of the declared kind."""
-    if roster.kind is None:
-        raise InvalidSetting(
-            f"The loss {loss.name} compares labels, so their kind must be declared; "
-            'try Roster.of(ids, kind="number"), or kind="text".'
-        )
-    if isinstance(loss, ZeroOne):
-        return ExpectedColumns(roster.kind, "one")
-    if isinstance(loss, TopK):
-        return ExpectedColumns(roster.kind, "several", width=loss.k, stem="guess")
-    width = roster.width if isinstance(loss, Hamming) else None
-    return ExpectedColumns(roster.kind, "several", width=width, stem="label")
-
-
-def _kind_of(classes: tuple[Any, ...]) -> str:
-    are_text = {isinstance(class_, str) for class_ in classes}
-    if len(are_text) > 1:
-        raise InvalidSetting(
-            "Files hold one kind of label; declare classes that are all numbers or all text."
-        )
-    return "text" if are_text.pop() else "number"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from ladderboard.files._problems import ErrorClass, refuse, single_refusal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files._column_matching import ExpectedColumns
     from ladderboard.files._columns import Column
+    from ladderboard.losses import ExpectedColumns
 
 _INDEX_NAME = "__index_level_0__"  # a named index, ignored unless it holds the holdout's ids
 _ACCEPTED = (
@@ -213,7 +213,7 @@ def _package_of(source: Any) -> str:
 def read_vector(source: Any, n: int, expected: ExpectedColumns) -> NDArray[Any] | None:
     """Return a copy of a vector of ``n`` values, one per row, if all are valid; else None.
 
-    >>> from ladderboard.files._column_matching import ExpectedColumns
+    >>> from ladderboard.losses import ExpectedColumns
     >>> read_vector(np.array([True, False]), 2, ExpectedColumns("number", "one"))
     array([1, 0])
     """

@@ -10,9 +10,7 @@ import numpy as np
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._column_matching import (
     ColumnSelection,
-    ExpectedColumns,
     IdColumnFinder,
-    expected_columns,
     find_id_column,
     is_known_header,
     select_columns,
@@ -29,7 +27,7 @@ from ladderboard.files._roster import (
     join_small_integers,
 )
 from ladderboard.files._source import Limits
-from ladderboard.losses import Loss, ZeroOne, format_unknown_classes, is_class
+from ladderboard.losses import Loss, format_unknown_classes, is_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column, ParsedColumn, Table
+    from ladderboard.losses import ExpectedColumns
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
@@ -87,8 +86,8 @@ def read_predictions(
     """
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
-    expected = expected_columns(loss, roster)
-    if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it accepts any value
+    expected = loss.columns(kind=roster.kind, width=roster.width)
+    if expected.complete and roster.n <= limits.rows:
         joined = read_vector(source, roster.n, expected)
         if joined is not None and not _starts_with_id(source, roster):
             return joined
@@ -173,7 +172,7 @@ def _join_columns(
         if is_matrix
         else parsed_columns[0].values
     )
-    if not isinstance(loss, ZeroOne):  # it accepts any value
+    if not expected.complete:
         valid_rows = _find_valid_rows(parsed_columns)
         shape = (len(valid_rows),) if roster.width is None else (len(valid_rows), roster.width)
         _check_with_loss(

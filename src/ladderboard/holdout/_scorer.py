@@ -11,7 +11,7 @@ import numpy as np
 from ladderboard.errors import InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.ledger import decode, digest, encode, read_array, write_array
-from ladderboard.losses import LOSSES, TopK, ZeroOne
+from ladderboard.losses import LOSSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,6 @@ ALIGNED_FORMAT = "aligned"
 """The name of the format that ``AlignedPredictions.pack`` returns."""
 
 _DEFAULT = Limits()
-_BINARY = (ZeroOne, TopK)
 _STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
@@ -87,7 +86,7 @@ def is_zero_one(loss: Loss, grouping: Grouping) -> bool:
     It depends on the loss and on public columns only, never on labels.
     """
     unweighted = grouping.weight is None and grouping.n == grouping.examples
-    return type(loss) in _BINARY and unweighted
+    return loss.is_binary and unweighted
 
 
 class Scorer:
@@ -121,7 +120,7 @@ class Scorer:
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
         self._is_custom_loss = type(loss) not in LOSSES.values()
-        self._binary = type(loss) in _BINARY
+        self._binary = loss.is_binary
 
     @property
     def zero_one(self) -> bool:

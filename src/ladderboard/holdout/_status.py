@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
-from ladderboard.losses import Shortfall
+from ladderboard.losses import uses_labels
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
@@ -120,7 +120,7 @@ InputKind = Literal["predictions", "scores"]
 
 def read_input_kind(opening: dict[str, Any]) -> InputKind:
     """Return whether a guard is asked with predictions or scores, from its opening entry."""
-    return "scores" if opening["loss"]["loss"] == Shortfall.name else "predictions"
+    return "predictions" if uses_labels(opening["loss"]["loss"]) else "scores"
 
 
 class QuestionRecord(NamedTuple):

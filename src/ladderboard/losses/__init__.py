@@ -10,8 +10,11 @@ from ladderboard.losses._base import Loss
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
 from ladderboard.losses._classification import is_class as is_class
+from ladderboard.losses._columns import ExpectedColumns
 from ladderboard.losses._custom import Custom, Shortfall
 from ladderboard.losses._registry import LOSSES, METRICS, REFUSED_METRICS, Metric, loss, metric
+from ladderboard.losses._registry import made_from_description as made_from_description
+from ladderboard.losses._registry import uses_labels as uses_labels
 from ladderboard.losses._regression import Absolute, Pinball, Squared
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "Absolute",
     "Brier",
     "Custom",
+    "ExpectedColumns",
     "Hamming",
     "Log",
     "Loss",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions
 from ladderboard.losses._arrays import read_values
+from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_columns, require_kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,11 +28,38 @@ class Loss(ABC):
     ``range`` is the interval of the predictions: declared for numbers, (0, 1) for probabilities
     and for right or wrong. ``unit`` is what a loss of 1 is worth in the metric's own unit.
     ``uses_labels`` is false for a loss that needs no labels; its holdout then has none.
+    ``binary`` says that every cost is 0 or 1; a class declares it itself, because a subclass may
+    cost otherwise. ``infers_classes`` says that classes which are not declared come from labels.
     """
 
     name: ClassVar[str]
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     uses_labels: ClassVar[bool] = True
+    binary: ClassVar[bool] = False
+    infers_classes: ClassVar[bool] = False
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every cost is 0 or 1, as this very class declares."""
+        return bool(vars(type(self)).get("binary", False))
+
+    @property
+    def explanation(self) -> str:
+        """What a prediction costs, as a clause for people."""
+        return f"the loss {self.name} says what a prediction costs, from 0 to 1"
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """The kind of labels that the loss takes; None if it takes either."""
+        return None
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """Return the columns of predictions that a file needs.
+
+        ``kind`` is the declared kind of the labels, ``"number"`` or ``"text"``, if any; ``width``
+        the number of labels of an example if there are several.
+        """
+        return numbered_columns(require_kind(self.name, kind), None, "label", "")
 
     @property
     def unit(self) -> float:
@@ -83,6 +111,10 @@ class Loss(ABC):
         See docs/explanation/attacks/abstaining.md.
         """
         return 0.0 if self.accepts_any else None
+
+    def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return predictions without a mistake, from the owner's labels. For the owner only."""
+        return labels
 
     @abstractmethod
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:

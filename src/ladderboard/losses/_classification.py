@@ -23,6 +23,16 @@ from ladderboard.losses._arrays import (
     read_values,
 )
 from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._columns import (
+    ExpectedColumns,
+    LabelKind,
+    label_kind_of,
+    list_classes,
+    numbered_columns,
+    probability_columns,
+    require_kind,
+    require_one_kind,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -200,6 +210,8 @@ class ZeroOne(Loss):
     """
 
     name: ClassVar[str] = "zero_one"
+    binary: ClassVar[bool] = True
+    infers_classes: ClassVar[bool] = True
 
     classes: Classes | Literal["any"] | None = None
 
@@ -208,9 +220,34 @@ class ZeroOne(Loss):
             _settings.set_frozen(self, classes=read_classes(self.classes, optional=True))
 
     @property
+    def explanation(self) -> str:
+        """Right or wrong."""
+        return "a prediction costs 0 if it is the label, and 1 if it is not"
+
+    @property
     def allowed(self) -> Classes | None:
         """The values that predictions may have; None if any."""
         return self.classes if isinstance(self.classes, tuple) else None
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """The kind of the declared classes."""
+        return label_kind_of(self.allowed)
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """One column of classes, or of labels of the declared kind."""
+        if self.allowed is not None:
+            return ExpectedColumns(
+                require_one_kind(self.allowed),
+                "one",
+                self.allowed,
+                complete=True,
+                rules=(f"prediction: one of {list_classes(self.allowed)}.",),
+                example=(str(self.allowed[0]),),
+            )
+        kind = require_kind(self.name, kind)
+        value = "a number" if kind == "number" else "text, written as in the labels"
+        return ExpectedColumns(kind, "one", complete=True, rules=(f"prediction: {value}.",))
 
     @property
     def accepts_any(self) -> bool:
@@ -297,6 +334,7 @@ class TopK(Loss):
     """
 
     name: ClassVar[str] = "top_k"
+    binary: ClassVar[bool] = True
 
     k: int = 5
     classes: Classes | None = None
@@ -311,6 +349,39 @@ class TopK(Loss):
             raise InvalidSetting(
                 f"k must be below the number of classes, {len(self.classes)}; got {self.k}."
             )
+
+    @property
+    def explanation(self) -> str:
+        """Among the first k, or not."""
+        return f"a prediction costs 0 if the label is among its first {self.k}, and 1 if it is not"
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """The kind of the declared classes."""
+        return label_kind_of(self.classes)
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """A column of scores for each class, or k columns of guesses."""
+        if self.classes is None:
+            sentence = f"{self.k} columns: the guesses."
+            return numbered_columns(require_kind(self.name, kind), self.k, "guess", sentence)
+        return ExpectedColumns(
+            "number",
+            "classes",
+            self.classes,
+            len(self.classes),
+            rules=(
+                "p_ and the class, one column for each: a score, higher is likelier.",
+                f"The classes are {list_classes(self.classes)}.",
+            ),
+            example=("0.1",) * len(self.classes),
+        )
+
+    def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """The label as each of k guesses, or a score for it alone."""
+        if self.classes is None:
+            return np.repeat(labels[:, None], self.k, axis=1)
+        return np.eye(len(self.classes))[self.read_labels(labels)]
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """Return labels, as indices into the classes if these are declared."""
@@ -361,6 +432,16 @@ class Hamming(Loss):
 
     name: ClassVar[str] = "hamming"
 
+    @property
+    def explanation(self) -> str:
+        """The part that differs."""
+        return "a prediction costs the part of its values that differ from the label's"
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """A column for each label."""
+        sentence = f"{width} columns, one for each label."
+        return numbered_columns(require_kind(self.name, kind), width, "label", sentence)
+
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """A matrix with a column for each label."""
         read = read_values(labels, "labels", InvalidLabels)
@@ -398,7 +479,46 @@ class Hamming(Loss):
 
 
 @dataclass(frozen=True)
-class Brier(Loss):
+class ProbabilityLoss(Loss):
+    """A loss of probabilities, one for each declared class, or one for the second of two."""
+
+    classes: Classes = (0, 1)
+
+    def __post_init__(self) -> None:
+        _settings.set_frozen(self, classes=read_classes(self.classes))
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """The kind of the declared classes."""
+        return label_kind_of(self.classes)
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """A column of probabilities for each class."""
+        return probability_columns(self.classes)
+
+    def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """All probability on the label."""
+        return np.eye(len(self.classes))[self.read_labels(labels)]
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Return labels as indices into the classes."""
+        return class_index(super().read_labels(labels), self.classes)
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Probabilities of every class, or of the second of two."""
+        return read_probabilities(predictions, shape[0], len(self.classes))
+
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
+        """Return the frequency of each class as probabilities."""
+        return [
+            np.tile(
+                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Brier(ProbabilityLoss):
     """Half the squared distance between the probabilities and the label's indicator.
 
     With two classes this is (p - y)², y being 1 for the second class; with more it is Brier's
@@ -414,26 +534,10 @@ class Brier(Loss):
 
     name: ClassVar[str] = "brier"
 
-    classes: Classes = (0, 1)
-
-    def __post_init__(self) -> None:
-        _settings.set_frozen(self, classes=read_classes(self.classes))
-
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Return labels as indices into the classes."""
-        return class_index(super().read_labels(labels), self.classes)
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Probabilities of every class, or of the second of two."""
-        return read_probabilities(predictions, shape[0], len(self.classes))
-
-    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """Return the frequency of each class as probabilities."""
-        return [
-            np.tile(
-                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
-            )
-        ]
+    @property
+    def explanation(self) -> str:
+        """The squared distance."""
+        return "a prediction costs half the squared distance from its probabilities to the label"
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """Half of sum_c (p_c - [c is the label])²."""
@@ -443,7 +547,7 @@ class Brier(Loss):
 
 
 @dataclass(frozen=True)
-class Log(Loss):
+class Log(ProbabilityLoss):
     """-log p of the label, p raised to at least ``clip``, divided by -log clip.
 
     The clip makes the loss bounded, and is part of its identity: another clip is another loss.
@@ -457,36 +561,24 @@ class Log(Loss):
 
     name: ClassVar[str] = "log"
 
-    classes: Classes = (0, 1)
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        _settings.set_frozen(
-            self,
-            classes=read_classes(self.classes),
-            clip=_settings.number("clip", self.clip, above=0, below=1),
+        super().__post_init__()
+        _settings.set_frozen(self, clip=_settings.number("clip", self.clip, above=0, below=1))
+
+    @property
+    def explanation(self) -> str:
+        """The logarithm, clipped."""
+        return (
+            "a prediction costs the logarithm of the label's probability, never more than 1; "
+            f"probabilities below {self.clip} count as {self.clip}"
         )
 
     @property
     def unit(self) -> float:
         """The number of nats that a loss of 1 is worth."""
         return -math.log(self.clip)
-
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Return labels as indices into the classes."""
-        return class_index(super().read_labels(labels), self.classes)
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Probabilities of every class, or of the second of two."""
-        return read_probabilities(predictions, shape[0], len(self.classes))
-
-    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """Return the frequency of each class as probabilities."""
-        return [
-            np.tile(
-                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
-            )
-        ]
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """Return log max(p, clip) / log clip."""

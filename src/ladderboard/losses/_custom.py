@@ -13,6 +13,7 @@ from ladderboard import _settings
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
 from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._columns import ExpectedColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,6 +130,17 @@ class Shortfall(Loss):
 
     name: ClassVar[str] = "shortfall"
     uses_labels: ClassVar[bool] = False
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """One column of scores, by that name."""
+        return ExpectedColumns(
+            "number",
+            "one",
+            strict=True,
+            column="score",
+            rules=("score: from 0 to 1 (best).",),
+            example=("0.5",),
+        )
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return numbers in [0, 1]; unlike probabilities, scores may not miss it by rounding."""

@@ -181,6 +181,21 @@ def raise_if_refused(name: str) -> None:
         )
 
 
+def uses_labels(name: str) -> bool:
+    """Return whether a loss or metric of this name needs labels; unknown ones do.
+
+    >>> uses_labels("accuracy"), uses_labels("score")
+    (True, False)
+    """
+    known = LOSSES.get(METRICS.get(name, (name,))[0])
+    return known is None or known.uses_labels
+
+
+def made_from_description(described: Loss) -> bool:
+    """Return whether ``loss`` makes this loss from its description; not for a user's own class."""
+    return type(described) in {Custom, *LOSSES.values()}
+
+
 def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:
     """Return a metric: a loss, and how its number is displayed.
 
@@ -192,6 +207,8 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **param
         return Metric(built.name, built)
     if ":" in name:
         return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))
+    if name == Custom.name:
+        return Metric(name, _create_loss(Custom, name, params))
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     # scikit-learn's names: accuracy_score, neg_log_loss.
     for key in (plain, plain.removesuffix("_score"), plain.removeprefix("neg_")):
@@ -246,8 +263,6 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
             f"A loss must be a name, a function or a description; got {_settings.safe_repr(name)}."
         ) from None
     key = settings.pop("loss", None)
-    if key == "custom":
-        return _create_loss(Custom, "custom", settings)
     if not isinstance(key, str) or not all(isinstance(setting, str) for setting in settings):
         raise InvalidSetting('A description of a loss needs its name under "loss".')
     return loss(key, **settings)

@@ -11,6 +11,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import raise_for_rows, read_numbers
 from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._columns import ExpectedColumns, LabelKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +47,24 @@ class RangedLoss(Loss):
         """The length of the range."""
         return self.range[1] - self.range[0]
 
+    @property
+    def label_kind(self) -> LabelKind:
+        """Numbers."""
+        return "number"
+
+    @property
+    def predicted(self) -> str:
+        """What a prediction is, for people."""
+        return "a number"
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """One column of numbers."""
+        low, high = self.range
+        rule = f"{self.predicted}; outside {low:g} to {high:g} it counts as the nearer end."
+        return ExpectedColumns(
+            "number", "one", rules=(f"prediction: {rule}",), example=(f"{(low + high) / 2:g}",)
+        )
+
     def read_labels(self, labels: Any) -> NDArray[np.float64]:
         """Numbers in the declared range."""
         read = read_numbers(super().read_labels(labels), "labels", InvalidLabels)
@@ -79,6 +98,13 @@ class Squared(RangedLoss):
     name: ClassVar[str] = "squared"
 
     @property
+    def explanation(self) -> str:
+        """The square of the distance."""
+        return (
+            "a prediction costs its squared distance from the label, as a part of the whole range"
+        )
+
+    @property
     def unit(self) -> float:
         """A loss of 1 is the square of the whole range."""
         return self.width**2
@@ -99,6 +125,11 @@ class Absolute(RangedLoss):
     """
 
     name: ClassVar[str] = "absolute"
+
+    @property
+    def explanation(self) -> str:
+        """The distance."""
+        return "a prediction costs its distance from the label, as a part of the whole range"
 
     @property
     def unit(self) -> float:
@@ -129,6 +160,19 @@ class Pinball(RangedLoss):
         _settings.set_frozen(
             self, quantile=_settings.number("quantile", self.quantile, above=0, below=1)
         )
+
+    @property
+    def explanation(self) -> str:
+        """The pinball loss."""
+        return (
+            f"a prediction of the quantile {self.quantile} costs its pinball loss, as a part of "
+            "the whole range"
+        )
+
+    @property
+    def predicted(self) -> str:
+        """The quantile."""
+        return f"the {self.quantile:g} quantile"
 
     @property
     def unit(self) -> float:

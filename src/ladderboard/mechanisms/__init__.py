@@ -8,22 +8,23 @@ and counts questions. To write your own, subclass :class:`Mechanism` and run
 """
 
 from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import declared_transcript as declared_transcript
+from ladderboard.mechanisms._base import why_uncounted as why_uncounted
 from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import MAX_MAGNITUDE as MAX_MAGNITUDE
 from ladderboard.mechanisms._fixed_point import UNITS as UNITS
-from ladderboard.mechanisms._fixed_point import from_units as from_units
-from ladderboard.mechanisms._fixed_point import round_to_multiple as round_to_multiple
-from ladderboard.mechanisms._fixed_point import to_units as to_units
 from ladderboard.mechanisms._grouping import Grouping
 from ladderboard.mechanisms._growing_ladder import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
-from ladderboard.mechanisms._ladder import release_range as release_range
 from ladderboard.mechanisms._registry import MECHANISMS, mechanism
 from ladderboard.mechanisms._scores import Exact, Noisy, Rounded, ScoreMechanism
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
+from ladderboard.mechanisms._transcript import ReleaseValues as ReleaseValues
+from ladderboard.mechanisms._transcript import Transcript as Transcript
+from ladderboard.mechanisms._transcript import log_binomial as log_binomial
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,

@@ -24,7 +24,16 @@ from ladderboard.mechanisms._types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ladderboard.mechanisms._calibration import CalibratedSettings
+    from ladderboard.mechanisms._shaky_ladder import PaperSettings
+    from ladderboard.mechanisms._transcript import Transcript
     from ladderboard.tape import Draws, DrawsMany, Law, Tape
+
+
+NEEDS_ZERO_ONE = (
+    "has a finite transcript under zero-one loss only, without weights and groups and with risks "
+    "in [0, 1]."
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,16 @@ class Mechanism(ABC):
     needs: ClassVar[Literal["risk", "losses"]] = "risk"
     needs_training: ClassVar[bool] = False
     zero_one_only: ClassVar[bool] = False  # its releases are a finite list for that loss only
+    hides_value: ClassVar[bool] = False  # the value is released when the session is closed
+    # For people: whether every question gets a score, by how much a model must beat the best to be
+    # released, and how a released score differs from the exact one ("" if it does not).
+    scores_every_question: ClassVar[bool] = False
+    required_gain: ClassVar[str] = "by enough"
+    altered_how: ClassVar[str] = ""
+    # Why a certificate promises nothing if ``transcript`` is None.
+    uncounted: ClassVar[str] = (
+        "The possible releases of this mechanism are unknown; its transcripts are not counted."
+    )
     state_type: ClassVar[Any]
 
     @property
@@ -140,6 +159,24 @@ class Mechanism(ABC):
         """
         return None
 
+    def transcript(self, setup: Setup) -> Transcript | None:
+        """Return everything that this mechanism can release; None if that is not a finite list.
+
+        Certificates count it, so a class declares it itself: what a parent declares is ignored,
+        because a subclass may release more.
+        """
+        return None
+
+    @property
+    def paper_origin(self) -> PaperSettings | None:
+        """The paper's settings if this is exactly the paper's mechanism with them."""
+        return None
+
+    @property
+    def calibration(self) -> CalibratedSettings | None:
+        """The calibration that the settings come from, if any."""
+        return None
+
     def check(self, setup: Setup) -> None:  # noqa: B027 - most accept any setup
         """Raise ``InvalidSetting`` if this mechanism does not support the setup."""
 
@@ -187,6 +224,19 @@ class Mechanism(ABC):
     def resume(self, state: Mapping[str, Any], tape: Tape | None = None) -> Session:
         """Continue from ``session.state`` with the same tape; later releases are the same."""
         return Session.resume(self, state, tape=tape)
+
+
+def declared_transcript(mechanism: Mechanism, setup: Setup, *, zero_one: bool) -> Transcript | None:
+    """Return the transcript that the mechanism's own class declares, if it holds for the loss."""
+    if "transcript" not in vars(type(mechanism)) or (mechanism.zero_one_only and not zero_one):
+        return None
+    return mechanism.transcript(setup)
+
+
+def why_uncounted(mechanism: Mechanism) -> str:
+    """Return why the transcripts of a mechanism are not counted, by its own class."""
+    reason: str = vars(type(mechanism)).get("uncounted", Mechanism.uncounted)
+    return reason
 
 
 def check_state_field(value: Any, expected: Any) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism, check_state_field
+from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism, check_state_field
+from ladderboard.mechanisms._transcript import ZERO_ONE, FallingValues, ReleaseDeviation, Transcript
 from ladderboard.mechanisms._types import ComparisonSettings, Observation, Setup, Step
 from ladderboard.mechanisms._visible_gain import (
     check_power,
@@ -46,6 +47,7 @@ class ByExample(Mechanism):
     """A mechanism that compares a model with the leader example by example."""
 
     needs: ClassVar[Literal["risk", "losses"]] = "losses"
+    required_gain: ClassVar[str] = "by more than the standard error of the difference"
     state_type: ClassVar[Any] = LeaderState
 
     def check(self, setup: Setup) -> None:
@@ -123,6 +125,7 @@ class ParameterFreeLadder(ByExample):
 
     name: ClassVar[str] = "parameter_free_ladder"
     zero_one_only: ClassVar[bool] = True
+    uncounted: ClassVar[str] = f"ParameterFreeLadder {NEEDS_ZERO_ONE}"
 
     def smallest_visible_gain(
         self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
@@ -138,6 +141,19 @@ class ParameterFreeLadder(ByExample):
     def comparison(self, n: int) -> ComparisonSettings:
         """The step is one standard error."""
         return ComparisonSettings(standard_errors=1.0)
+
+    def transcript(self, setup: Setup) -> Transcript | None:
+        """Falling multiples of 1/n."""
+        if (setup.low, setup.high) != (0, 1):
+            return None
+        return Transcript(
+            FallingValues(setup.n + 1, setup.n),
+            ReleaseDeviation(1 / math.sqrt(setup.n)),
+            0,
+            setup.n - 1,
+            1 / setup.n,
+            assumptions=(ZERO_ONE,),
+        )
 
     def advance(
         self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
@@ -189,6 +205,10 @@ class BootstrapLadder(ByExample):
     """
 
     name: ClassVar[str] = "bootstrap_ladder"
+    altered_how: ClassVar[str] = "resampled"
+    uncounted: ClassVar[str] = (
+        "BootstrapLadder resamples the holdout; nothing is proved about its releases."
+    )
 
     test: Literal["paired", "bayes"] = "paired"
     resample: bool = True

@@ -8,6 +8,7 @@ unit is decimal, so 0.31 - 0.01 is 0.30, and releases print as people write them
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,12 @@ def from_units(units: int) -> float:
     0.31
     """
     return units / UNITS
+
+
+@lru_cache(maxsize=1024)
+def release_range(low: float, high: float, grid: int) -> tuple[int, int]:
+    """Return the lowest and the highest multiple of the grid that a risk can round to."""
+    return round_to_multiple(to_units(low), grid), round_to_multiple(to_units(high), grid)
 
 
 def read_magnitude(name: str, value: Any, *, above_zero: bool = False) -> float:

@@ -160,6 +160,7 @@ class GrowingLadder(Mechanism):
     """
 
     name: ClassVar[str] = "growing_ladder"
+    altered_how: ClassVar[str] = "rounded and with noise"
     state_type: ClassVar[Any] = GrowingLadderState
 
     step: float

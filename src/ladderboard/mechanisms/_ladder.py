@@ -6,8 +6,8 @@ until a model crosses it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._transcript import HiddenValues, Transcript, ladder_transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
@@ -50,16 +51,9 @@ class LadderRun(NamedTuple):
     improved: NDArray[np.bool_]
 
 
-@lru_cache(maxsize=1024)
-def release_range(low: float, high: float, grid: int) -> tuple[int, int]:
-    """Return the lowest and the highest multiple of the grid that a risk can round to."""
-    bottom, top = _fixed_point.to_units(low), _fixed_point.to_units(high)
-    return _fixed_point.round_to_multiple(bottom, grid), _fixed_point.round_to_multiple(top, grid)
-
-
 def round_to_grid(setup: Setup, units: Any, grid: int) -> Any:
     """Round to the grid and clip to the multiples a risk can round to; one int or an array."""
-    bottom, top = release_range(setup.low, setup.high, grid)
+    bottom, top = _fixed_point.release_range(setup.low, setup.high, grid)
     rounded = _fixed_point.round_to_multiple(units, grid)
     if type(rounded) is int:
         return min(max(rounded, bottom), top)
@@ -150,6 +144,7 @@ class Ladder(Mechanism):
     """
 
     name: ClassVar[str] = "ladder"
+    altered_how: ClassVar[str] = "rounded"
     state_type: ClassVar[Any] = LadderState
 
     step: float
@@ -187,6 +182,10 @@ class Ladder(Mechanism):
     def comparison(self, n: int) -> ComparisonSettings:
         """Step and grid."""
         return ComparisonSettings(step=self.step, grid=self.spacing)
+
+    def transcript(self, setup: Setup) -> Transcript:
+        """Falling multiples of the grid."""
+        return ladder_transcript(*self.step_and_grid_units, setup)
 
     def begin(self, setup: Setup, draws: Draws) -> LadderState:
         """R_0 is the worst risk there is."""
@@ -245,6 +244,17 @@ class OneBit(Ladder):
     """
 
     name: ClassVar[str] = "one_bit"
+    hides_value: ClassVar[bool] = True
+
+    def transcript(self, setup: Setup) -> Transcript:
+        """As the Ladder's, without the values."""
+        ladder = super().transcript(setup)
+        values = ladder.values
+        return replace(
+            ladder,
+            values=HiddenValues(values.points, values.max_changes, values.drop),
+            assumptions=("The value is released only after the last question.",),
+        )
 
     def advance(
         self, setup: Setup, state: LadderState, observation: Observation, draws: Draws

@@ -11,7 +11,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism
+from ladderboard.mechanisms._transcript import ZERO_ONE, ReleaseDeviation, ReleaseValues, Transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
@@ -41,6 +42,7 @@ class BestScoreState(NamedTuple):
 class ScoreMechanism(Mechanism):
     """A mechanism that releases a score for every question; the value is the lowest so far."""
 
+    scores_every_question: ClassVar[bool] = True
     state_type: ClassVar[Any] = BestScoreState
 
     @abstractmethod
@@ -99,6 +101,21 @@ class Exact(ScoreMechanism):
 
     name: ClassVar[str] = "exact"
     zero_one_only: ClassVar[bool] = True
+    uncounted: ClassVar[str] = f"Exact {NEEDS_ZERO_ONE}"
+
+    def transcript(self, setup: Setup) -> Transcript | None:
+        """A multiple of 1/n for every question."""
+        if (setup.low, setup.high) != (0, 1):
+            return None
+        return Transcript(
+            ReleaseValues(setup.n + 1, setup.n + 1),
+            ReleaseDeviation(0.0),
+            0,
+            setup.n,
+            1 / setup.n,
+            every_question=True,
+            assumptions=(ZERO_ONE,),
+        )
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk."""
@@ -120,6 +137,7 @@ class Rounded(ScoreMechanism):
     """
 
     name: ClassVar[str] = "rounded"
+    altered_how: ClassVar[str] = "rounded"
 
     digits: int
 
@@ -145,6 +163,19 @@ class Rounded(ScoreMechanism):
     def comparison(self, n: int) -> ComparisonSettings:
         """Scores are multiples of the grid."""
         return ComparisonSettings(grid=self.grid, compares_released=True)
+
+    def transcript(self, setup: Setup) -> Transcript:
+        """A multiple of the grid for every question."""
+        bottom, top = _fixed_point.release_range(setup.low, setup.high, self._grid)
+        points = (top - bottom) // self._grid + 1
+        return Transcript(
+            ReleaseValues(points, points),
+            ReleaseDeviation(0.0, self.grid),
+            bottom // self._grid,
+            top // self._grid,
+            self.grid,
+            every_question=True,
+        )
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk, rounded."""
@@ -173,6 +204,10 @@ class Noisy(ScoreMechanism):
     """
 
     name: ClassVar[str] = "noisy"
+    altered_how: ClassVar[str] = "with noise"
+    uncounted: ClassVar[str] = (
+        "Noisy releases unrounded scores, so its transcripts cannot be counted."
+    )
 
     sd: float
 

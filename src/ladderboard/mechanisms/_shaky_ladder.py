@@ -15,6 +15,13 @@ from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._ladder import ShakyLadderState, round_to_grid, run_ladder
+from ladderboard.mechanisms._transcript import (
+    GridValues,
+    ReleaseDeviation,
+    Transcript,
+    ladder_transcript,
+    multiple_below,
+)
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
@@ -179,6 +186,11 @@ class ShakyLadder(Mechanism):
     """
 
     name: ClassVar[str] = "shaky_ladder"
+    altered_how: ClassVar[str] = "rounded and with noise"
+    uncounted: ClassVar[str] = (
+        "A ShakyLadder without a grid releases unrounded scores. Give it a grid, or use "
+        "ShakyLadder.from_paper where the paper's theorem applies."
+    )
     state_type: ClassVar[type[ShakyLadderState]] = ShakyLadderState
 
     step: float
@@ -263,6 +275,22 @@ class ShakyLadder(Mechanism):
         return self.origin.delta if isinstance(self.origin, PaperSettings) else None
 
     @property
+    def paper_origin(self) -> PaperSettings | None:
+        """Eq. (2), if this is Fig. 1 with it; a subclass may be another mechanism."""
+        origin = self.origin
+        if type(self) is not ShakyLadder or not isinstance(origin, PaperSettings):
+            return None
+        settings = paper_settings(origin.n, origin.questions, origin.beta)
+        scale = settings.noise_scale
+        is_fig_1 = self == ShakyLadder(settings.step, scale, scale, law="laplace")
+        return origin if is_fig_1 else None
+
+    @property
+    def calibration(self) -> CalibratedSettings | None:
+        """Where calibrated settings come from."""
+        return self.origin if isinstance(self.origin, CalibratedSettings) else None
+
+    @property
     def noise_scale(self) -> float | None:
         """The common scale of all noise (the paper's sigma), or None if scales differ."""
         scales = {self.compare_noise, self.release_noise, self.threshold_noise}
@@ -320,6 +348,30 @@ class ShakyLadder(Mechanism):
             standing_noise=sd * self.threshold_noise,
             release_noise=sd * self.release_noise,
             grid=self.grid or 0.0,
+        )
+
+    def transcript(self, setup: Setup) -> Transcript | None:
+        """Falling multiples of the grid; None without one."""
+        if self.grid is None:
+            return None
+        step, grid = self.step_and_grid_units
+        if not (self.compare_noise or self.release_noise or self.threshold_noise):
+            return ladder_transcript(step, grid, setup)
+        bottom, top = _fixed_point.release_range(setup.low, setup.high, grid)
+        first = min(multiple_below(_fixed_point.to_units(setup.high), grid), top)
+        return Transcript(
+            GridValues.from_grid((first - bottom) // grid + 1, 1),
+            ReleaseDeviation(
+                _fixed_point.from_units(step),
+                _fixed_point.from_units(grid),
+                compare=self.compare_noise,
+                standing=self.threshold_noise,
+                release=self.release_noise,
+                law=self.law,
+            ),
+            bottom // grid,
+            first // grid,
+            _fixed_point.from_units(grid),
         )
 
     def begin(self, setup: Setup, draws: Draws) -> ShakyLadderState:

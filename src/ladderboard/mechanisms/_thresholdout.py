@@ -55,6 +55,11 @@ class Thresholdout(Mechanism):
 
     name: ClassVar[str] = "thresholdout"
     needs_training: ClassVar[bool] = True
+    scores_every_question: ClassVar[bool] = True
+    altered_how: ClassVar[str] = "with noise"
+    uncounted: ClassVar[str] = (
+        "Thresholdout releases unrounded scores, so its transcripts cannot be counted."
+    )
     state_type: ClassVar[Any] = ThresholdoutState
 
     threshold: float = 0.04

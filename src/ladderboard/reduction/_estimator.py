@@ -22,7 +22,7 @@ from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
 )
-from ladderboard.mechanisms import OneBit, to_float_vector
+from ladderboard.mechanisms import to_float_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -426,8 +426,11 @@ def require_released_values(mechanism: Any) -> None:
             "mechanism must be a mechanism, such as Ladder(step=0.01); "
             f"got {_settings.safe_repr(mechanism)}."
         )
-    if isinstance(mechanism, OneBit):
-        raise InvalidSetting("OneBit releases no value before it is closed; use a Ladder instead.")
+    if getattr(mechanism, "hides_value", False):
+        raise InvalidSetting(
+            f"{type(mechanism).__name__} releases no value before it is closed; "
+            "use a Ladder instead."
+        )
 
 
 def _read_values(name: str, values: Any) -> NDArray[np.float64]:

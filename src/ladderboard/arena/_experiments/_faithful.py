@@ -14,7 +14,7 @@ from ladderboard.arena._experiments._vote_attack import (
 )
 from ladderboard.arena._figures import require_matplotlib
 from ladderboard.arena._runner import STANDARD_MECHANISMS, ExperimentRun
-from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
+from ladderboard.mechanisms import Ladder, ShakyLadder
 from ladderboard.reduction import is_faithful
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class FaithfulnessTask:
         """Run all probes and return the row."""
         mechanism = self._mechanism
         key = (self.label, self.n)
-        if isinstance(mechanism, OneBit):
+        if mechanism.hides_value:
             return asdict(FaithfulnessRow(*key, _NO_VALUE, self.questions, self.games))
         result = is_faithful(
             mechanism, self.n, questions=self.questions, games=self.games, seed=self.seed
@@ -238,10 +238,8 @@ def _attack_line(cell: VoteSummary) -> str:
 def _verdict_line(row: FaithfulnessRow) -> str:
     unit = math.sqrt(row.n)
     mechanism = PROBED_MECHANISMS[row.mechanism](row.n, row.questions)
-    step, grid = getattr(mechanism, "step", None), getattr(mechanism, "grid", None)
-    if grid is None and mechanism.name == "ladder":
-        grid = step  # its default
-    sizes = ["" if size is None else f"{size * unit:.3g}" for size in (step, grid)]
+    settings = mechanism.comparison(row.n)
+    sizes = [f"{size * unit:.3g}" if size else "" for size in (settings.step, settings.grid)]
     measured = [""] * 6
     if row.confidence is not None:
         measured = [

@@ -17,7 +17,7 @@ from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
     UNDECLARED_CLASSES,
 )
-from ladderboard.mechanisms import CalibratedSettings, OneBit, ShakyLadder
+from ladderboard.mechanisms import ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +104,8 @@ class BoardPromise:
 
         They were measured in games with zero-one loss.
         """
-        origin = getattr(self.mechanism, "origin", None)
-        if not isinstance(origin, CalibratedSettings) or origin.beyond or self.display.unit != 1.0:
+        origin = self.mechanism.calibration
+        if origin is None or origin.beyond or self.display.unit != 1.0:
             return None
         return (
             "Measured, not promised: "
@@ -308,11 +308,14 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
                 else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
             )
         )
-    origin = getattr(promise.mechanism, "origin", None)
-    if isinstance(origin, CalibratedSettings) and origin.beyond:
+    origin = promise.mechanism.calibration
+    if origin is not None and origin.beyond:
         yield f"The mechanism's settings are {origin.note}: outside the measured range."
-    if isinstance(promise.mechanism, OneBit):
-        yield "one_bit shows no scores before the close: standings show only who improved."
+    if promise.mechanism.hides_value:
+        yield (
+            f"{promise.mechanism.name} shows no scores before the close: standings show only who "
+            "improved."
+        )
     yield from _undeclared_classes(folder)
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
@@ -332,6 +335,6 @@ def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:
         declare = "Declare them, as in loss: {name: accuracy, classes: [cat, dog]}. "
         yield (
             f"No classes are declared. {UNDECLARED_CLASSES} "
-            + (declare if loss.name == "zero_one" else "")
+            + (declare if loss.infers_classes else "")
             + "If the classes cannot be declared, accept this weaker protection."
         )

@@ -16,9 +16,7 @@ from ladderboard.board._check._advice import compute_promise, find_mechanism_pro
 from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._folder import BoardFolder, read_folder
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
-from ladderboard.files import expected_columns
 from ladderboard.holdout import Scorer
-from ladderboard.losses import Brier, Log, TopK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -232,13 +230,7 @@ class FolderGrader:
 
     def _perfect_predictions(self) -> NDArray[Any]:
         """Return perfect predictions in the form that the loss takes."""
-        loss, table = self.loss, self.folder.table
-        expected = expected_columns(loss, self.scorer.roster)
-        if expected.form == "classes" and isinstance(loss, Brier | Log | TopK):
-            return np.eye(len(loss.classes or ()))[self.labels]
-        if isinstance(loss, TopK):
-            return np.repeat(table.labels[:, None], loss.k, axis=1)
-        return table.labels
+        return self.loss.perfect_predictions(self.folder.table.labels)
 
 
 def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:

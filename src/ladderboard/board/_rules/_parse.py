@@ -21,7 +21,7 @@ from ladderboard.board._rules._parts import (
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
 from ladderboard.files import Problems
-from ladderboard.losses import Metric, ZeroOne, loss, metric
+from ladderboard.losses import Metric, ZeroOne, metric
 from ladderboard.mechanisms import MECHANISMS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
@@ -258,8 +258,6 @@ def read_loss(name: str, value: Any) -> Metric:
     """Return a loss and its display, from a name or from a mapping with parameters."""
     loss_name, params = _split_name(name, value, "accuracy")
     try:
-        if loss_name == "custom":
-            return metric(loss({"loss": loss_name, **params}))
         return metric(loss_name, **params)
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None

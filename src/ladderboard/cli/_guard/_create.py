@@ -39,7 +39,6 @@ _PUBLIC_WITH_SCORES = (
     "with its time"
 )
 
-_SCORE_LOSSES = ("score", "shortfall")  # these have no labels
 
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
@@ -134,11 +133,12 @@ def create(
     the answers. To choose the numbers of labels and questions, see ladderboard plan.
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.losses import uses_labels  # noqa: PLC0415 - same
 
     _require_new_guard(file)
     scores = read_scores(inspect, lm_eval, metric)
     name = _choose_loss(loss, labels, scores)
-    table = _read_examples(labels, scores, kind, labelled=name not in _SCORE_LOSSES)
+    table = _read_examples(labels, scores, kind, labelled=uses_labels(name))
     parameters = {
         "classes": None if classes is None else _parse_classes(classes, table.kind),
         "range": None if range_ is None else _parse_range(range_),
@@ -211,7 +211,9 @@ def _choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None")
         )
     if scores is None:
         return "zero_one" if loss is None else loss
-    if loss is not None and loss not in _SCORE_LOSSES:
+    from ladderboard.losses import uses_labels  # noqa: PLC0415 - keeps --help fast
+
+    if loss is not None and uses_labels(loss):
         raise InvalidSetting(
             f"A log holds scores, so the loss must be score; got --loss {loss!r:.80}."
         )
@@ -289,7 +291,7 @@ def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
         )
     elif loss.accepts_any:
         text = f"No classes are declared. {UNDECLARED_CLASSES}"
-        if loss.name == "zero_one" and not declared:
+        if loss.infers_classes and not declared:
             text += " Some classes have fewer than five labels; declare all with --classes A,B,C."
     else:
         return []
@@ -406,7 +408,7 @@ def _describe_guard(
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
     gain = guard.meter.smallest_visible_gain(None)
-    scored = opening["loss"]["loss"] in _SCORE_LOSSES
+    scored = guard.takes == "scores"
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
     if rules["weighted"]:

@@ -106,11 +106,14 @@ def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> d
     """Return the data of the board page, as a caller may see it."""
     view = board.as_seen_by(caller)
     summary = view.summary()
-    display = board.rules.display  # another process may have amended it
+    rules = board.rules  # another process may have amended them
+    display = rules.display
     history = none_if_hidden(view.history)
     return {
         "board": summary,
         "display": display,
+        "loss": rules.loss,
+        "mechanism": board.book.mechanism,
         "gain": display.gain_text(
             board.smallest_visible_gain(summary["best"]["loss"]), summary["best"]["loss"]
         ),
@@ -162,8 +165,10 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
         "points": points[-2 : -_RECORDS_LISTED - 2 : -1],
         "history": history,
         "chart": None if history is None else history_chart(history),
-        "rules": describe_rules(board),
-        "meaning": explain_scores(board, points[-1] if points else None, data["gain"]),
+        "rules": describe_rules(board, data["loss"], data["mechanism"]),
+        "meaning": explain_scores(
+            board, data["mechanism"], points[-1] if points else None, data["gain"]
+        ),
     }
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard.errors import NotFound
-from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
+from ladderboard.mechanisms import Mechanism, mechanism
 from ladderboard.server._api import Slug
 from ladderboard.server._context import open_page
 from ladderboard.server._pages._charts import coord, tag
@@ -307,12 +307,11 @@ def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
     for noise, name in NOISES.items():
         board = simulated_board(choice._replace(noise=noise), "shaky_ladder")
         mechanism = board.mechanism
-        assert isinstance(mechanism, ShakyLadder)  # noqa: S101 - by its key
         rows.append(
             {
                 "noise": name,
                 "is_chosen": noise == choice.noise,
-                "sd": mechanism.compare_noise,
+                "sd": mechanism.comparison(choice.n).compare_noise,
                 "patient": board.patient,
                 "majority": board.majority,
                 "undetected_gain": board.undetected_gain,

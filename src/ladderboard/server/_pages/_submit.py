@@ -38,7 +38,7 @@ from ladderboard.server._pages._reply import (
     page_problem,
     remaining_text,
 )
-from ladderboard.server._pages._wording import SCORED_EVERY_TIME, format_bytes, time_element
+from ladderboard.server._pages._wording import format_bytes, time_element
 from ladderboard.server._problems import RequestRefused
 
 router = page_router()
@@ -129,7 +129,7 @@ def _read_submit_page(
         "role": caller.role.name.lower(),
         "team_info": team_variables(board, view, summary, before, now) if has_team else None,
         "answer": outcome.answer,
-        "scored_every_time": summary["mechanism"]["mechanism"] in SCORED_EVERY_TIME,
+        "scored_every_time": board.book.mechanism.scores_every_question,
         "reply": None if outcome.answer is None else _describe_answer(snapshot, outcome.answer),
     }
 

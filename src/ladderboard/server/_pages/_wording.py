@@ -13,20 +13,10 @@ from ladderboard._formatting import format_list, format_size, format_undetected_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-_LOSSES = {
-    "zero_one": "a prediction costs 0 if it is the label, and 1 if it is not",
-    "top_k": "a prediction costs 0 if the label is among its first {k}, and 1 if it is not",
-    "brier": "a prediction costs half the squared distance from its probabilities to the label",
-    "log": "a prediction costs the logarithm of the label's probability, never more than 1; "
-    "probabilities below {clip} count as {clip}",
-    "absolute": "a prediction costs its distance from the label, as a part of the whole range",
-    "squared": "a prediction costs its squared distance from the label, as a part of the whole "
-    "range",
-    "pinball": "a prediction of the quantile {quantile} costs its pinball loss, as a part of the "
-    "whole range",
-    "hamming": "a prediction costs the part of its values that differ from the label's",
-}
 _SCALES = {
     "loss": "The number shown is this mean",
     "complement": "The number shown is 1 less this mean",
@@ -34,8 +24,6 @@ _SCALES = {
     "root": "The number shown is the root of this mean, in the labels' own unit",
 }
 _MEANS = {"complement": "their mean", "root": "the root of 1 less their mean"}
-SCORED_EVERY_TIME = {"exact": "", "rounded": ", rounded", "noisy": ", with noise"}
-"""Mechanisms that release a score for every submission, and how it is altered."""
 _REGISTRATION = {
     "open": "Anyone can register a team.",
     "invited": "A team needs an invitation from the organiser; each is valid for one team.",
@@ -217,13 +205,15 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     return BoardState(label, "badge-wait", f"Submissions open {relative_time(coming, now)}.")
 
 
-def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
+def describe_rules(
+    board: Mapping[str, Any], loss: Loss, mechanism: Mechanism
+) -> list[tuple[str, str]]:
     """Return the rules as pairs of a topic and a text; texts with times are Markup."""
     rules = [
-        ("Score", _describe_score(board)),
+        ("Score", _describe_score(board, loss)),
         ("Files", _describe_files(board)),
         ("Submissions", _describe_submissions(board)),
-        ("What is released", _describe_answers(board)),
+        ("What is released", _describe_answers(board, mechanism)),
         ("When", _describe_phases(board)),
         ("Taking part", _describe_registration(board)),
         ("Baselines", _describe_baselines(board)),
@@ -233,33 +223,31 @@ def describe_rules(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(topic, text) for topic, text in rules if text]
 
 
-def _describe_score(board: Mapping[str, Any]) -> str:
+def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     """Return how submissions are scored.
 
     >>> display = {"name": "accuracy", "as": "complement", "direction": "higher", "digits": 3}
     >>> board = {"display": display, "n": 1000, "takes": "predictions"}
-    >>> print(_describe_score({**board, "loss": {"name": "zero_one"}}))
+    >>> from ladderboard.losses import Shortfall, ZeroOne
+    >>> print(_describe_score(board, ZeroOne()))
     Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
     a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
     The number shown is 1 less this mean, to 3 digits.
-    >>> print(_describe_score({**board, "loss": {"name": "shortfall"}, "takes": "scores"}))
+    >>> print(_describe_score({**board, "takes": "scores"}, Shortfall()))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
     number shown is their mean, to 3 digits; higher is better.
     """
-    display, loss = board["display"], board["loss"]
+    display = board["display"]
     if board["takes"] == "scores":
         return (
             f"Evaluators give a score from 0 to 1, the best, to each of {board['n']:,} hidden "
             f"public examples. The number shown is {_MEANS.get(display['as'], '1 less their mean')}"
             f", to {count(display['digits'], 'digit')}; {display['direction']} is better."
         )
-    name = loss["name"]
-    cost = _LOSSES.get(name, f"the loss {name} says what a prediction costs, from 0 to 1")
-    cost = cost.format(**{key: value for key, value in loss.items() if key != "name"})
     return (
         f"Submissions are scored by {display['name']}; {display['direction']} is better. "
-        f"For each of {board['n']:,} hidden public examples, {cost}; a score is the mean over "
-        f"them. {_SCALES[display['as']]}, to {count(display['digits'], 'digit')}."
+        f"For each of {board['n']:,} hidden public examples, {loss.explanation}; a score is "
+        f"the mean over them. {_SCALES[display['as']]}, to {count(display['digits'], 'digit')}."
     )
 
 
@@ -321,21 +309,24 @@ def _describe_submissions(board: Mapping[str, Any]) -> str:
     return " ".join(sentences)
 
 
-def _describe_answers(board: Mapping[str, Any]) -> str:
+def _altered_how(mechanism: Mechanism) -> str:
+    return f", {mechanism.altered_how}" if mechanism.altered_how else ""
+
+
+def _describe_answers(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     """Return what an answer reveals.
 
-    >>> rounded = {"mechanism": "rounded", "digits": 2}
-    >>> print(_describe_answers({"ladder": "team", "mechanism": rounded}))
+    >>> from ladderboard.mechanisms import Rounded
+    >>> print(_describe_answers({"ladder": "team"}, Rounded(digits=2)))
     Every submission gets its own score, rounded; the standings show each team's best.
     """
-    name = board["mechanism"]["mechanism"]
     is_shared = board["ladder"] == "board"
-    if name in SCORED_EVERY_TIME:
+    if mechanism.scores_every_question:
         best = "the best of all teams" if is_shared else "each team's best"
-        how = SCORED_EVERY_TIME[name]
+        how = _altered_how(mechanism)
         return f"Every submission gets its own score{how}; the standings show {best}."
     best = "the best of all teams" if is_shared else "the best of its team"
-    if name == "one_bit":
+    if mechanism.hides_value:
         return (
             f"You see only whether a submission beats {best}. Scores are published when the board "
             "closes."
@@ -458,46 +449,48 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
 
 
 def explain_scores(
-    board: Mapping[str, Any], point: Mapping[str, Any] | None, gain: str | None
+    board: Mapping[str, Any],
+    mechanism: Mechanism,
+    point: Mapping[str, Any] | None,
+    gain: str | None,
 ) -> list[tuple[str, str]]:
     """Return terms of the board's page with their explanations.
 
     ``point`` is the last point of the board's history, if any; ``gain`` the gain, as displayed,
     below which an improvement may not be detected, None if all are shown or it is unknown.
     """
-    entries = [("Released", _explain_released(board)), ("Improved", _explain_improved(board, gain))]
+    entries = [
+        ("Released", _explain_released(board, mechanism)),
+        ("Improved", _explain_improved(mechanism, gain)),
+    ]
     if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, point)))
-    return [*entries, ("Limits of the scores", _explain_limits(board))]
+    return [*entries, ("Limits of the scores", _explain_limits(board, mechanism))]
 
 
-def _explain_released(board: Mapping[str, Any]) -> str:
-    mechanism, name = board["mechanism"]["mechanism"], board["display"]["name"]
+def _explain_released(board: Mapping[str, Any], mechanism: Mechanism) -> str:
+    name, how = board["display"]["name"], _altered_how(mechanism)
     examples = count(board["n"], "hidden example")
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
-    if mechanism in SCORED_EVERY_TIME:
-        how = SCORED_EVERY_TIME[mechanism]
+    if mechanism.scores_every_question:
         return (
             f"A released number is the {name} of {whose} on {examples}{how}. Every submission "
             "gets its score, so a team can climb without a better model by submitting often enough."
         )
-    if mechanism == "one_bit":
+    if mechanism.hides_value:
         return (
             f"No number is released before the close: only whether {whose} on {examples} improved."
         )
-    how = "by more than the standard error of the difference"
-    if mechanism != "parameter_free_ladder":
-        how = f"by enough, rounded{' and with noise' if mechanism == 'shaky_ladder' else ''}"
     return (
-        f"A released number is about the {name} of {whose} on {examples}. A new score is "
-        f"released only when a submission beats the previous one {how}. Exact scores are not "
-        "released, because teams could climb by resubmitting without better models."
+        f"A released number is about the {name} of {whose} on {examples}. A new score is released "
+        f"only when a submission beats the previous one {mechanism.required_gain}{how}. Exact "
+        "scores are not released, because teams could climb by resubmitting without better models."
     )
 
 
-def _explain_improved(board: Mapping[str, Any], gain: str | None) -> str:
+def _explain_improved(mechanism: Mechanism, gain: str | None) -> str:
     sentence = "A submission improved if it made the released number better."
-    if board["mechanism"]["mechanism"] in SCORED_EVERY_TIME:
+    if mechanism.scores_every_question:
         return sentence
     limit = "" if gain is None else f" {format_undetected_gains(gain)}"
     return f"{sentence} A submission without a measured improvement may still be better.{limit}"
@@ -541,9 +534,9 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
     )
 
 
-def _explain_limits(board: Mapping[str, Any]) -> str:
+def _explain_limits(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     text = "Ranks are estimates: teams with similar scores may truly be in a different order."
-    if board["mechanism"]["mechanism"] not in SCORED_EVERY_TIME:
+    if not mechanism.scores_every_question:
         text += " An unchanged score can hide a small improvement."
     text += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidPredictions, Problem
-from ladderboard.files import expected_columns
 from ladderboard.holdout import AlignedPredictions
 from ladderboard.ledger import read_array
 from ladderboard.server._sandbox import _worker as wire
@@ -48,7 +47,7 @@ class Spec:
         self, roster: Roster, loss: Loss, limits: Limits, seconds: float | None = None
     ) -> None:
         self.roster, self.loss, self.limits, self.seconds = roster, loss, limits, seconds
-        self._expected = expected = expected_columns(loss, roster)
+        self._expected = expected = loss.columns(kind=roster.kind, width=roster.width)
         self._dtypes = ("i", "f") if expected.number else ("T",)
         values = 8 * roster.n * (expected.width or limits.columns)
         if expected.width is None:

@@ -33,7 +33,7 @@ import numpy as np
 from ladderboard.errors import InvalidPredictions, MissingDependency
 from ladderboard.files import Limits, Roster, load_polars, read_predictions
 from ladderboard.ledger import decode, encode, read_array, write_array
-from ladderboard.losses import LOSSES, Custom, Loss, loss
+from ladderboard.losses import Loss, loss, made_from_description
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
         ids = np.array(list(ids), dtype=object)
     kind = type(described)
     loss_spec: dict[str, Any] = {"description": described.describe()}
-    if kind is not Custom and kind not in LOSSES.values():  # a custom class
+    if not made_from_description(described):
         loss_spec = {"class": f"{kind.__module__}:{kind.__qualname__}", "params": described.params}
     return encode(
         {
