@@ -26,18 +26,26 @@ _HERE = Path(__file__).parents[1]
 _JUMP = 2.0  # seconds; time services correct smaller differences gradually
 
 
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
 class ServerLog:
     """Writes the log. No line holds a token, name, message, score, body or query string."""
 
     def __init__(self, stream: TextIO | None, clock: Callable[[], int]) -> None:
         self._stream, self._clock = stream, clock
+        self._for_terminal = _is_terminal(sys.stderr if stream is None else stream)
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
         now = self._clock()
         stream = sys.stderr if self._stream is None else self._stream
         try:
-            if stream.isatty():
+            if self._for_terminal:
                 stream.write(_format_for_terminal(datetime.fromtimestamp(now, UTC), event, fields))
                 return
             line = json.dumps({"time": format_time(now), "event": event, **fields})
