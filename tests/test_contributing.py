@@ -1,6 +1,8 @@
 """The code in CONTRIBUTING works, and passes the tests shown beside it."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,11 +15,10 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 _BLOCK = re.compile(
     r"`((?:src|tests)/[\w/]+\.py)`:\n\n   ```python\n(.*?)^   ```$", re.DOTALL | re.MULTILINE
 )
+TITLES = ["How to add a mechanism", "How to add a loss", "How to add an attack"]
 _RUN = """
-import importlib, runpy, sys
-folder, package, test = sys.argv[1:]
-importlib.import_module(f"ladderboard.{package}").__path__.append(folder)
-(test,) = [value for name, value in runpy.run_path(test).items() if name.startswith("test_")]
+import runpy, sys
+(test,) = [value for name, value in runpy.run_path(sys.argv[1]).items() if name.startswith("test_")]
 test()
 """
 
@@ -29,22 +30,43 @@ def code_under(title):
     return Path(path), textwrap.dedent(source), textwrap.dedent(test)
 
 
-@pytest.mark.parametrize("title", ["How to add a loss", "How to add an attack"])
-def test_the_code_passes_its_test(title, tmp_path):
+@pytest.mark.parametrize("title", TITLES)
+def test_one_file_one_entry_and_one_test_are_enough(title, tmp_path):
     path, source, test = code_under(title)
-    (tmp_path / path.name).write_text(source)
+    copy = tmp_path / "ladderboard"
+    copy.mkdir()
+    for entry in (ROOT / "src" / "ladderboard").iterdir():
+        if entry.name != path.parent.name:
+            (copy / entry.name).symlink_to(entry)
+    package = copy / path.parent.name
+    shutil.copytree(ROOT / path.parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / path.name).write_text(source)
+    register(
+        package, path.stem, re.search(r"^class (\w+)\((?!NamedTuple)", source, re.MULTILINE)[1]
+    )
     (tmp_path / "a_test.py").write_text(test)
-    arguments = [tmp_path, path.parent.name, tmp_path / "a_test.py"]
     result = subprocess.run(
-        [sys.executable, "-c", _RUN, *map(str, arguments)],
+        [sys.executable, "-c", _RUN, str(tmp_path / "a_test.py")],
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("title", ["How to add a loss", "How to add an attack"])
+def register(package, module, kind):
+    """Add a class to the registry of its package: an import, and its name in the list."""
+    registry = package / "_registry.py"
+    text = registry.read_text()
+    own = f"from ladderboard.{package.name}."
+    text = text.replace(own, f"{own}{module} import {kind}\n{own}", 1)
+    text, count = re.subn(r"( for \w+ in \()", rf"\1{kind}, ", text, count=1)
+    assert count == 1
+    registry.write_text(text)
+
+
+@pytest.mark.parametrize("title", TITLES)
 def test_the_code_passes_ruff(title, tmp_path):
     path, source, _ = code_under(title)
     (tmp_path / path.name).write_text(source)
@@ -61,7 +83,7 @@ def test_the_code_passes_ruff(title, tmp_path):
 
 def test_the_files_that_are_mentioned_exist():
     part = PAGE.partition("## How to add a mechanism\n")[2].partition("## Rules")[0]
-    new = {str(code_under(title)[0]) for title in ("How to add a loss", "How to add an attack")}
+    new = {str(code_under(title)[0]) for title in TITLES}
     mentioned = set(re.findall(r"`((?:src|tests|docs|requirements)/[\w/.-]+\.\w+)`", part)) - new
     assert len(mentioned) > 10
     for path in mentioned:
