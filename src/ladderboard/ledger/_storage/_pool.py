@@ -121,9 +121,10 @@ class Connection(ABC):
     def rollback(self) -> None:
         """Roll back the transaction; never raises."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection; never raises."""
+        with suppress(Exception):
+            self.connection.close()
 
     def abandon(self) -> None:
         """Leave the connection to the process that this one was forked from.

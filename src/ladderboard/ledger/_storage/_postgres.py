@@ -249,10 +249,8 @@ class PostgresAddress:
     def open_connection(self, connect: Callable[[], Any]) -> Any:
         """Open a connection with the driver; record why it failed."""
         psycopg = load_psycopg()
-        if monotonic() < self._retry_after:  # or each thread would wait in turn
-            raise self._record(
-                StorageFailed(f"Cannot connect to {self!r}: it did not respond a moment ago.")
-            )
+        if monotonic() < self._retry_after and self.failure is not None:
+            raise self._record(self.failure.error)  # or each thread would wait in turn
         try:
             connection = connect()
         except psycopg.Error as error:
@@ -402,21 +400,25 @@ class PostgresPool(Pool):
         me = threading.get_ident()
         return not isinstance(error, PoolExhausted) or all(owner == me for owner in self._owners)
 
-    def replace(self, connection: Any) -> Any:
-        """Return a new connection for one that has died while it was idle."""
-        pool = self._pool or self._open_pool()
-        if connection.opened_at > self._drained_at:  # the other idle ones died as well
+    def replace(self, connection: PostgresConnection) -> None:
+        """Use a new connection instead of one that has died while it was idle."""
+        dead, connection.pooled = connection.pooled, None
+        if dead.opened_at > self._drained_at:  # the other idle ones died as well
             self._drained_at = monotonic()
-            pool.drain()
-        connection.pool.putconn(connection)
-        return self._get()
+            dead.pool.drain()
+        dead.pool.putconn(dead)
+        connection.connection = connection.pooled = self._get()
+        connection.broken = False
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; psycopg's pool discards it if it was closed."""
         connection = cast("PostgresConnection", connection)
-        if connection.pooled.process == os.getpid():
-            self._owners.remove(connection.owner)
-            connection.pooled.pool.putconn(connection.pooled)
+        pooled = connection.pooled
+        if pooled is not None and pooled.process != os.getpid():
+            return  # of the parent process
+        self._owners.remove(connection.owner)
+        if pooled is not None:
+            pooled.pool.putconn(pooled)
 
     def close(self) -> None:
         """Close all idle connections now, and the others when their transactions end."""
@@ -437,7 +439,7 @@ class PostgresConnection(Connection):
 
     def __init__(self, pool: PostgresPool, connection: Any, owner: int) -> None:
         super().__init__(connection)
-        self.pooled = connection  # also when this one is broken
+        self.pooled: Any = connection  # also when it is broken; None if it was given back
         self.owner = owner
         self._driver = load_psycopg()
         self._pool = pool
@@ -474,8 +476,7 @@ class PostgresConnection(Connection):
             self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
         except StorageFailed:
-            self.connection = self.pooled = self._pool.replace(self.pooled)
-            self.broken = False
+            self._pool.replace(self)
             self.connection.timeout = timeouts.begin
             self._execute(_WRITE if write else _READ, ())
         self.connection.timeout = _STATEMENT_TIMEOUT if write else timeouts.read
@@ -533,11 +534,6 @@ class PostgresConnection(Connection):
             self.connection.execute("ROLLBACK")
         except self._driver.Error:
             self._break()
-
-    def close(self) -> None:
-        """Close the connection."""
-        with suppress(self._driver.Error):
-            self.connection.close()
 
     def _break(self) -> None:
         connection = self.connection

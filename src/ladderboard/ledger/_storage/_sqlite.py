@@ -328,11 +328,6 @@ class SqliteConnection(Connection):
         except sqlite3.Error:
             self._break()
 
-    def close(self) -> None:
-        """Close the connection; closing the last one empties the write-ahead log."""
-        with suppress(sqlite3.Error):
-            self.connection.close()
-
     def abandon(self) -> None:
         """Leave the connection and the file to the parent process: see ``SqlitePool``."""
         leak_reference(self._cursor)
