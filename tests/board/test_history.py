@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, Caller, Role
-from ladderboard.board._history import MAX_BINS, MAX_POINTS, choose_bins
+from ladderboard.board._repository import list_thinned_records
+from ladderboard.board._standings import MAX_BINS, MAX_POINTS, choose_bins
 from ladderboard.errors import NotAllowed, NotFound
 
 EVALUATOR = Caller(Role.EVALUATOR)
@@ -170,11 +171,9 @@ def test_many_records_are_thinned_evenly(board_in_use, count):
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
-        from ladderboard.board._history import _THINNED_RECORDS
-
-        rows = view.query(_THINNED_RECORDS, (view.book_id, 0, 10**6, MAX_POINTS, MAX_POINTS))
-    entries = [row[0] for row in rows]
-    assert {row[2] for row in rows} == {count}
+        rows, total = list_thinned_records(view, 0, 10**6, MAX_POINTS)
+    entries = [entry for entry, _ in rows]
+    assert total == count
     assert (entries[0], entries[-1]) == (0, count - 1)
     assert len(entries) == len(set(entries)) <= MAX_POINTS + 1
     assert len(entries) >= min(count, MAX_POINTS // 2)
@@ -259,7 +258,7 @@ def test_activity_before_the_first_question(boards, make_folder, organiser):
 
 
 def test_less_active_teams_are_summed_up(board_in_use, organiser, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._history._MAX_TEAMS", 1)
+    monkeypatch.setattr("ladderboard.board._standings._MAX_TEAMS", 1)
     activity = board_in_use[0].as_seen_by(organiser).activity()
     assert [team["team"]["name"] for team in activity["teams"]] == ["Ada"]
     assert activity["others"] == {"teams": 1, "questions": 2}

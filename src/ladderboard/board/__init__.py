@@ -8,48 +8,20 @@ A board is described by a folder: :func:`read_folder` reads it, :class:`Rules` h
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._access import PUBLIC, Caller, Role, check_permission, check_text, hash_token
-from ladderboard.board._access import comparable_name as comparable_name
-from ladderboard.board._amendments import compare_with_folder as compare_with_folder
-from ladderboard.board._amendments import count_changed_labels as count_changed_labels
-from ladderboard.board._amendments import diff_rules as diff_rules
-from ladderboard.board._amendments import read_corrected_labels as read_corrected_labels
-from ladderboard.board._board import Board
-from ladderboard.board._boards import Boards, is_shared, open_boards
-from ladderboard.board._boards import open_storage as open_storage
-from ladderboard.board._boards import submit_baselines as submit_baselines
-from ladderboard.board._check import Report, check_board
-from ladderboard.board._finals import write_board_bundle
-from ladderboard.board._folder import BoardFolder, read_folder
-from ladderboard.board._folder import import_huggingface as import_huggingface
-from ladderboard.board._folder import write_example_board as write_example_board
-from ladderboard.board._limits import Quota, QuotaLimit
-from ladderboard.board._rules import (
-    Baseline,
-    DisplayRules,
-    FileRules,
-    FinalsRules,
-    PhaseRules,
-    RateLimitRules,
-    Rules,
-    read_rules,
-)
-from ladderboard.board._rules import read_yaml as read_yaml
-from ladderboard.board._store import (
-    DatabaseStore,
-    FolderStore,
-    MixedStore,
-    PreparedFile,
-    SubmissionStore,
-)
-from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
-from ladderboard.board._tables import BOARD_SCHEMA as BOARD_SCHEMA
-from ladderboard.board._tables import SERVER_BOOK as SERVER_BOOK
-from ladderboard.board._tables import sample_key as sample_key
-from ladderboard.board._teams import TeamWithToken
-from ladderboard.board._view import View
-
 if TYPE_CHECKING:
+    from ladderboard.board._access import (
+        PUBLIC,
+        Caller,
+        Role,
+        check_permission,
+        check_text,
+        hash_token,
+    )
+    from ladderboard.board._access import comparable_name as comparable_name
+    from ladderboard.board._amendments import compare_with_folder as compare_with_folder
+    from ladderboard.board._amendments import count_changed_labels as count_changed_labels
+    from ladderboard.board._amendments import diff_rules as diff_rules
+    from ladderboard.board._amendments import read_corrected_labels as read_corrected_labels
     from ladderboard.board._backup import BackedUpBoard as BackedUpBoard
     from ladderboard.board._backup import Backup as Backup
     from ladderboard.board._backup import BackupCheck as BackupCheck
@@ -62,6 +34,68 @@ if TYPE_CHECKING:
     from ladderboard.board._backup import find_backup as find_backup
     from ladderboard.board._backup import prune_backups as prune_backups
     from ladderboard.board._backup import restore_backup as restore_backup
+    from ladderboard.board._board import Board
+    from ladderboard.board._boards import SERVER as SERVER
+    from ladderboard.board._boards import Boards, is_shared, open_boards
+    from ladderboard.board._boards import open_storage as open_storage
+    from ladderboard.board._boards import submit_baselines as submit_baselines
+    from ladderboard.board._check import Report, check_board
+    from ladderboard.board._finals import write_board_bundle
+    from ladderboard.board._folder import BoardFolder, read_folder
+    from ladderboard.board._folder import import_huggingface as import_huggingface
+    from ladderboard.board._folder import write_example_board as write_example_board
+    from ladderboard.board._limits import Quota, QuotaLimit
+    from ladderboard.board._model import BestRelease as BestRelease
+    from ladderboard.board._model import BoardInfo as BoardInfo
+    from ladderboard.board._model import BoardPhase as BoardPhase
+    from ladderboard.board._model import BoardRecord as BoardRecord
+    from ladderboard.board._model import BoardStatus as BoardStatus
+    from ladderboard.board._model import DisplayValue as DisplayValue
+    from ladderboard.board._model import FileLimits as FileLimits
+    from ladderboard.board._model import FinalRanking as FinalRanking
+    from ladderboard.board._model import FinalRankingRow as FinalRankingRow
+    from ladderboard.board._model import FinalsRule as FinalsRule
+    from ladderboard.board._model import Id as Id
+    from ladderboard.board._model import LeaderboardRow as LeaderboardRow
+    from ladderboard.board._model import LedgerHead as LedgerHead
+    from ladderboard.board._model import LimitStatus as LimitStatus
+    from ladderboard.board._model import ListedTeam as ListedTeam
+    from ladderboard.board._model import ListedToken as ListedToken
+    from ladderboard.board._model import Loss as Loss
+    from ladderboard.board._model import Metric as Metric
+    from ladderboard.board._model import MetricBound as MetricBound
+    from ladderboard.board._model import MetricDisplay as MetricDisplay
+    from ladderboard.board._model import RateLimit as RateLimit
+    from ladderboard.board._model import SubmissionInfo as SubmissionInfo
+    from ladderboard.board._model import TeamCredentials as TeamCredentials
+    from ladderboard.board._model import TeamRef as TeamRef
+    from ladderboard.board._model import TeamStatus as TeamStatus
+    from ladderboard.board._model import document_fields as document_fields
+    from ladderboard.board._repository import BOARD_SCHEMA as BOARD_SCHEMA
+    from ladderboard.board._repository import count_boards as count_boards
+    from ladderboard.board._repository import read_signing_key as read_signing_key
+    from ladderboard.board._repository import sample_key as sample_key
+    from ladderboard.board._rules import (
+        Baseline,
+        DisplayRules,
+        FileRules,
+        FinalsRules,
+        PhaseRules,
+        RateLimitRules,
+        Rules,
+        read_rules,
+    )
+    from ladderboard.board._rules import read_yaml as read_yaml
+    from ladderboard.board._store import (
+        DatabaseStore,
+        FolderStore,
+        MixedStore,
+        PreparedFile,
+        SubmissionStore,
+    )
+    from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
+    from ladderboard.board._teams import TeamWithToken
+    from ladderboard.board._view import View
 
 __all__ = [
     "PUBLIC",
@@ -103,25 +137,102 @@ __all__ = [
     "write_board_bundle",
 ]
 
-# Loaded on first use: a server seldom needs them.
-_BACKUP = {
-    "Backup",
-    "BackupCheck",
-    "BackedUpBoard",
-    "BackupGap",
-    "back_up",
-    "check_backup",
-    "check_backup_folder",
-    "dump_board",
-    "find_backup",
-    "prune_backups",
-    "restore_backup",
-    "restore_board",
-    "compare_with_database",
+# Imported on first use: a client needs the documents of the API only, and a server no backups.
+_NAMES = {
+    "_access": [
+        "Caller",
+        "PUBLIC",
+        "Role",
+        "check_permission",
+        "check_text",
+        "comparable_name",
+        "hash_token",
+    ],
+    "_amendments": [
+        "compare_with_folder",
+        "count_changed_labels",
+        "diff_rules",
+        "read_corrected_labels",
+    ],
+    "_backup": [
+        "BackedUpBoard",
+        "Backup",
+        "BackupCheck",
+        "BackupGap",
+        "back_up",
+        "check_backup",
+        "check_backup_folder",
+        "compare_with_database",
+        "dump_board",
+        "find_backup",
+        "prune_backups",
+        "restore_backup",
+        "restore_board",
+    ],
+    "_board": ["Board"],
+    "_boards": [
+        "Boards",
+        "SERVER",
+        "is_shared",
+        "open_boards",
+        "open_storage",
+        "submit_baselines",
+    ],
+    "_check": ["Report", "check_board"],
+    "_finals": ["write_board_bundle"],
+    "_folder": ["BoardFolder", "import_huggingface", "read_folder", "write_example_board"],
+    "_limits": ["Quota", "QuotaLimit"],
+    "_model": [
+        "BestRelease",
+        "BoardInfo",
+        "BoardPhase",
+        "BoardRecord",
+        "BoardStatus",
+        "DisplayValue",
+        "FileLimits",
+        "FinalRanking",
+        "FinalRankingRow",
+        "FinalsRule",
+        "Id",
+        "LeaderboardRow",
+        "LedgerHead",
+        "LimitStatus",
+        "ListedTeam",
+        "ListedToken",
+        "Loss",
+        "Metric",
+        "MetricBound",
+        "MetricDisplay",
+        "RateLimit",
+        "SubmissionInfo",
+        "TeamCredentials",
+        "TeamRef",
+        "TeamStatus",
+        "document_fields",
+    ],
+    "_repository": ["BOARD_SCHEMA", "count_boards", "read_signing_key", "sample_key"],
+    "_rules": [
+        "Baseline",
+        "DisplayRules",
+        "FileRules",
+        "FinalsRules",
+        "PhaseRules",
+        "RateLimitRules",
+        "Rules",
+        "read_rules",
+        "read_yaml",
+    ],
+    "_store": ["DatabaseStore", "FolderStore", "MixedStore", "PreparedFile", "SubmissionStore"],
+    "_submissions": ["IncomingSubmission", "ParseSubmission", "SubmissionAnswer"],
+    "_teams": ["TeamWithToken"],
+    "_view": ["View"],
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _BACKUP:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}._backup"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

@@ -11,9 +11,23 @@ import numpy as np
 from ladderboard.board._access import check_permission
 from ladderboard.board._folder import read_table
 from ladderboard.board._limits import recount_pooled
+from ladderboard.board._model import RECORD, RecordRow
+from ladderboard.board._repository import (
+    ENDED_STATUSES,
+    clear_releases,
+    freeze_standings,
+    insert,
+    list_best_submissions,
+    read_board,
+    read_team,
+    sample_key,
+    to_json,
+    update_board,
+    update_submission,
+    update_team,
+)
 from ladderboard.board._rules import RuleProblems
-from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
-from ladderboard.board._tables import ENDED_STATUSES, read_board, read_team, sample_key, to_json
+from ladderboard.board._submissions import open_stored_predictions
 from ladderboard.board._teams import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
@@ -26,42 +40,13 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
     from ladderboard.board._folder import BoardFolder
+    from ladderboard.board._model import BoardRow, SubmissionRow
     from ladderboard.board._rules import Rules
     from ladderboard.board._submissions import Sandbox
-    from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import AlignedPredictions
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
-# The submission that holds each team's release: its last that improved.
-_BEST_SUBMISSIONS = (
-    "SELECT s.team, s.number, s.entry, s.place, s.format FROM main.submission s "
-    "WHERE s.book = ? AND s.epoch = ? AND s.improved = 1 AND NOT EXISTS "
-    "(SELECT 1 FROM main.submission t WHERE t.book = s.book AND t.team = s.team "
-    "AND (t.epoch > s.epoch OR (t.epoch = s.epoch AND t.improved = 1 AND t.number > s.number))) "
-    "ORDER BY s.team"
-)
-_UPDATE_SUBMISSION = (
-    "UPDATE main.submission SET entry = ?, epoch = ?, value = ?, score = ?, improved = ?, "
-    "question = ? WHERE book = ? AND team = ? AND number = ?"
-)
-_UPDATE_TEAM = "UPDATE main.team SET released = ?, since = ? WHERE book = ? AND number = ?"
-_COUNT_REPLAYED = "UPDATE main.board SET replayed = replayed + 1 WHERE book = ?"
-_UPDATE_BEST = "UPDATE main.board SET best = ? WHERE book = ?"
-_INSERT_RECORD = (
-    "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
-)
-_SET_STATUS = "UPDATE main.board SET status = ? WHERE book = ?"
-_UPDATE_RULES = (
-    "UPDATE main.board SET rules = ?, visibility = ?, horizon = ?, seen_epoch = ?, "
-    "amended = amended + 1 WHERE book = ?"
-)
-_FREEZE_STANDINGS = (
-    "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
-    "seen_since = since WHERE book = ?"
-)
-_START_EPOCH = "UPDATE main.board SET epoch = ?, best = NULL, amended = amended + 1 WHERE book = ?"
-_CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
 _COLUMNS = ("ids", "split", "group", "weight")
 
 
@@ -79,7 +64,7 @@ class Amendments:
             view, row = self._open_for_change(transaction)
             if row.status == "open":
                 transaction.append_entry("paused", {})
-                view.execute(_SET_STATUS, ("paused", view.book_id))
+                update_board(view, status="paused")
 
         self._board.queue.run(record_pause)
 
@@ -115,7 +100,7 @@ class Amendments:
             transaction.append_entry(
                 "resumed", {"charged": charged}, charged=transaction.chain_state.charged + charged
             )
-            view.execute(_SET_STATUS, ("open", view.book_id))
+            update_board(view, status="open")
             if charged:
                 recount_pooled(view, self._board.rules_of(row), transaction.chain_state)
 
@@ -151,17 +136,22 @@ class Amendments:
             if after == before:
                 return after
             self._append_amendment(transaction, after, _changed_rules(before, after))
-            horizon = (row.horizon, row.seen_epoch)
+            horizon = {"horizon": row.horizon, "seen_epoch": row.seen_epoch}
             if after.visibility == "frozen" != row.visibility:
-                horizon = (transaction.chain_state.entries, row.epoch)
-                view.execute(_FREEZE_STANDINGS, (view.book_id,))
+                horizon = {"horizon": transaction.chain_state.entries, "seen_epoch": row.epoch}
+                freeze_standings(view)
             if (
                 row.visibility in NAMELESS_VISIBILITIES
                 and after.visibility not in NAMELESS_VISIBILITIES
             ):
                 disambiguate_team_names(view)
-            values = (to_json(after.describe()), after.visibility, *horizon)
-            view.execute(_UPDATE_RULES, (*values, view.book_id))
+            update_board(
+                view,
+                rules=to_json(after.describe()),
+                visibility=after.visibility,
+                amended=row.amended + 1,
+                **horizon,
+            )
             recount_pooled(view, after, transaction.chain_state)
             return after
 
@@ -251,11 +241,11 @@ class Amendments:
             board.book.store_encrypted(view, f"sample {epoch}", encode_sample(table))
             board.book.store_encrypted(view, f"salt of the holdout {epoch}", salt)
             view.set_value("holdout of now", holdout.encode())
-            view.execute(_START_EPOCH, (epoch, view.book_id))
-            view.execute(_CLEAR_RELEASES, (view.book_id,))
+            update_board(view, epoch=epoch, best=None, amended=now.amended + 1)
+            clear_releases(view)
             if now.status == "open":  # replays come before new submissions
                 transaction.append_entry("paused", {})
-                view.execute(_SET_STATUS, ("paused", view.book_id))
+                update_board(view, status="paused")
             return now.status
 
         count = replay_submissions(
@@ -334,25 +324,25 @@ def replay_submissions(
     Without ``commit`` the epoch has started already, and only teams missing from it are replayed.
     ``sandbox`` parses uploaded files that an older version stored.
     """
-    submission_rows: list[tuple[Any, ...]] = []
+    submissions: list[SubmissionRow] = []
     with board.reading() as view:
         row, state = read_board(view), view.chain_state()
         if replay == "best":
-            submission_rows = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
+            submissions = list_best_submissions(view, epoch)
     remaining = board.rules_of(row).questions - state.asked - state.charged
-    if len(submission_rows) > remaining:
+    if len(submissions) > remaining:
         raise InvalidSetting(
-            f"{len(submission_rows)} submissions would be scored again, but only {remaining} "
+            f"{len(submissions)} submissions would be scored again, but only {remaining} "
             "are left in the budget. Raise it first."
         )
     with open_stored_predictions(board, row, sandbox) as read:
-        for _, _, *stored in submission_rows:  # fail before anything changes
-            read(StoredSubmission(*stored))
+        for submission in submissions:  # fail before anything changes
+            read(submission)
         if commit is not None:
             commit()
-        for team, number, *stored in submission_rows:
-            _replay_one(board, team, number, read(StoredSubmission(*stored)))
-    return len(submission_rows)
+        for submission in submissions:
+            _replay_one(board, submission.team, submission.number, read(submission))
+    return len(submissions)
 
 
 def _replay_one(board: Board, team: int, number: int, submission: AlignedPredictions) -> None:
@@ -376,24 +366,31 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
             return
         outcome = transaction.ask(question, budget=board.rules_of(now).questions)
         release, time = outcome.release, transaction.chain_state.time
-        values = (
-            outcome.entry_number,
-            now.epoch,
-            release.value,
-            release.score,
-            int(release.improved),
+        update_submission(
+            view,
+            team,
+            number,
+            entry=outcome.entry_number,
+            epoch=now.epoch,
+            value=release.value,
+            score=release.score,
+            improved=release.improved,
+            question=release.question,
         )
-        view.execute(_UPDATE_SUBMISSION, (*values, release.question, view.book_id, team, number))
-        view.execute(_COUNT_REPLAYED, (view.book_id,))
+        update_board(view, replayed=now.replayed + 1)
         recount_pooled(view, board.rules_of(now), transaction.chain_state)
         if release.improved:
-            view.execute(_UPDATE_TEAM, (release.value, time, view.book_id, team))
+            update_team(view, team, released=release.value, since=time)
             if release.value is not None and (now.best is None or release.value < now.best):
-                view.execute(_UPDATE_BEST, (release.value, view.book_id))
-                view.execute(
-                    _INSERT_RECORD,
-                    (view.book_id, outcome.entry_number, now.epoch, time, team, release.value),
+                update_board(view, best=release.value)
+                record = RecordRow(
+                    entry=outcome.entry_number,
+                    epoch=now.epoch,
+                    time=time,
+                    team=team,
+                    value=release.value,
                 )
+                insert(view, RECORD, record)
 
     board.queue.run(record_replay)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard.board._amendments import Amendments
 from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
-from ladderboard.board._history import read_records
 from ladderboard.board._queue import TransactionQueue
+from ladderboard.board._repository import read_board, sample_key
 from ladderboard.board._rules import Rules
+from ladderboard.board._standings import read_records
 from ladderboard.board._submissions import SubmissionService
-from ladderboard.board._tables import read_board, sample_key
 from ladderboard.board._teams import Teams
 from ladderboard.board._view import View
 from ladderboard.holdout import Meter, Scorer, decode_sample
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._access import Caller
-    from ladderboard.board._history import RecordHistory
+    from ladderboard.board._model import BoardRow, TeamRow
+    from ladderboard.board._standings import RecordHistory
     from ladderboard.board._store import SubmissionStore
     from ladderboard.board._submissions import IncomingSubmission, SubmissionAnswer
-    from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import Book, ChainState, ReadView
 

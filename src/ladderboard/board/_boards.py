@@ -12,17 +12,29 @@ from ladderboard.board._access import Caller, Role, comparable_name, hash_token,
 from ladderboard.board._board import Board
 from ladderboard.board._folder import split_mask
 from ladderboard.board._limits import recount_pooled
-from ladderboard.board._store import DatabaseStore, MixedStore
-from ladderboard.board._submissions import IncomingSubmission
-from ladderboard.board._tables import (
+from ladderboard.board._model import BOARD, BoardRow
+from ladderboard.board._repository import (
     BOARD_SCHEMA,
-    SERVER_BOOK,
-    is_searchable,
+    add_signing_key,
+    end_server_organisers,
+    find_book,
+    find_credential,
+    find_team_by_name,
+    has_server_organiser,
+    insert,
+    insert_server_credential,
+    list_places_in_folder,
+    list_slugs,
+    list_slugs_open_first,
+    lock_server,
     read_board,
+    read_signing_key,
     sample_key,
     to_json,
 )
-from ladderboard.board._teams import add_credential
+from ladderboard.board._store import DatabaseStore, MixedStore
+from ladderboard.board._submissions import IncomingSubmission
+from ladderboard.board._teams import new_credential
 from ladderboard.errors import (
     Conflict,
     InvalidInput,
@@ -52,56 +64,19 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import (
         BookTransaction,
         Encryption,
         PostgresStorage,
-        ReadView,
         WriteView,
     )
     from ladderboard.mechanisms import Mechanism
 
-_FIND_BASELINE = (
-    "SELECT number, used FROM main.team WHERE book = ? AND folded = ? AND kind = 'baseline'"
-)
-_ALL_SLUGS = "SELECT slug FROM main.board ORDER BY book"
-_SLUGS_AFTER = (
-    "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
-    "ORDER BY book LIMIT ?"
-)
-_OPEN_FIRST = (
-    "SELECT slug FROM main.board ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book "
-    "LIMIT ? OFFSET ?"
-)
-_BOOK_BY_SLUG = (
-    "SELECT main.book.name FROM main.board JOIN main.book ON main.book.id = main.board.book "
-    "WHERE main.board.slug = ?"
-)
-_INSERT_BOARD = (
-    "INSERT INTO main.board (book, slug, rules, status, visibility, horizon, seen_epoch, epoch, "
-    "amended, teams, pooled, replayed, stored, made) "
-    "VALUES (?, ?, ?, 'open', ?, 2, 0, 0, 0, 0, 0, 0, 0, ?)"
-)
-_CREDENTIAL_BY_HASH = (
-    "SELECT role, team, book, expires FROM main.credential "
-    "WHERE hash = ? AND ended IS NULL AND role <> 'invitation'"
-)
-_FILES_IN_FOLDER = "SELECT place FROM main.submission WHERE place LIKE '%/%'"  # those in a folder
-_ANY_ORGANISER = "SELECT 1 FROM main.credential WHERE book = ? AND role = 'organiser'"
-_END_ORGANISERS = (
-    "UPDATE main.credential SET ended = ? WHERE book = ? AND role = 'organiser' AND ended IS NULL"
-)
-_BOOK_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
-_SLUG_BY_CREDENTIAL = (
-    "SELECT main.board.slug FROM main.credential "
-    "JOIN main.board ON main.board.book = main.credential.book "
-    "WHERE main.credential.hash = ? AND main.credential.ended IS NULL"
-)
-
+SERVER = "server"
+"""What secrets that belong to all boards are encrypted for, in place of a book's name."""
+_SIGNING_KEY = "kept signing key"
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
@@ -139,20 +114,16 @@ class Boards:
         self._open: dict[str, Board] = {}
         self._lock = threading.Lock()
         storage.ensure_schema(BOARD_SCHEMA)
-        if SERVER_BOOK not in storage.books():
-            try:
-                with storage.add_book(SERVER_BOOK) as view:
-                    view.set_value(
-                        "signing key",
-                        self._encrypt_value(SERVER_BOOK, "signing key", self.environment.salt()),
-                    )
-            except InvalidState:  # another process created it first
-                if SERVER_BOOK not in storage.books():
-                    raise
+        with storage.read_tables() as view:
+            is_new = read_signing_key(view.query) is None
+        if is_new:
+            encrypted = self._server_cipher().encrypt(_SIGNING_KEY, self.environment.salt())
+            with storage.write_tables() as view:
+                add_signing_key(view, encrypted)
         self.signing_key()  # refuses a key file that does not match the database
 
-    def _encrypt_value(self, book: str, name: str, content: bytes) -> bytes:
-        return (self.cipher(book) or NoEncryption()).encrypt(f"kept {name}", content)
+    def _server_cipher(self) -> Encryption:
+        return self.cipher(SERVER) or NoEncryption()
 
     def cipher(self, book: str) -> Encryption | None:
         """Return the cipher for the secret side of a book; None without a key file."""
@@ -170,33 +141,36 @@ class Boards:
 
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""
-        with self.storage.read_transaction(SERVER_BOOK) as view:
-            encrypted = view.get_value("signing key")
+        with self.storage.read_tables() as view:
+            encrypted = read_signing_key(view.query)
         if encrypted is None:
             raise InvalidState("The server's signing key is missing.")
-        return (self.cipher(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", encrypted)
+        return self._server_cipher().decrypt(_SIGNING_KEY, encrypted)
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
-        with self._read_server_book() as view:
-            return [row[0] for row in view.query(_ALL_SLUGS)]
+        with self.storage.read_tables() as view:
+            return list_slugs(view)
 
     def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
         """Return up to ``limit`` slugs, oldest first, that come after the board ``after``."""
-        with self._read_server_book() as view:
-            if after is None:
-                return tuple(row[0] for row in view.query(f"{_ALL_SLUGS} LIMIT ?", (limit,)))
-            if not (is_searchable(after) and view.query(_BOOK_BY_SLUG, (after,))):
+        with self.storage.read_tables() as view:
+            if after is not None and find_book(view, after) is None:
                 raise InvalidSetting("Invalid cursor. Start without one.")
-            return tuple(row[0] for row in view.query(_SLUGS_AFTER, (after, limit)))
+            return tuple(list_slugs(view, limit, after))
 
     def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
         """Return up to ``limit`` slugs after the first ``skip``, closed boards last."""
-        with self._read_server_book() as view:
-            return tuple(row[0] for row in view.query(_OPEN_FIRST, (limit, skip)))
+        with self.storage.read_tables() as view:
+            return tuple(list_slugs_open_first(view, limit, skip))
 
-    def _read_server_book(self) -> AbstractContextManager[ReadView]:
-        return self.storage.read_transaction(SERVER_BOOK)
+    def _book_name(self, slug: str) -> str:
+        """Return the name of a board's book; ``NotFound`` if there is no such board."""
+        with self.storage.read_tables() as view:
+            name = find_book(view, slug)
+        if name is None:
+            raise NotFound("There is no such board.")
+        return name
 
     def open(self, slug: str) -> Board:
         """Return a board by its slug; ``NotFound`` if there is none."""
@@ -204,11 +178,7 @@ class Boards:
             board = self._open.get(slug)
         if board is not None:
             return board
-        with self._read_server_book() as view:
-            rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
-        if not rows:
-            raise NotFound("There is no such board.")
-        name = rows[0][0]
+        name = self._book_name(slug)
         book = Book(
             self.storage,
             name,
@@ -225,11 +195,7 @@ class Boards:
 
         ``charge`` is how many questions may have been answered after the copy was made.
         """
-        with self._read_server_book() as view:
-            rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
-            if not rows:
-                raise NotFound("There is no such board.")
-        name = rows[0][0]
+        name = self._book_name(slug)
         with self.storage.read_transaction(name) as view:
             budget = int(json.loads(read_board(view).rules)["questions"])
         mark, environment = self.high_water_mark(name), self.environment
@@ -279,15 +245,13 @@ class Boards:
         name = self.environment.salt()[-16:].hex()
 
         def insert_board(view: WriteView) -> None:
-            visibility = rules.visibility
-            values = (
-                view.book_id,
-                rules.slug,
-                to_json(described),
-                visibility,
-                self.environment.clock(),
+            row = BoardRow(
+                slug=rules.slug,
+                rules=to_json(described),
+                visibility=rules.visibility,
+                made=self.environment.clock(),
             )
-            view.execute(_INSERT_BOARD, values)
+            insert(view, BOARD, row)
 
         Book.create(
             self.storage,
@@ -308,19 +272,23 @@ class Boards:
     def create_first_token(self) -> str | None:
         """Return a token for an organiser of all boards; None if one was issued before."""
         token = new_token("organiser", self.environment.salt)
-        with self.storage.write_transaction(SERVER_BOOK) as view:
-            if view.query(_ANY_ORGANISER, (view.book_id,)):
+        credential = new_credential(token, "organiser", self.environment.clock())
+        with self.storage.write_tables() as view:
+            lock_server(view)
+            if has_server_organiser(view):
                 return None
-            add_credential(view, token, "organiser", self.environment.clock())
+            insert_server_credential(view, credential)
         return token
 
     def issue_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
         """Return a new token for all boards; ``end_others`` revokes the organisers' older ones."""
         token = new_token(role.name.lower(), self.environment.salt)
-        with self.storage.write_transaction(SERVER_BOOK) as view:
+        now = self.environment.clock()
+        with self.storage.write_tables() as view:
+            lock_server(view)
             if end_others:
-                view.execute(_END_ORGANISERS, (self.environment.clock(), view.book_id))
-            add_credential(view, token, role.name.lower(), self.environment.clock())
+                end_server_organisers(view, now)
+            insert_server_credential(view, new_credential(token, role.name.lower(), now))
         return token
 
     def caller_by_token(self, token: str, slug: str | None = None) -> Caller:
@@ -333,27 +301,25 @@ class Boards:
 
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """As :meth:`caller_by_token`, from the hash of a token, which sessions store."""
-        with self._read_server_book() as view:
-            rows = view.query(_CREDENTIAL_BY_HASH, (hashed,))
-            if rows:
-                role, team, book, expires = rows[0]
-                books = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
-                valid_here = book in {view.book_id, *(row[0] for row in books)}
-                expired = expires is not None and expires <= self.environment.clock()
-                if valid_here and not expired:
-                    return Caller(Role[role.upper()], team, hashed)
+        with self.storage.read_tables() as view:
+            found = find_credential(view, hashed)
+        if found is not None and found.credential.role != "invitation":
+            credential, expires = found.credential, found.credential.expires
+            valid_here = found.for_all_boards or (slug is not None and found.slug == slug)
+            if valid_here and (expires is None or expires > self.environment.clock()):
+                return Caller(Role[credential.role.upper()], credential.team, hashed)
         raise NotAllowed("This token is unknown or was revoked.")
 
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of a token's only board; None if it is for all boards or was revoked."""
-        with self._read_server_book() as view:
-            rows = view.query(_SLUG_BY_CREDENTIAL, (hashed,))
-        return rows[0][0] if rows else None
+        with self.storage.read_tables() as view:
+            found = find_credential(view, hashed)
+        return None if found is None else found.slug
 
     def remove_orphaned_files(self) -> int:
         """Remove submitted files that a crash left without a row; return how many."""
-        with self._read_server_book() as view:
-            places = {row[0] for row in view.query(_FILES_IN_FOLDER)}
+        with self.storage.read_tables() as view:
+            places = list_places_in_folder(view)
         return self.store.sweep(places.__contains__)
 
     def close(self) -> None:
@@ -463,10 +429,14 @@ def submit_baselines(board: Board, folder: BoardFolder) -> None:
     scorer = board.scorer()
     for name, path in folder.baselines.items():
         with board.reading() as view:
-            rows = view.query(_FIND_BASELINE, (view.book_id, comparable_name(name)))
-        if rows and rows[0][1]:
+            team = find_team_by_name(view, comparable_name(name))
+        if team is not None and team.kind != "baseline":
+            team = None
+        if team is not None and team.used:
             continue
-        caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(name)
+        caller = (
+            board.teams.add_baseline(name) if team is None else Caller(Role.ORGANISER, team.number)
+        )
         submission = IncomingSubmission(
             scorer.read(path), board.book.environment.clock(), message="baseline"
         )

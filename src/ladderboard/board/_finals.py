@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_time
 from ladderboard.board._access import check_permission
 from ladderboard.board._folder import split_mask
-from ladderboard.board._rules import round_for_display, to_metric
-from ladderboard.board._standings import read_standings
-from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
-from ladderboard.board._tables import (
+from ladderboard.board._repository import (
     ENDED_STATUSES,
-    current_time,
+    clear_chosen,
+    find_submission,
+    find_submission_by_entry,
     find_team,
-    is_searchable,
+    iter_submissions_by_entry,
+    list_chosen,
+    list_finalists,
+    list_teams,
     read_board,
     to_json,
+    update_board,
+    update_submission,
 )
+from ladderboard.board._rules import round_for_display, to_metric
+from ladderboard.board._standings import read_standings
+from ladderboard.board._submissions import open_stored_predictions
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
@@ -34,14 +42,14 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
+    from ladderboard.board._model import BoardRow, SubmissionRow
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._submissions import Sandbox
-    from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import (
         BookTransaction,
         BundleWriter,
@@ -54,39 +62,8 @@ if TYPE_CHECKING:
 STANDINGS_KEY = "standings"
 """The key under which the standings at the close are stored, with their commitment's salt."""
 
-_OWN_SUBMISSION = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
-_SELECT_SUBMISSION = (
-    "UPDATE main.submission SET chosen = ? WHERE book = ? AND team = ? AND number = ?"
-)
-_CLEAR_SELECTION = (
-    "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
-)
-_SET_CLOSING = "UPDATE main.board SET status = 'closing' WHERE book = ?"
-_SET_CLOSED = (
-    "UPDATE main.board SET status = 'closed', final = ?, amended = amended + 1, visibility = ? "
-    "WHERE book = ?"
-)
-_TEAMS = "SELECT number, id, name, kind FROM main.team WHERE book = ? AND used > 0 ORDER BY number"
-# The selected ones first; then the default choice, the latest improvements first.
-_SELECTED_OR_DEFAULT = (
-    "SELECT id, entry, place, format FROM main.submission WHERE book = ? AND team = ? "
-    "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
-)
-_COUNT_SELECTED = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
-_STANDINGS = (
-    "SELECT id, name, kind, disqualified, released, since FROM main.team WHERE book = ? "
-    "ORDER BY number"
-)
 _PAGE_ROWS = 1000
 _CHUNK_BYTES = 2**20
-_FILES_PAGE = 500
-_SUBMITTED_FILES = (
-    "SELECT entry, id, format, place FROM main.submission WHERE book = ? AND entry > ? "
-    "ORDER BY entry LIMIT ?"
-)
-_SUBMITTED_FILE = (
-    "SELECT entry, id, format, place FROM main.submission WHERE book = ? AND entry = ?"
-)
 
 
 class _Finalist(NamedTuple):
@@ -95,8 +72,7 @@ class _Finalist(NamedTuple):
     team: str
     name: str
     kind: str
-    submission: str
-    stored: StoredSubmission
+    submission: SubmissionRow
 
 
 class BoardCloser:
@@ -120,17 +96,13 @@ class BoardCloser:
                 raise InvalidSetting(f"At most {limit} can be selected, not {len(selected_ids)}.")
             numbers = []
             for submission in selected_ids:
-                rows = (
-                    view.query(_OWN_SUBMISSION, (view.book_id, caller.team, submission))
-                    if is_searchable(submission)
-                    else []
-                )
-                if not rows:
+                selected = find_submission(view, submission)
+                if selected is None or selected.team != caller.team:
                     raise NotFound("There is no such submission.")
-                numbers.append(rows[0][0])
-            view.execute(_CLEAR_SELECTION, (view.book_id, caller.team))
-            for number in numbers:
-                view.execute(_SELECT_SUBMISSION, (1, view.book_id, caller.team, number))
+                numbers.append((selected.team, selected.number))
+            clear_chosen(view, caller.team or 0)
+            for team, number in numbers:
+                update_submission(view, team, number, chosen=True)
 
         self._board.queue.run(replace_selection)
 
@@ -149,7 +121,7 @@ class BoardCloser:
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
-            view.execute(_SET_CLOSING, (view.book_id,))
+            update_board(view, status="closing")
 
         board.queue.run(lock)
         with board.reading() as view:
@@ -157,7 +129,7 @@ class BoardCloser:
             rules = board.rules_of(row)
             entrants = read_finalists(view, rules)
             ranks = _public_ranks(view, board.book.mac)
-            now = current_time(view, board.book.environment)
+            now = board.book.environment.current_time(view)
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
 
@@ -178,7 +150,13 @@ class BoardCloser:
             opening = encode({"salt": standings.salt, "content": standings.content})
             board.book.store_encrypted(view, STANDINGS_KEY, opening)
             visibility = "public" if now.visibility == "frozen" else now.visibility
-            view.execute(_SET_CLOSED, (final_json, visibility, view.book_id))
+            update_board(
+                view,
+                status="closed",
+                final=final_json,
+                amended=now.amended + 1,
+                visibility=visibility,
+            )
 
         board.queue.run(record_close)
         return final
@@ -204,7 +182,7 @@ class BoardCloser:
         best: dict[str, tuple[float, _Finalist]] = {}
         with open_stored_predictions(board, row, sandbox) as read:
             for finalist in entrants:
-                risk = scorer.score(read(finalist.stored)).risk
+                risk = scorer.score(read(finalist.submission)).risk
                 if finalist.team not in best or risk < best[finalist.team][0]:
                     best[finalist.team] = (risk, finalist)
         rows = []
@@ -236,7 +214,7 @@ def _final_row(
         "low": low,
         "high": high,
         "display": round_for_display(rules.display, risk),
-        "submission": finalist.submission,
+        "submission": finalist.submission.id,
         "public_rank": rank,
         "move": None,
     }
@@ -273,24 +251,26 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
     A rank is 1 plus the number of teams with a lower release. Baselines, disqualified teams and
     teams without a release have none.
     """
-    rows = view.query(_STANDINGS, (view.book_id,))
+    teams = list_teams(view)
     ranked = sorted(
-        released
-        for _, _, kind, disqualified, released, _ in rows
-        if kind == "team" and not disqualified and released is not None
+        team.released
+        for team in teams
+        if team.kind == "team" and not team.disqualified and team.released is not None
     )
     standings = []
-    for team, name, kind, disqualified, released, since in rows:
-        unranked = kind != "team" or disqualified or released is None
+    for team in teams:
+        rank = None
+        if team.kind == "team" and not team.disqualified and team.released is not None:
+            rank = 1 + bisect_left(ranked, team.released)
         standings.append(
             {
-                "team": team,
-                "name": name,
-                "baseline": kind == "baseline",
-                "disqualified": bool(disqualified),
-                "rank": None if unranked else 1 + bisect_left(ranked, released),
-                "released": released,
-                "since": since,
+                "team": team.id,
+                "name": team.name,
+                "baseline": team.kind == "baseline",
+                "disqualified": team.disqualified,
+                "rank": rank,
+                "released": team.released,
+                "since": team.since,
             }
         )
     return standings
@@ -299,13 +279,12 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
 def read_finalists(view: ReadView, rules: Rules) -> list[_Finalist]:
     """Return the submissions in the final ranking: the selected ones, or the default choice."""
     finalists: list[_Finalist] = []
-    for number, team, name, kind in view.query(_TEAMS, (view.book_id,)):
-        selected = view.query(_COUNT_SELECTED, (view.book_id, number))[0][0]
-        count = min(selected or rules.selections, rules.selections) if kind == "team" else 1
-        files = view.query(_SELECTED_OR_DEFAULT, (view.book_id, number, count))
+    for team in list_teams(view):
+        selected = len(list_chosen(view, team.number))
+        count = min(selected or rules.selections, rules.selections) if team.kind == "team" else 1
         finalists += [
-            _Finalist(team, name, kind, submission, StoredSubmission(*stored))
-            for submission, *stored in files
+            _Finalist(team.id, team.name, team.kind, submission)
+            for submission in list_finalists(view, team.number, count)
         ]
     return finalists
 
@@ -315,19 +294,10 @@ def _public_ranks(view: ReadView, mac: Callable[[str], bytes]) -> dict[str, int]
     cursor = None
     while True:
         page = read_standings(view, as_frozen=False, limit=_PAGE_ROWS, cursor=cursor, mac=mac)
-        ranks |= {row.id: row.rank for row in page.rows if row.rank is not None}
+        ranks |= {row.team.id: row.rank for row in page.rows if row.rank is not None}
         if page.next is None:
             return ranks
         cursor = page.next
-
-
-class _SubmittedFile(NamedTuple):
-    """A submission's stored file, and the last entry that it was scored for."""
-
-    entry: int
-    id: str
-    format: str | None
-    location: str
 
 
 def write_board_bundle(
@@ -377,8 +347,9 @@ def _write_entries_with_files(
     """Write each entry, and after it the file that it was scored for."""
     selected = set()
     if row.final is not None:
-        selected = {finalist.submission for finalist in read_finalists(view, board.rules_of(row))}
-    files = _iter_submitted_files(view)
+        finalists = read_finalists(view, board.rules_of(row))
+        selected = {finalist.submission.id for finalist in finalists}
+    files = iter_submissions_by_entry(view)
     file = next(files, None)
     for number, (entry, secret) in enumerate(iter_decrypted_entries(board.book, view)):
         bundle.write_entry(entry.encoded, secret)
@@ -391,17 +362,9 @@ def _write_entries_with_files(
                 _write_submitted_file(bundle, board, later, selected=False)
 
 
-def _iter_submitted_files(view: ReadView) -> Iterator[_SubmittedFile]:
-    """Yield the stored submissions in the order of their entries."""
-    last = -1
-    while rows := view.query(_SUBMITTED_FILES, (view.book_id, last, _FILES_PAGE)):
-        yield from (_SubmittedFile(*row) for row in rows)
-        last = rows[-1][0]
-
-
 def _find_replayed_file(
     board: Board, view: ReadView, row: BoardRow, entry: Entry, secret: SecretSide
-) -> _SubmittedFile | None:
+) -> SubmissionRow | None:
     """Return the file of an entry whose submission was asked again after a label correction.
 
     The submission's row names the later entry. That entry is found by its key on the ladder of a
@@ -409,21 +372,21 @@ def _find_replayed_file(
     """
     team = find_team(view, entry.read()["asker"])
     for epoch in range(1, row.epoch + 1):
-        ladder = board.ladder_of(row._replace(epoch=epoch), team)
+        ladder = board.ladder_of(replace(row, epoch=epoch), team)
         question = ScoredQuestion(secret.submission, 0, ladder=ladder, asker=team.id)
         number = view.find_by_dedupe_key(board.book.dedupe_key(question))
-        rows = [] if number is None else view.query(_SUBMITTED_FILE, (view.book_id, number))
-        if rows:
-            return _SubmittedFile(*rows[0])
+        submission = None if number is None else find_submission_by_entry(view, number)
+        if submission is not None:
+            return submission
     return None
 
 
 def _write_submitted_file(
-    bundle: BundleWriter, board: Board, file: _SubmittedFile, *, selected: bool
+    bundle: BundleWriter, board: Board, file: SubmissionRow, *, selected: bool
 ) -> None:
-    if not file.location:  # it was lost before the board was restored here
+    if not file.place:  # it was lost before the board was restored here
         return
-    with board.store.get(file.location) as body:
+    with board.store.get(file.place) as body:
         digest, size = hashlib.sha256(), 0
         while part := body.read(_CHUNK_BYTES):
             digest.update(part)

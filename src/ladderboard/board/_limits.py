@@ -6,27 +6,22 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_size, format_time
-from ladderboard.board._tables import read_board
+from ladderboard.board._repository import (
+    count_pooled,
+    list_submission_times,
+    read_board,
+    sum_submission_sizes,
+    update_board,
+)
 from ladderboard.errors import BudgetSpent, NotOpen, QuotaExceeded, RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._rules import Rules
-    from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.ledger import ChainState, ReadView, WriteView
 
-_SUBMISSION_TIMES = (
-    "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
-)
-_SUM_STORED_BYTES = (
-    "SELECT COALESCE(SUM(size), 0) FROM main.submission "
-    "WHERE book = ? AND team = ? AND number > ? AND number <= ?"
-)
-_RECOUNT_POOLED = (
-    "UPDATE main.board SET pooled = (SELECT COALESCE(SUM(used - ?), 0) FROM main.team "
-    "WHERE main.team.book = ? AND kind = 'team' AND used > ?) WHERE book = ?"
-)
 _SPENT_MESSAGES = {
     "board": "The board's budget of {0} submissions is used up.",
     "team": "This team has used all its {0} submissions.",
@@ -87,7 +82,7 @@ def compute_shares(rules: Rules, row: BoardRow, state: ChainState) -> Shares:
 def recount_pooled(view: WriteView, rules: Rules, state: ChainState) -> None:
     """Count again the questions beyond the teams' shares. Call it whenever shares change."""
     share = compute_shares(rules, read_board(view), state).share
-    view.execute(_RECOUNT_POOLED, (share, view.book_id, share, view.book_id))
+    update_board(view, pooled=count_pooled(view, share))
 
 
 def remaining_quota(
@@ -111,10 +106,8 @@ def remaining_quota(
     ]
     window = rules.window
     if window is not None:  # reads only the last few times
-        rows = view.query(
-            _SUBMISSION_TIMES, (view.book_id, team.number, team.used - window.questions)
-        )
-        recent_times = [limit[0] for limit in rows if limit[0] > now - window.seconds]
+        times = list_submission_times(view, team.number, team.used - window.questions)
+        recent_times = [time for time in times if time > now - window.seconds]
         window_left = max(window.questions - len(recent_times), 0)
         following = None if window_left else recent_times[0] + window.seconds
         limits.append(QuotaLimit("window", window_left, window.questions, following))
@@ -181,8 +174,7 @@ class StoredBytes:
         if count > team.used:  # another process restored an older copy
             count = stored = 0
         if count < team.used:
-            values = (view.book_id, team.number, count, team.used)
-            stored += int(view.query(_SUM_STORED_BYTES, values)[0][0])
+            stored += sum_submission_sizes(view, team.number, count, team.used)
         if cache:
             self._sums[team.number] = (team.used, stored)
         return stored

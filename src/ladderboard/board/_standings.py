@@ -1,4 +1,4 @@
-"""Standings: teams ranked by their releases, a page at a time."""
+"""Standings a page at a time, the best over time with its certificate, and teams' activity."""
 
 from __future__ import annotations
 
@@ -7,53 +7,47 @@ import binascii
 import hmac
 import json
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard._formatting import format_time
+from ladderboard.board._repository import (
+    count_by_team,
+    count_by_time,
+    is_tied,
+    list_ranked_teams,
+    list_thinned_records,
+    list_unranked_teams,
+    submission_period,
+)
+from ladderboard.board._rules import round_for_display
 from ladderboard.errors import InvalidSetting
+from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger import ReadView
+    from ladderboard.board._board import Board
+    from ladderboard.board._model import BoardRow
+    from ladderboard.board._repository import StandingRow
+    from ladderboard.board._rules import DisplayRules
+    from ladderboard.bounds import Certificate
+    from ladderboard.ledger import ChainState, ReadView
+    from ladderboard.mechanisms import Mechanism
 
 MAX_PAGE_ROWS = 1000  # rows of a page
 _MAC_BYTES = 12
 
-# Ordered by release, then time; teams without a release come last, in order of registration. A
-# page starts after the last row of the one before, so every page costs the same.
-_RANKED_TEAMS = (
-    "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
-    "WHERE book = ? AND disqualified = 0 AND {0}released IS NOT NULL AND {0}released >= ? "
-    "AND ({0}released > ? OR {0}since > ? OR ({0}since = ? AND number > ?)) "
-    "ORDER BY {0}released, {0}since, number LIMIT ?"
-)
-_UNRANKED_TEAMS = (
-    "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
-    "WHERE book = ? AND disqualified = 0 AND {0}released IS NULL AND {0}used IS NOT NULL "
-    "AND number > ? ORDER BY number LIMIT ?"
-)
-_TEAMS_WITH_RELEASE = (
-    "SELECT number FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
-    "AND {0}released = ? LIMIT 2"
-)
-
 
 class TeamStanding(NamedTuple):
-    """A row; ``rank`` is None for baselines and for teams without a release.
+    """A team with its rank, which is None for baselines and for teams without a release.
 
     ``tied`` is whether another team has the same rank, on this page or another.
     """
 
     rank: int | None
     tied: bool
-    number: int
-    id: str
-    name: str
-    kind: str
-    released: float | None
-    since: int | None
-    used: int
-    last: int | None
+    team: StandingRow
 
 
 class StandingsPage(NamedTuple):
@@ -93,57 +87,43 @@ def read_standings(
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
     position = _START if cursor is None else _decode_cursor(cursor, mac)
-    prefix = "seen_" if as_frozen else ""
     rows: list[TeamStanding] = []
     if position.released is not None:
-        value = position.released
-        page_rows = view.query(
-            _RANKED_TEAMS.format(prefix),
-            (
-                view.book_id,
-                value,
-                value,
-                position.since,
-                position.since,
-                position.number,
-                limit + 1,
-            ),
-        )
-        for row in page_rows[:limit]:
-            position = _advance(position, row)
-            rows.append(TeamStanding(position.rank if row[3] == "team" else None, False, *row))
-        rows = _mark_ties(view, prefix, rows)
-        if len(page_rows) > limit:
+        after = (position.released, position.since, position.number)
+        teams = list_ranked_teams(view, as_frozen=as_frozen, after=after, limit=limit + 1)
+        for team in teams[:limit]:
+            position = _advance(position, team)
+            rank = position.rank if team.kind == "team" else None
+            rows.append(TeamStanding(rank, tied=False, team=team))
+        rows = _mark_ties(view, rows, as_frozen=as_frozen)
+        if len(teams) > limit:
             return StandingsPage(rows, _encode_cursor(position, mac))
         position = position._replace(released=None, since=-1, number=-1)
     missing = limit - len(rows)
-    page_rows = view.query(
-        _UNRANKED_TEAMS.format(prefix), (view.book_id, position.number, missing + 1)
-    )
-    for row in page_rows[:missing]:
-        position = position._replace(number=row[0])
-        rows.append(TeamStanding(None, False, *row))
-    return StandingsPage(rows, _encode_cursor(position, mac) if len(page_rows) > missing else None)
+    teams = list_unranked_teams(view, as_frozen=as_frozen, after=position.number, limit=missing + 1)
+    for team in teams[:missing]:
+        position = position._replace(number=team.number)
+        rows.append(TeamStanding(None, tied=False, team=team))
+    return StandingsPage(rows, _encode_cursor(position, mac) if len(teams) > missing else None)
 
 
-def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
-    """Return the position after a row; baselines are not counted for ranks."""
-    number, kind, released, since = row[0], row[3], row[4], row[5]
-    if kind != "team":
+def _advance(position: _PagePosition, team: StandingRow) -> _PagePosition:
+    """Return the position after a team with a release; baselines are not counted for ranks."""
+    number, released, since = team.number, team.released or 0.0, team.since or 0
+    if team.kind != "team":
         return position._replace(released=released, since=since, number=number)
     counted = position.counted + 1
     rank = position.rank if released == position.ranked else counted
     return _PagePosition(counted, rank, released, released, since, number)
 
 
-def _mark_ties(view: ReadView, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
+def _mark_ties(view: ReadView, rows: list[TeamStanding], *, as_frozen: bool) -> list[TeamStanding]:
     """Return the rows with ties marked, also ties with teams on neighbouring pages."""
     teams = [row for row in rows if row.rank is not None]
     rank_counts = Counter(team.rank for team in teams)
     tied = {rank for rank, count in rank_counts.items() if count > 1}
     for row in (*teams[:1], *teams[-1:]):
-        equal = () if row.rank in tied else (view.book_id, row.released)
-        if equal and len(view.query(_TEAMS_WITH_RELEASE.format(prefix), equal)) > 1:
+        if row.rank not in tied and is_tied(view, row.team.released, as_frozen=as_frozen):
             tied.add(row.rank)
     return [row._replace(tied=True) if row.rank in tied else row for row in rows]
 
@@ -165,3 +145,225 @@ def _decode_cursor(cursor: str, mac: Callable[[str], bytes]) -> _PagePosition:
         return _PagePosition(*json.loads(payload))
     except (binascii.Error, TypeError, ValueError):
         raise InvalidSetting("Invalid cursor. Start without one.") from None
+
+
+MAX_POINTS = 100  # points besides the last
+_OWN_FIELDS = ("number", "time", "loss", "display", "improved")
+
+_CERTIFICATE_RULES = ("questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected")
+Values = tuple[tuple[str, Any], ...]
+MAX_BINS = 60
+_MAX_TEAMS = 100
+
+_HOUR, _DAY = 3600, 86_400
+_BIN_WIDTHS = (
+    *(60, 120, 300, 600, 900, 1800),
+    *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR),
+    *(_DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 14 * _DAY, 28 * _DAY),
+)
+
+
+class RecordHistory(NamedTuple):
+    """Records, each with the state of the book right after it, and their total number."""
+
+    records: list[tuple[ChainState, float]]
+    total: int
+
+
+class CurrentState(NamedTuple):
+    """The book's state, the time, the best value shown, and the best of all teams."""
+
+    chain_state: ChainState
+    time: int
+    best: float | None
+    best_of_all: float | None
+
+
+def read_records(view: ReadView, epoch: int, state: ChainState) -> RecordHistory:
+    """Return the records of an epoch up to a state of the book, thinned if there are many."""
+    records, total = list_thinned_records(view, epoch, state.entries, MAX_POINTS)
+    states = view.chain_states_at([entry + 1 for entry, _ in records])
+    values = [value for _, value in records]
+    return RecordHistory(list(zip(states, values, strict=True)), total)
+
+
+def serialize_history(
+    board: Board, row: BoardRow, past: RecordHistory, now: CurrentState
+) -> dict[str, Any]:
+    """Return the points of a chart: one for each record, and one for now.
+
+    Half of a certificate's beta is for the declared budget and half for any number of questions,
+    so it holds at all times, also after an amendment. The last bound is about the best of all
+    models, including those of disqualified teams, which are not shown.
+    """
+    display = board.rules_of(row).display
+    meter = board.meter(row, now.chain_state)
+    rules = _certificate_rules(meter)
+    points = [
+        _cached_point(meter.mechanism, rules, display, state, (value, value))
+        for state, value in past.records
+    ]
+    if now.best is not None and now.best_of_all is not None:
+        last = _cached_point(
+            meter.mechanism, rules, display, now.chain_state, (now.best, now.best_of_all)
+        )
+        points.append({**last, "time": format_time(now.time), "entry": None})
+    return {
+        "display": display.describe(),
+        "beta": meter.rules["beta"],
+        "points": points,
+        "records": past.total,
+        "thinned": len(past.records) < past.total,
+    }
+
+
+def serialize_own_history(
+    display: DisplayRules, submissions: list[dict[str, Any]], now: int | None, *, thinned: bool
+) -> dict[str, Any]:
+    """Return the points of a team's own chart from its serialized submissions."""
+    return {
+        "now": None if now is None else format_time(now),
+        "display": display.describe(),
+        "points": [
+            {
+                **{key: submission[key] for key in _OWN_FIELDS},
+                "shown": round_for_display(display, submission["score_loss"]),
+            }
+            for submission in submissions
+        ],
+        "thinned": thinned,
+    }
+
+
+@lru_cache(maxsize=4096)
+def _cached_point(
+    mechanism: Mechanism,
+    rules: Values,
+    display: DisplayRules,
+    state: ChainState,
+    best: tuple[float, float],
+) -> dict[str, Any]:
+    """Return a point of the chart; it is cached, so callers must not change it.
+
+    ``best`` holds the value shown and the value that the bound is about.
+    """
+    released, least = best
+    low, high, vacuous = _interval(
+        _certificate(mechanism, rules, _without_position(state), least), least
+    )
+    return {
+        "time": format_time(state.time),
+        "entry": state.entries - 1,
+        "used": state.asked + state.charged,
+        "released": released,
+        "display": round_for_display(display, released),
+        "bound": {
+            "least": least,
+            "low": low,
+            "high": high,
+            "vacuous": vacuous,
+            "display": _round_interval(display, low, high),
+        },
+    }
+
+
+def cached_certificate(meter: Meter, released: float | None) -> Certificate:
+    """Return a meter's certificate from a cache that holds while nothing changes."""
+    return _certificate(
+        meter.mechanism, _certificate_rules(meter), _without_position(meter.chain_state), released
+    )
+
+
+def _certificate_rules(meter: Meter) -> Values:
+    return tuple(
+        (certificate_rule, meter.rules[certificate_rule])
+        for certificate_rule in _CERTIFICATE_RULES
+        if certificate_rule in meter.rules
+    )
+
+
+def _without_position(state: ChainState) -> ChainState:
+    """Clear the fields that a certificate does not depend on, for the cache key."""
+    return state._replace(entries=0, head=b"", time=0, closed=False)
+
+
+@lru_cache(maxsize=4096)
+def _certificate(
+    mechanism: Mechanism, rules: Values, state: ChainState, released: float | None
+) -> Certificate:
+    """Return a certificate; it depends on public values only, so caching reveals nothing."""
+    return Meter(mechanism, dict(rules), state).certificate(released)
+
+
+def _interval(certificate: Certificate, released: float) -> tuple[float, float, bool]:
+    """Return the ends of a certificate in losses, and whether it is vacuous."""
+    centre, (smallest, largest) = released if certificate.differences else 0.0, certificate.span
+    low, high = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
+    return low, high, certificate.vacuous or (low, high) == certificate.span
+
+
+def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str, float]:
+    """Return an interval in the metric, rounded outwards so that it stays true."""
+    smallest, largest = map(float, display.format_interval(low, high))
+    return {"low": smallest, "high": largest}
+
+
+def read_activity(view: ReadView) -> dict[str, Any]:
+    """Return the most active teams, the total of the others, and counts in bins of time."""
+    teams = count_by_team(view, _MAX_TEAMS)
+    bins = _count_in_bins(view)
+    questions = sum(time_bin["questions"] for time_bin in bins)
+    listed = sum(team.questions for team in teams)
+    return {
+        "questions": questions,
+        "teams": [
+            {
+                "team": {"id": team.team, "name": team.name},
+                "baseline": team.kind == "baseline",
+                "disqualified": bool(team.disqualified),
+                "questions": team.questions,
+                "improved": team.improved,
+                "last": format_time(team.last),
+            }
+            for team in teams
+        ],
+        "others": {
+            "teams": teams[0].teams - len(teams) if teams else 0,
+            "questions": questions - listed,
+        },
+        "bins": bins,
+    }
+
+
+def _count_in_bins(view: ReadView) -> list[dict[str, Any]]:
+    period = submission_period(view)
+    if period is None:
+        return []
+    first, last = period
+    start, width = choose_bins(first, last)
+    counts_by_bin = count_by_time(view, start, width)
+    return [
+        {
+            "start": format_time(start + bin_number * width),
+            "end": format_time(start + (bin_number + 1) * width),
+            "questions": counts_by_bin.get(bin_number, (0, 0))[0],
+            "improved": counts_by_bin.get(bin_number, (0, 0))[1],
+        }
+        for bin_number in range((last - start) // width + 1)
+    ]
+
+
+def choose_bins(first: int, last: int) -> tuple[int, int]:
+    """Return the start and width of the bins: at most ``MAX_BINS``, with round ends.
+
+    >>> choose_bins(90, 3000)
+    (60, 60)
+    >>> choose_bins(0, 100 * 86_400)
+    (0, 172800)
+    """
+    for width in _BIN_WIDTHS:
+        start = first - first % width
+        if (last - start) // width < MAX_BINS:
+            return start, width
+    width = _DAY * (1 + (last - first) // (_DAY * (MAX_BINS - 1)))
+    return first - first % _DAY, width

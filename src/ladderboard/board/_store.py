@@ -16,35 +16,23 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from ladderboard._atomic_file import absolute_path, sync_path
+from ladderboard.board._repository import delete_upload, insert_upload, read_upload
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ladderboard.ledger import Storage
+    from ladderboard.ledger import Storage, TableView
 
 SWEEP_AFTER = 3600.0
 _ID = re.compile("[0-9a-f]{8,128}")
-_INSERT_UPLOAD = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
-_SELECT_UPLOAD = "SELECT body FROM main.upload WHERE id = ?"
-_DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
 _INCOMING = "incoming"
 _LOCATION = re.compile("([0-9a-f]{2})/([0-9a-f]{2})/([0-9a-f]{8,128})")
 _CHUNK_BYTES = 2**20
 _MAX_DATABASE_BYTES = 2**20
-
-
-class SqlView(Protocol):
-    """A view of a book in an SQL database."""
-
-    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows."""
-
-    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
-        """Run a statement and return how many rows it changed."""
 
 
 class PreparedFile(ABC):
@@ -53,7 +41,7 @@ class PreparedFile(ABC):
     location: str
 
     @abstractmethod
-    def commit(self, view: SqlView) -> None:
+    def commit(self, view: TableView) -> None:
         """Store the file, inside the transaction of its row."""
 
     @abstractmethod
@@ -122,20 +110,17 @@ class DatabaseStore(SubmissionStore):
     def get(self, location: str) -> BinaryIO:
         """Read a file."""
         check_id(location)
-        # The table belongs to the whole database, so a view of any book can read it.
-        for book in self._storage.books()[:1]:
-            with self._storage.read_transaction(book) as view:
-                rows = view.query(_SELECT_UPLOAD, (location,))
-            if rows:
-                return io.BytesIO(bytes(rows[0][0]))
-        raise InvalidState(f"There is no file {location!r:.80} in the store.")
+        with self._storage.read_tables() as view:
+            body = read_upload(view, location)
+        if body is None:
+            raise InvalidState(f"There is no file {location!r:.80} in the store.")
+        return io.BytesIO(body)
 
     def delete(self, location: str) -> None:
         """Remove a file if it exists."""
         check_id(location)
-        for book in self._storage.books()[:1]:
-            with self._storage.write_transaction(book) as view:
-                view.execute(_DELETE_UPLOAD, (location,))
+        with self._storage.write_tables() as view:
+            delete_upload(view, location)
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Return 0: the database removes uncommitted files itself."""
@@ -149,9 +134,9 @@ class _FileInMemory(PreparedFile):
         self.location = file_id
         self._body = body
 
-    def commit(self, view: SqlView) -> None:
+    def commit(self, view: TableView) -> None:
         """Write the file."""
-        view.execute(_INSERT_UPLOAD, (self.location, self._body))
+        insert_upload(view, self.location, self._body)
 
     def abandon(self) -> None:
         """Do nothing: nothing was written."""
@@ -262,7 +247,7 @@ class _FileInFolder(PreparedFile):
         self._store = store
         self.location = location
 
-    def commit(self, view: SqlView) -> None:
+    def commit(self, view: TableView) -> None:
         """Do nothing: the file is stored already."""
 
     def abandon(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard import _settings
@@ -18,9 +18,18 @@ from ladderboard.board._limits import (
     refuse_if_storage_full,
     remaining_quota,
 )
+from ladderboard.board._model import RECORD, SUBMISSION, RecordRow, SubmissionRow
 from ladderboard.board._queue import KeyedLock
+from ladderboard.board._repository import (
+    find_submission_by_entry,
+    find_team,
+    insert,
+    read_board,
+    read_team,
+    update_board,
+    update_team,
+)
 from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
-from ladderboard.board._tables import clock_time, current_time, find_team, read_board, read_team
 from ladderboard.errors import (
     BrokenLedger,
     InvalidSetting,
@@ -43,9 +52,9 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Quota
+    from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._store import PreparedFile
-    from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import (
         BookTransaction,
@@ -56,19 +65,6 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Release
 
 _MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
-_INSERT_SUBMISSION = (
-    "INSERT INTO main.submission (book, team, number, id, entry, time, message, format, size, "
-    "place, chosen, epoch, value, score, improved, question) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
-)
-_FIND_BY_ENTRY = "SELECT team, number, id, time FROM main.submission WHERE book = ? AND entry = ?"
-_UPDATE_TEAM = (
-    "UPDATE main.team SET used = ?, last = ?, released = ?, since = ? WHERE book = ? AND number = ?"
-)
-_UPDATE_BOARD = "UPDATE main.board SET pooled = ?, stored = stored + ?, best = ? WHERE book = ?"
-_INSERT_RECORD = (
-    "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -239,7 +235,7 @@ class SubmissionService:
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return
-            now = current_time(view, board.book.environment)
+            now = board.book.environment.current_time(view)
             self._refuse_if_not_allowed_now(
                 view, row, team_row, _PendingUpload(received, 1), now, cache=True
             )
@@ -275,7 +271,7 @@ class SubmissionService:
             elif earlier is not None:
                 recorded = None
             else:
-                now = current_time(view, self._board.book.environment)
+                now = self._board.book.environment.current_time(view)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, now, cache=True)
                 recorded = None
         if recorded is None and earlier is not None:
@@ -327,7 +323,7 @@ class SubmissionService:
         ago = max(self._board.book.environment.clock() - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else now - ago)
         quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
-        refuse_if_over_limit(quota, lambda: clock_time(view, self._board.book.environment))
+        refuse_if_over_limit(quota, lambda: self._board.book.environment.clock_time(view))
         stored = self._stored_bytes.team_total(view, team_row, cache=cache)
         refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
@@ -383,41 +379,45 @@ class SubmissionService:
         outcome = transaction.ask(question, budget=rules.questions)
         prepared.commit(view)
         release, time, count = outcome.release, transaction.chain_state.time, team_row.used + 1
-        view.execute(
-            _INSERT_SUBMISSION,
-            (
-                view.book_id,
-                number,
-                count,
-                submission_id,
-                outcome.entry_number,
-                time,
-                incoming.message,
-                ALIGNED_FORMAT,
-                incoming.size,
-                prepared.location,
-                epoch,
-                release.value,
-                release.score,
-                int(release.improved),
-                release.question,
-            ),
+        submission = SubmissionRow(
+            team=number,
+            number=count,
+            id=submission_id,
+            entry=outcome.entry_number,
+            time=time,
+            message=incoming.message,
+            format=ALIGNED_FORMAT,
+            size=incoming.size,
+            place=prepared.location,
+            epoch=epoch,
+            value=release.value,
+            score=release.score,
+            improved=release.improved,
+            question=release.question,
         )
+        insert(view, SUBMISSION, submission)
         best = row.best
         if release.improved:
-            team_row = team_row._replace(released=release.value, since=time)
+            team_row = replace(team_row, released=release.value, since=time)
             if release.value is not None and (best is None or release.value < best):
                 best = release.value
-                entry = (view.book_id, outcome.entry_number, epoch, time, number, release.value)
-                view.execute(_INSERT_RECORD, entry)
+                record = RecordRow(
+                    entry=outcome.entry_number, epoch=epoch, time=time, team=number, value=best
+                )
+                insert(view, RECORD, record)
         share = compute_shares(rules, row, transaction.chain_state).share
         pooled = row.pooled + (team_row.kind == "team" and team_row.used >= share)
-        team_row = team_row._replace(used=count, last=time)
-        view.execute(
-            _UPDATE_TEAM, (count, time, team_row.released, team_row.since, view.book_id, number)
+        team_row = replace(team_row, used=count, last=time)
+        update_team(
+            view,
+            number,
+            used=count,
+            last=time,
+            released=team_row.released,
+            since=team_row.since,
         )
-        view.execute(_UPDATE_BOARD, (pooled, incoming.size, best, view.book_id))
-        row = row._replace(pooled=pooled, best=best)
+        row = replace(row, pooled=pooled, best=best, stored=row.stored + incoming.size)
+        update_board(view, pooled=row.pooled, stored=row.stored, best=row.best)
         quota = remaining_quota(
             view, rules, row, team_row, state=transaction.chain_state, now=transaction.now
         )
@@ -427,10 +427,9 @@ class SubmissionService:
     def _answer_duplicate(
         self, view: ReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
     ) -> _RecordedAnswer:
-        rows = view.query(_FIND_BY_ENTRY, (view.book_id, outcome.entry_number))
-        if not rows or rows[0][0] != team_row.number:
+        known = find_submission_by_entry(view, outcome.entry_number)
+        if known is None or known.team != team_row.number:
             raise NotFound("There is no such submission.")
-        _, number, submission_id, time = rows[0]
         rules = self._board.rules_of(row)
         quota = remaining_quota(
             view,
@@ -438,10 +437,12 @@ class SubmissionService:
             row,
             team_row,
             state=view.chain_state(),
-            now=current_time(view, self._board.book.environment),
+            now=self._board.book.environment.current_time(view),
         )
         receipt = self._board.book.receipt_for(view, outcome)
-        return _RecordedAnswer(outcome, team_row, quota, submission_id, number, time, receipt)
+        return _RecordedAnswer(
+            outcome, team_row, quota, known.id, known.number, known.time, receipt
+        )
 
     def _build_answer(
         self, row: BoardRow, recorded: _RecordedAnswer, *, redact: bool
@@ -521,8 +522,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from ladderboard.board._board import Board
-    from ladderboard.board._tables import BoardRow
     from ladderboard.files import Roster
     from ladderboard.losses import Loss
 
@@ -543,18 +542,10 @@ class ParseSubmission(Protocol):
         """Return the predictions in the file."""
 
 
-class StoredSubmission(NamedTuple):
-    """Where a submission's predictions are stored, and the entry that has their digest."""
-
-    entry: int
-    location: str
-    format: str | None
-
-
 @contextmanager
 def open_stored_predictions(
     board: Board, row: BoardRow, sandbox: Sandbox | None
-) -> Iterator[Callable[[StoredSubmission], AlignedPredictions]]:
+) -> Iterator[Callable[[SubmissionRow], AlignedPredictions]]:
     """Give a function that returns a submission's predictions, checked against the ledger.
 
     Since 0.1 the aligned array is stored, which needs no parsing. Older boards stored the uploaded
@@ -565,9 +556,9 @@ def open_stored_predictions(
     with ExitStack() as stack:
         parse: ParseSubmission | None = None
 
-        def read(stored: StoredSubmission) -> AlignedPredictions:
+        def read(stored: SubmissionRow) -> AlignedPredictions:
             nonlocal parse
-            body = board.read_stored_file(stored.location)
+            body = board.read_stored_file(stored.place)
             if stored.format == ALIGNED_FORMAT:
                 submission = AlignedPredictions.unpack(body)
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_time
 from ladderboard.board._access import (
     Caller,
     Role,
@@ -14,49 +13,40 @@ from ladderboard.board._access import (
     hash_token,
     new_token,
 )
-from ladderboard.board._tables import ENDED_STATUSES, current_time, find_team, read_board, read_team
+from ladderboard.board._model import (
+    CREDENTIAL,
+    TEAM,
+    CredentialRow,
+    ListedToken,
+    TeamRow,
+    make_document,
+)
+from ladderboard.board._repository import (
+    ENDED_STATUSES,
+    end_team_credentials,
+    find_invitation,
+    find_team,
+    find_team_by_name,
+    insert,
+    list_teams_with_duplicate_names,
+    list_valid_credentials,
+    next_team_number,
+    read_board,
+    read_team,
+    update_board,
+    update_credential,
+    update_team,
+)
 from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, NotOpen
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
-    from ladderboard.board._tables import TeamRow
+    from ladderboard.board._repository import ValidCredential
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities under which other teams' names are not shown."""
 
-_INSERT_TEAM = (
-    "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "
-    "VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)"
-)
-_COUNT_TEAM = "UPDATE main.board SET teams = teams + 1 WHERE book = ?"
-_NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
-_SAME_NAME = "SELECT kind FROM main.team WHERE book = ? AND folded = ?"
-_DUPLICATES = (
-    "SELECT number, id, name FROM main.team WHERE book = ? AND folded LIKE ? ORDER BY number"
-)
-_RENAME = "UPDATE main.team SET name = ?, folded = ? WHERE book = ? AND number = ?"
-_INSERT_CREDENTIAL = (
-    "INSERT INTO main.credential (hash, book, role, team, made, expires) VALUES (?, ?, ?, ?, ?, ?)"
-)
-_FIND_INVITATION = (
-    "SELECT expires, ended FROM main.credential WHERE hash = ? AND book = ? AND role = 'invitation'"
-)
-_USE_INVITATION = "UPDATE main.credential SET ended = ?, team = ? WHERE hash = ?"
-_END_TEAM_CREDENTIALS = (
-    "UPDATE main.credential SET ended = ? "
-    "WHERE book = ? AND role = 'team' AND team = ? AND ended IS NULL"
-)
-_END_CREDENTIAL = (
-    "UPDATE main.credential SET ended = ? WHERE book = ? AND hash = ? AND ended IS NULL"
-)
-_VALID_CREDENTIALS = (
-    "SELECT c.hash, c.role, t.id, c.made, c.expires FROM main.credential c "
-    "LEFT JOIN main.team t ON t.book = c.book AND t.number = c.team "
-    "WHERE c.book = ? AND c.ended IS NULL AND (c.expires IS NULL OR c.expires > ?) "
-    "ORDER BY c.made, c.hash"
-)
-_SET_DISQUALIFIED = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
 _INVALID_INVITATION = "This invitation is unknown, was used before, or has expired."
 
 
@@ -100,7 +90,7 @@ class Teams:
         name, salt = check_name(name), self._board.book.environment.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
-        def insert(transaction: BookTransaction) -> TeamWithToken:
+        def insert_team(transaction: BookTransaction) -> TeamWithToken:
             view, now = transaction.view, transaction.now
             row = read_board(view)
             if row.status in ENDED_STATUSES:
@@ -108,20 +98,20 @@ class Teams:
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
-                rows = view.query(_FIND_INVITATION, (hashed, view.book_id))
-                if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
+                found = find_invitation(view, hashed)
+                if found is None or found.ended is not None or (found.expires or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Conflict(f"The board is full: it has {row.teams} teams.")
             names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
             number = _insert_team(view, team, name, "team", now, names_hidden=names_hidden)
-            view.execute(_COUNT_TEAM, (view.book_id,))
-            add_credential(view, token, "team", now, team=number)
+            update_board(view, teams=row.teams + 1)
+            insert(view, CREDENTIAL, new_credential(token, "team", now, team=number))
             if hashed is not None:
-                view.execute(_USE_INVITATION, (now, number, hashed))
+                update_credential(view, hashed, ended=now, team=number)
             return TeamWithToken(team, name, token)
 
-        return self._board.queue.run(insert)
+        return self._board.queue.run(insert_team)
 
     def invite(self, caller: Caller, *, days: float = 7) -> str:
         """Return an invitation for one team, valid for the given number of days."""
@@ -132,13 +122,13 @@ class Teams:
             )
         token = new_token("invitation", self._board.book.environment.salt)
 
-        def insert(transaction: BookTransaction) -> str:
-            view = transaction.view
-            expires = transaction.now + int(days * 86400)
-            add_credential(view, token, "invitation", transaction.now, expires=expires)
+        def insert_invitation(transaction: BookTransaction) -> str:
+            now = transaction.now
+            credential = new_credential(token, "invitation", now, expires=now + int(days * 86400))
+            insert(transaction.view, CREDENTIAL, credential)
             return token
 
-        return self._board.queue.run(insert)
+        return self._board.queue.run(insert_invitation)
 
     def rotate_token(self, caller: Caller, team: str | None = None) -> TeamWithToken:
         """Give a team a new token; the old one and its sessions end."""
@@ -149,8 +139,9 @@ class Teams:
             row = self._team_to_rotate(view, caller, team)
             if row.kind != "team":
                 raise NotFound("There is no such team.")
-            revoke_credentials(view, transaction.now, row.number)
-            add_credential(view, token, "team", transaction.now, team=row.number)
+            end_team_credentials(view, row.number, transaction.now)
+            credential = new_credential(token, "team", transaction.now, team=row.number)
+            insert(view, CREDENTIAL, credential)
             return TeamWithToken(row.id, row.name, token)
 
         return self._board.queue.run(replace_credentials)
@@ -161,7 +152,7 @@ class Teams:
 
         def revoke(transaction: BookTransaction) -> None:
             view = transaction.view
-            revoke_credentials(view, transaction.now, find_team(view, team).number)
+            end_team_credentials(view, find_team(view, team).number, transaction.now)
 
         self._board.queue.run(revoke)
 
@@ -172,18 +163,11 @@ class Teams:
         """
         check_permission(caller, "tokens")
         with self._board.reading() as view:
-            rows = view.query(
-                _VALID_CREDENTIALS, (view.book_id, current_time(view, self._board.book.environment))
-            )
+            now = self._board.book.environment.current_time(view)
+            valid = list_valid_credentials(view, now)
         return [
-            {
-                "id": bytes(hashed)[:8].hex(),
-                "role": role,
-                "team": team,
-                "made": format_time(created),
-                "expires": None if expires is None else format_time(expires),
-            }
-            for hashed, role, team, created, expires in rows
+            make_document(ListedToken, found.credential, id=_token_id(found), team=found.team)
+            for found in valid
         ]
 
     def revoke_token(self, caller: Caller, token: str) -> None:
@@ -192,12 +176,12 @@ class Teams:
 
         def revoke(transaction: BookTransaction) -> None:
             view = transaction.view
-            valid = view.query(_VALID_CREDENTIALS, (view.book_id, transaction.now))
-            hashes = [bytes(row[0]) for row in valid if bytes(row[0])[:8].hex() == token]
+            valid = list_valid_credentials(view, transaction.now)
+            hashes = [found.credential.hash for found in valid if _token_id(found) == token]
             if not hashes:
                 raise NotFound("There is no such token.")
             for hashed in hashes:
-                view.execute(_END_CREDENTIAL, (transaction.now, view.book_id, hashed))
+                update_credential(view, hashed, ended=transaction.now)
 
         self._board.queue.run(revoke)
 
@@ -208,11 +192,12 @@ class Teams:
             raise InvalidSetting("Only evaluators and organisers can have a token without a team.")
         token = new_token(role.name.lower(), self._board.book.environment.salt)
 
-        def insert(transaction: BookTransaction) -> str:
-            add_credential(transaction.view, token, role.name.lower(), transaction.now)
+        def insert_token(transaction: BookTransaction) -> str:
+            credential = new_credential(token, role.name.lower(), transaction.now)
+            insert(transaction.view, CREDENTIAL, credential)
             return token
 
-        return self._board.queue.run(insert)
+        return self._board.queue.run(insert_token)
 
     def disqualify(self, caller: Caller, team: str, *, reinstate: bool = False) -> None:
         """Hide a team from the standings, or show it again. Ladders and meter do not change."""
@@ -223,12 +208,12 @@ class Teams:
             if read_board(view).status == "moved":
                 raise NotOpen("The board has moved to another server and cannot change here.")
             row = find_team(view, team)
-            if bool(row.disqualified) == (not reinstate):
+            if row.disqualified == (not reinstate):
                 return
             transaction.append_entry(
                 "reinstated" if reinstate else "disqualified", {"asker": row.id}
             )
-            view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, row.number))
+            update_team(view, row.number, disqualified=not reinstate)
 
         self._board.queue.run(record_change)
 
@@ -236,12 +221,12 @@ class Teams:
         """Add a baseline; it has no token, the organiser submits for it."""
         team = self._board.book.environment.salt()[-8:].hex()
 
-        def insert(transaction: BookTransaction) -> Caller:
+        def insert_baseline(transaction: BookTransaction) -> Caller:
             view = transaction.view
             number = _insert_team(view, team, check_name(name), "baseline", transaction.now)
             return Caller(Role.ORGANISER, number)
 
-        return self._board.queue.run(insert)
+        return self._board.queue.run(insert_baseline)
 
     @staticmethod
     def _team_to_rotate(view: ReadView, caller: Caller, team: str | None) -> TeamRow:
@@ -266,36 +251,37 @@ def _insert_team(
     The ``folded`` form of a duplicate has a space and the team's id at its end, so it is unique.
     """
     folded = comparable_name(name)
-    same_name = view.query(_SAME_NAME, (view.book_id, folded))
+    same_name = find_team_by_name(view, folded)
     # The names of baselines are public.
-    if same_name and names_hidden and same_name[0][0] != "baseline":
+    if same_name is not None and names_hidden and same_name.kind != "baseline":
         folded = f"{folded} {team}"
-    elif same_name:
+    elif same_name is not None:
         raise Conflict("Another team has this name or one that looks like it. Choose another.")
-    number = int(view.query(_NEXT_NUMBER, (view.book_id,))[0][0])
-    view.execute(_INSERT_TEAM, (view.book_id, number, team, name, folded, kind, now))
+    number = next_team_number(view)
+    row = TeamRow(number=number, id=team, name=name, folded=folded, kind=kind, made=now)
+    insert(view, TEAM, row)
     return number
 
 
 def disambiguate_team_names(view: WriteView) -> None:
     """Append the beginning of the id to duplicate names, because names are shown from now on."""
-    for number, team, name in view.query(_DUPLICATES, (view.book_id, "% %")):
-        names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
+    for team in list_teams_with_duplicate_names(view):
+        names = [f"{team.name} ({team.id[:size]})" for size in (4, 8, len(team.id))]
         free = (
             candidate
             for candidate in names
-            if not view.query(_SAME_NAME, (view.book_id, comparable_name(candidate)))
+            if find_team_by_name(view, comparable_name(candidate)) is None
         )
         shown_name = next(free, names[-1])
-        view.execute(_RENAME, (shown_name, comparable_name(shown_name), view.book_id, number))
+        update_team(view, team.number, name=shown_name, folded=comparable_name(shown_name))
 
 
-def add_credential(view: WriteView, token: str, role: str, now: int, **fields: Any) -> None:
-    """Store the hash of a token."""
-    values = (hash_token(token), view.book_id, role, fields.get("team"), now, fields.get("expires"))
-    view.execute(_INSERT_CREDENTIAL, values)
+def new_credential(
+    token: str, role: str, now: int, *, team: int | None = None, expires: int | None = None
+) -> CredentialRow:
+    """Return the credential of a token, which holds the token's hash."""
+    return CredentialRow(hash=hash_token(token), role=role, team=team, made=now, expires=expires)
 
 
-def revoke_credentials(view: WriteView, now: int, team: int) -> None:
-    """Revoke all tokens of a team."""
-    view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))
+def _token_id(found: ValidCredential) -> str:
+    return found.credential.hash[:8].hex()

@@ -8,86 +8,59 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_time
 from ladderboard.board._access import Role, check_permission
 from ladderboard.board._finals import rank_finals, serialize_final_row
-from ladderboard.board._history import (
-    CurrentState,
-    cached_certificate,
-    read_activity,
-    read_records,
-    serialize_history,
-    serialize_own_history,
-)
 from ladderboard.board._limits import (
     compute_shares,
     redact_quota,
     remaining_quota,
     serialize_budget,
 )
-from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
-from ladderboard.board._standings import read_standings
-from ladderboard.board._tables import (
+from ladderboard.board._model import (
+    BoardRecord,
+    LeaderboardRow,
+    ListedTeam,
+    SubmissionInfo,
+    TeamStatus,
+    make_document,
+)
+from ladderboard.board._repository import (
     ENDED_STATUSES,
-    current_time,
+    best_record,
+    best_team_release,
+    find_submission,
     find_team,
-    is_searchable,
+    list_chosen,
+    list_records,
+    list_submissions,
+    list_teams,
+    list_teams_with_size,
     read_board,
     read_team,
 )
+from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
+from ladderboard.board._standings import (
+    CurrentState,
+    cached_certificate,
+    read_activity,
+    read_records,
+    read_standings,
+    serialize_history,
+    serialize_own_history,
+)
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
-from ladderboard.ledger import select_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
+    from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
     from ladderboard.board._rules import Baseline, DisplayRules, Rules
     from ladderboard.board._standings import TeamStanding
-    from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import ChainState, ReadView, Receipt
 
-SUBMISSION_COLUMNS = (
-    "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
-)
-"""The columns that ``serialize_submission`` takes."""
-TEAM_COLUMNS = (
-    "number, id, name, kind, disqualified, made, used, last, released, (SELECT "
-    "COALESCE(SUM(s.size), 0) FROM main.submission s "
-    "WHERE s.book = main.team.book AND s.team = main.team.number)"
-)
-"""The columns that ``serialize_team`` takes."""
 _HIDDEN_MESSAGE = "The standings of this board are hidden."
-_SELECT_RECORDS = (
-    "SELECT main.record.entry, main.record.time, main.record.value, main.team.id, main.team.name "
-    "FROM main.record JOIN main.team ON main.team.book = main.record.book "
-    "AND main.team.number = main.record.team "
-    "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? "
-    "AND main.team.disqualified = 0 ORDER BY main.record.entry"
-)
-_BEST_RECORD = (
-    "SELECT MIN(main.record.value) FROM main.record JOIN main.team "
-    "ON main.team.book = main.record.book AND main.team.number = main.record.team "
-    "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? {}"
-)
-# A team's best is missing among the records if a team that is not shown had a better one.
-_BEST_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
-_OWN_SUBMISSIONS = select_from(
-    "submission",
-    SUBMISSION_COLUMNS,
-    "WHERE book = ? AND team = ? AND number < ? ORDER BY number DESC LIMIT ?",
-)
-_ONE_SUBMISSION = select_from(
-    "submission", f"{SUBMISSION_COLUMNS}, team", "WHERE book = ? AND id = ?"
-)
-_LIST_TEAMS = select_from(
-    "team", TEAM_COLUMNS, "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
-)
-_LIST_SELECTED = (
-    "SELECT id FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number"
-)
-_DISQUALIFIED = "SELECT id FROM main.team WHERE book = ? AND disqualified <> 0"
 _MAX_PAGE_ROWS = 1000
-_AFTER_LAST = 2**62
 
 
 class View:
@@ -121,7 +94,7 @@ class View:
             row = read_board(view)
             state, now = (
                 self._visible_chain_state(view, row),
-                current_time(view, self._board.book.environment),
+                board.book.environment.current_time(view),
             )
             best, least = self._best(view, row, state)
         rules, opening = board.rules_of(row), board.book.opening
@@ -183,12 +156,14 @@ class View:
         """
         if self._is_hidden(row):
             return None, None
-        past = (view.book_id, self._epoch(row), state.entries)
-        shown = _BEST_SHOWN.format("seen_" if self._is_frozen(row) else "")
-        candidates = [*view.query(_BEST_RECORD.format("AND disqualified = 0"), past)]
-        candidates += view.query(shown, (view.book_id,))
-        least = view.query(_BEST_RECORD.format(""), past)[0][0]
-        return min((value for (value,) in candidates if value is not None), default=None), least
+        # A team's best is missing among the records if a team that is not shown had a better one.
+        past = (self._epoch(row), state.entries)
+        candidates = (
+            best_record(view, *past, shown=True),
+            best_team_release(view, as_frozen=self._is_frozen(row)),
+        )
+        best = min((value for value in candidates if value is not None), default=None)
+        return best, best_record(view, *past, shown=False)
 
     def _epoch(self, row: BoardRow) -> int:
         return row.seen_epoch if self._is_frozen(row) else row.epoch
@@ -240,33 +215,30 @@ class View:
     def _serialize_standing(
         self, row: BoardRow, standing: TeamStanding, own_id: str | None
     ) -> dict[str, Any]:
-        display = self._board.rules_of(row).display
-        return {
-            "rank": standing.rank,
-            "tied": standing.tied,
-            "team": {"id": standing.id, "name": self._visible_name(row, standing[3:6], own_id)},
-            "baseline": standing.kind == "baseline",
-            "you": standing.number == self._caller.team,
-            "released": to_metric(display, standing.released),
-            "loss": standing.released,
-            "display": round_for_display(display, standing.released),
-            "since": None if standing.since is None else format_time(standing.since),
-            "submissions": standing.used,
-            "last": None if standing.last is None else format_time(standing.last),
-        }
+        display, team = self._board.rules_of(row).display, standing.team
+        return make_document(
+            LeaderboardRow,
+            team,
+            rank=standing.rank,
+            tied=standing.tied,
+            team=self._team_ref(row, team.id, team.name, team.kind, own_id),
+            baseline=team.kind == "baseline",
+            you=team.number == self._caller.team,
+            **_release_fields(display, team.released),
+            submissions=team.used,
+        )
 
-    def _visible_name(
-        self, row: BoardRow, team: tuple[str, str, str], own_id: str | None
-    ) -> str | None:
-        """Return a team's name, or None if it is not shown; baselines always show theirs."""
-        team_id, name, kind = team
+    def _team_ref(
+        self, row: BoardRow, team_id: str, name: str, kind: str, own_id: str | None
+    ) -> dict[str, Any]:
+        """Return a team's id, and its name or None if it is not shown; baselines show theirs."""
         visible = (
             row.visibility != "anonymous"
             or self._sees_everything
             or kind == "baseline"
             or team_id == own_id
         )
-        return name if visible else None
+        return {"id": team_id, "name": name if visible else None}
 
     def _own_team_id(self, view: ReadView) -> str | None:
         """Return the id of the caller's team, if any."""
@@ -286,19 +258,17 @@ class View:
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
             state = self._visible_chain_state(view, row)
-            rows = view.query(_SELECT_RECORDS, (view.book_id, self._epoch(row), state.entries))
+            records = list_records(view, self._epoch(row), state.entries)
             own_id = self._own_team_id(view)
         display = self._board.rules_of(row).display
         return [
-            {
-                "entry": entry,
-                "time": format_time(time),
-                "released": to_metric(display, value),
-                "loss": value,
-                "display": round_for_display(display, value),
-                "team": {"id": team, "name": self._visible_name(row, (team, name, "team"), own_id)},
-            }
-            for entry, time, value, team, name in rows
+            make_document(
+                BoardRecord,
+                record,
+                **_release_fields(display, record.value),
+                team=self._team_ref(row, team, name, "team", own_id),
+            )
+            for record, team, name in records
         ]
 
     def history(self) -> dict[str, Any]:
@@ -309,7 +279,7 @@ class View:
                 raise NotAllowed(_HIDDEN_MESSAGE)
             state = self._visible_chain_state(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
-            now = state.time if stands else current_time(view, self._board.book.environment)
+            now = state.time if stands else self._board.book.environment.current_time(view)
             # Not cached if others' activity is secret: response times would reveal it.
             if self._must_redact(row):
                 past = read_records(view, self._epoch(row), state)
@@ -346,25 +316,22 @@ class View:
         with board.reading() as view:
             row = read_board(view)
             team_row = self._find_visible_team(view, team)
-            rules, now = board.rules_of(row), current_time(view, self._board.book.environment)
+            rules, now = board.rules_of(row), self._board.book.environment.current_time(view)
             quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
             if self._must_redact(row):
                 quota = redact_quota(
                     quota, team_row, compute_shares(rules, row, view.chain_state()).share
                 )
-        return {
-            "id": team_row.id,
-            "name": team_row.name,
-            "disqualified": bool(team_row.disqualified),
-            "released": to_metric(rules.display, team_row.released),
-            "loss": team_row.released,
-            "display": round_for_display(rules.display, team_row.released),
-            "submissions": team_row.used,
-            "remaining": quota.tightest.remaining,
-            "limit": quota.tightest.name,
-            "limits": [limit.describe() for limit in quota.limits],
-            "next_submission_at": None if quota.next is None else format_time(quota.next),
-        }
+        return make_document(
+            TeamStatus,
+            team_row,
+            **_release_fields(rules.display, team_row.released),
+            submissions=team_row.used,
+            remaining=quota.tightest.remaining,
+            limit=quota.tightest.name,
+            limits=[limit.describe() for limit in quota.limits],
+            next_submission_at=quota.next,
+        )
 
     def _find_visible_team(self, view: ReadView, team: str | None) -> TeamRow:
         """Return the caller's own team, or any team for evaluators and organisers."""
@@ -391,37 +358,42 @@ class View:
                 f"after must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
             )
         with self._board.reading() as view:
-            rows = view.query(_LIST_TEAMS, (view.book_id, after, limit))
+            teams = list_teams_with_size(view, after, limit)
             display = self._board.rules_of(read_board(view)).display
-        return [serialize_team(row, display) for row in rows]
+        return [
+            make_document(
+                ListedTeam,
+                team,
+                submissions=team.used,
+                released=to_metric(display, team.released),
+                loss=team.released,
+                stored=stored,
+            )
+            for team, stored in teams
+        ]
 
     def submissions(
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
     ) -> list[dict[str, Any]]:
         """Return a team's submissions, newest first."""
-        if not 1 <= limit <= _MAX_PAGE_ROWS or (
-            before is not None and not 0 <= before < _AFTER_LAST
-        ):
+        if not 1 <= limit <= _MAX_PAGE_ROWS or not 0 <= (before or 0) < 2**62:
             raise InvalidSetting(
                 f"limit must be between 1 and {_MAX_PAGE_ROWS}, and before 0 or more."
             )
         with self._board.reading() as view:
             row, team_row = read_board(view), self._find_visible_team(view, team)
-            last = _AFTER_LAST if before is None else before
-            rows = view.query(_OWN_SUBMISSIONS, (view.book_id, team_row.number, last, limit))
+            rows = list_submissions(view, team_row.number, before=before, limit=limit)
         return [self._serialize_submission(row, submission) for submission in rows]
 
     def own_history(self, team: str | None = None) -> dict[str, Any]:
         """Return a team's chart of the current epoch, oldest first; of many the newest."""
         with self._board.reading() as view:
             row, team_row = read_board(view), self._find_visible_team(view, team)
-            rows = view.query(
-                _OWN_SUBMISSIONS, (view.book_id, team_row.number, _AFTER_LAST, _MAX_PAGE_ROWS)
-            )
+            rows = list_submissions(view, team_row.number, before=None, limit=_MAX_PAGE_ROWS)
             now = (
                 None
                 if row.status in ENDED_STATUSES
-                else current_time(view, self._board.book.environment)
+                else self._board.book.environment.current_time(view)
             )
         submissions = [self._serialize_submission(row, submission) for submission in reversed(rows)]
         submissions = [submission for submission in submissions if submission["epoch"] == row.epoch]
@@ -434,18 +406,14 @@ class View:
             check_permission(self._caller, "own")
         with self._board.reading() as view:
             row = read_board(view)
-            rows = (
-                view.query(_ONE_SUBMISSION, (view.book_id, submission))
-                if is_searchable(submission)
-                else []
-            )
-            if not rows or not (self._sees_everything or rows[0][-1] == self._caller.team):
+            known = find_submission(view, submission)
+            if known is None or not (self._sees_everything or known.team == self._caller.team):
                 raise NotFound("There is no such submission.")
-            receipt = self._board.book.read_receipt(view, rows[0][2])
-        return self._serialize_submission(row, rows[0][:-1], receipt)
+            receipt = self._board.book.read_receipt(view, known.entry)
+        return self._serialize_submission(row, known, receipt)
 
     def _serialize_submission(
-        self, row: BoardRow, submission: tuple[Any, ...], receipt: Receipt | None = None
+        self, row: BoardRow, submission: SubmissionRow, receipt: Receipt | None = None
     ) -> dict[str, Any]:
         rules, redact = self._board.rules_of(row), self._must_redact(row)
         sender = self._sees_everything or rules.takes == "predictions"
@@ -457,7 +425,7 @@ class View:
         """Return the ids that the caller's team selected; empty if it selected none."""
         with self._board.reading() as view:
             team_row = self._find_visible_team(view, None)
-            return [row[0] for row in view.query(_LIST_SELECTED, (view.book_id, team_row.number))]
+            return [submission.id for submission in list_chosen(view, team_row.number)]
 
     def finals(self) -> dict[str, Any]:
         """Return the final ranking of a closed board."""
@@ -468,7 +436,7 @@ class View:
             raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)
         with self._board.reading() as view:
-            gone = {team_row[0] for team_row in view.query(_DISQUALIFIED, (view.book_id,))}
+            gone = {team.id for team in list_teams(view) if team.disqualified}
             own_id = self._own_team_id(view)
         final["rows"] = [
             final_row for final_row in final["rows"] if final_row["team"]["id"] not in gone
@@ -478,13 +446,13 @@ class View:
         final["rows"] = [serialize_final_row(final_row, display) for final_row in final["rows"]]
         for final_row in final["rows"]:
             team, kind = final_row["team"], "baseline" if final_row["baseline"] else "team"
-            team["name"] = self._visible_name(row, (team["id"], team["name"], kind), own_id)
+            final_row["team"] = self._team_ref(row, team["id"], team["name"], kind, own_id)
         return final
 
 
 def serialize_submission(
     rules: Rules,
-    row: tuple[Any, ...],
+    row: SubmissionRow,
     *,
     redact: bool,
     sender: bool,
@@ -495,64 +463,35 @@ def serialize_submission(
     ``sender`` is whether the reader may have sent it. Evaluators send a team's scores: the number
     of bytes may reveal how many were good, and the digest in a ``receipt`` would confirm a guess.
     """
-    (
-        number,
-        submission_id,
-        entry,
-        time,
-        message,
-        size,
-        chosen,
-        epoch,
-        value,
-        score,
-        improved,
-        question,
-    ) = row
+    hidden: dict[str, Any] = {}
+    value = row.value
     if redact:  # these numbers count all teams
-        entry = None
+        hidden["entry"] = None
         if rules.ladder == "board":
-            question, value = number, value if improved else None
+            hidden["question"] = row.number
+            value = row.value if row.improved else None
     if not sender:
-        message, size = "", None
-    fields = {
-        "id": submission_id,
-        "number": number,
-        "entry": entry,
-        "time": format_time(time),
-        "message": message,
-        "size": size,
-        "selected": bool(chosen),
-        "epoch": epoch,
-        "released": to_metric(rules.display, value),
-        "loss": value,
-        "score": to_metric(rules.display, score),
-        "score_loss": score,
-        "improved": bool(improved),
-        "question": question,
-        "display": round_for_display(rules.display, value),
-    }
+        hidden |= {"message": "", "size": None}
     if receipt is not None:
         shown = receipt.redacted() if redact else receipt
-        fields["receipt"] = shown.describe() if sender else None
-    return fields
+        hidden["receipt"] = shown.describe() if sender else None
+    return make_document(
+        SubmissionInfo,
+        row,
+        selected=row.chosen,
+        **_release_fields(rules.display, value),
+        score=to_metric(rules.display, row.score),
+        score_loss=row.score,
+        **hidden,
+    )
 
 
-def serialize_team(row: tuple[Any, ...], display: DisplayRules) -> dict[str, Any]:
-    """Serialize a team as organisers see it."""
-    number, team, name, kind, disqualified, made, used, last, released, stored = row
+def _release_fields(display: DisplayRules, value: float | None) -> dict[str, float | None]:
+    """Return a released loss: in the metric, as it is, and as people see it."""
     return {
-        "number": number,
-        "id": team,
-        "name": name,
-        "kind": kind,
-        "disqualified": bool(disqualified),
-        "made": format_time(made),
-        "submissions": used,
-        "last": None if last is None else format_time(last),
-        "released": to_metric(display, released),
-        "loss": released,
-        "stored": int(stored),
+        "released": to_metric(display, value),
+        "loss": value,
+        "display": round_for_display(display, value),
     }
 
 

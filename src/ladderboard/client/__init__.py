@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
-    from ladderboard.client._address import parse_address, split_board
-    from ladderboard.client._async_client import AsyncClient
-    from ladderboard.client._client import BoardGuard, Client
-    from ladderboard.client._config import Config, change_config, find_access, read_config
-    from ladderboard.client._models import (
+    from ladderboard.board import (
         BestRelease,
         BoardInfo,
         BoardPhase,
@@ -30,12 +26,18 @@ if TYPE_CHECKING:
         MetricBound,
         MetricDisplay,
         RateLimit,
-        ReplyDisplay,
         SubmissionInfo,
-        SubmissionResult,
         TeamCredentials,
         TeamRef,
         TeamStatus,
+    )
+    from ladderboard.client._address import parse_address, split_board
+    from ladderboard.client._async_client import AsyncClient
+    from ladderboard.client._client import BoardGuard, Client
+    from ladderboard.client._config import Config, change_config, find_access, read_config
+    from ladderboard.client._models import (
+        ReplyDisplay,
+        SubmissionResult,
     )
     from ladderboard.client._receipts import StoredReceipt
 
@@ -70,8 +72,9 @@ __all__ = [
     "read_config",
     "split_board",
 ]
-# The module of each name; all others are in _models. A name is imported when it is first used:
-# shell completion reads the config file on every key, and must not wait for httpx.
+# The module of each name; all others are documents of ``ladderboard.board``. A name is imported
+# when it is first used: shell completion reads the config file on every key, and must not wait for
+# httpx.
 _MODULE_OF = {
     "find_access": "_config",
     "parse_address": "_address",
@@ -83,6 +86,8 @@ _MODULE_OF = {
     "BoardGuard": "_client",
     "StoredReceipt": "_receipts",
     "Client": "_client",
+    "ReplyDisplay": "_models",
+    "SubmissionResult": "_models",
 }
 
 
@@ -90,7 +95,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(f"{__name__}.{_MODULE_OF.get(name, '_models')}")
+        place = _MODULE_OF.get(name)
+        module = import_module("ladderboard.board" if place is None else f"{__name__}.{place}")
     except ModuleNotFoundError as error:
         if error.name != "httpx":
             raise

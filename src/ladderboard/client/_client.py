@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from ladderboard.client._models import (
+    from ladderboard.board import (
         BoardInfo,
         BoardRecord,
         FinalRanking,
         LeaderboardRow,
         SubmissionInfo,
-        SubmissionResult,
         TeamCredentials,
         TeamStatus,
     )
+    from ladderboard.client._models import SubmissionResult
     from ladderboard.client._requests import Request
 
 T = TypeVar("T")

@@ -1,7 +1,8 @@
-"""The server's responses as dataclasses, and how they are parsed from JSON.
+"""The answer to a submission, and how the server's documents are parsed from JSON.
 
-``released``, ``score``, ``low`` and ``high`` are in the board's metric, ``display`` is ``released``
-as it is printed, and ``loss`` is the loss behind it.
+The documents themselves are dataclasses in ``ladderboard.board``. In all of them ``released``,
+``score``, ``low`` and ``high`` are in the board's metric, ``display`` is ``released`` as it is
+printed, and ``loss`` is the loss behind it.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from datetime import datetime
 from functools import cache
 from html import escape
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ladderboard._formatting import format_count, round_down, round_up
+from ladderboard._formatting import format_count
+from ladderboard.board import BoardInfo, LimitStatus, MetricBound, MetricDisplay, TeamRef
 from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board_name
 from ladderboard.holdout import Reply
@@ -28,266 +30,6 @@ _CONVERTERS: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
     Certificate: (dict, Certificate.read),
     float: ((int, float), float),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ResponseModel:
-    """A response; ``raw`` is the whole JSON document."""
-
-    raw: dict[str, Any] = field(repr=False, compare=False)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the whole document, ready for ``json.dumps``."""
-        return self.raw
-
-
-@dataclass(frozen=True)
-class MetricDisplay:
-    """How losses are shown: the metric's name, its better direction and its digits."""
-
-    name: str
-    direction: str
-    digits: int
-
-    def __post_init__(self) -> None:
-        """Refuse more digits than a double has: a huge number would fill the memory."""
-        if not 0 <= self.digits <= 17:
-            raise ValueError("digits must be from 0 to 17")
-
-
-@dataclass(frozen=True)
-class BestRelease:
-    """The best release of a board."""
-
-    released: float | None
-    loss: float | None
-    display: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricBound(_ResponseModel):
-    """An interval for the best model's true value in the board's metric; ``loss`` certifies it.
-
-    ``low`` and ``high`` are None if nothing was released.
-    """
-
-    low: float | None
-    high: float | None
-    beta: float
-    vacuous: bool
-    theorem: str
-    assumptions: tuple[str, ...]
-    loss: Certificate
-
-    def __str__(self) -> str:
-        if self.vacuous or self.low is None or self.high is None:
-            return "No bound yet: the certificate is vacuous."
-        return (
-            f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
-            f"[{round_down(self.low)}, {round_up(self.high)}]."
-        )
-
-
-@dataclass(frozen=True)
-class RateLimit:
-    """At most ``questions`` in ``seconds``."""
-
-    questions: int
-    seconds: int
-
-
-@dataclass(frozen=True)
-class BoardPhase:
-    """A period in which the board takes submissions."""
-
-    name: str
-    start: datetime | None
-    end: datetime | None
-
-
-@dataclass(frozen=True)
-class FileLimits:
-    """The largest file the board takes, after decompression."""
-
-    bytes: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class LedgerHead:
-    """The ledger's visible length and the hash of its last visible entry."""
-
-    entries: int
-    hash: str
-
-
-@dataclass(frozen=True)
-class TeamRef:
-    """A team's id and name. The name is untrusted text; None on boards that hide names."""
-
-    id: str
-    name: str | None
-
-
-@dataclass(frozen=True)
-class LimitStatus:
-    """A limit (``team``, ``board`` or ``window``) and how much of it is left."""
-
-    name: str
-    remaining: int
-    allowed: int
-    next: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoardInfo(_ResponseModel):
-    """A board: its rules, its guarantees and how many submissions were used.
-
-    ``takes`` is ``"predictions"``, or ``"scores"``, which only evaluators submit.
-    """
-
-    slug: str
-    title: str
-    description: str
-    status: str
-    loss: dict[str, Any]
-    display: MetricDisplay
-    mechanism: dict[str, Any]
-    beta: float
-    questions: int
-    used: int | None
-    teams: int
-    registered: int | None
-    per_team: int
-    share: int
-    window: RateLimit | None
-    phases: tuple[BoardPhase, ...]
-    phase: str | None
-    deadline: datetime | None
-    ladder: str
-    registration: str
-    visibility: str
-    n: int
-    rows: int
-    kind: str
-    files: FileLimits
-    baselines: tuple[dict[str, Any], ...]
-    epoch: int
-    best: BestRelease
-    bound: MetricBound | None
-    commitment: str
-    head: LedgerHead
-    takes: str = "predictions"
-
-    def __post_init__(self) -> None:
-        """Refuse an invalid slug: terminals show it, and people type it again."""
-        check_board_name(self.slug)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubmissionInfo(_ResponseModel):
-    """An answered submission; ``receipt`` is set by ``Client.submission`` only."""
-
-    id: str
-    number: int
-    entry: int | None
-    time: datetime
-    message: str
-    size: int | None
-    selected: bool
-    epoch: int
-    released: float | None
-    loss: float | None
-    score: float | None
-    score_loss: float | None
-    improved: bool
-    question: int
-    display: float | None
-    receipt: dict[str, Any] | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeaderboardRow(_ResponseModel):
-    """A row of the leaderboard; ``rank`` is None for baselines and before the first release."""
-
-    rank: int | None
-    tied: bool
-    team: TeamRef
-    baseline: bool
-    you: bool
-    released: float | None
-    loss: float | None
-    display: float | None
-    since: datetime | None
-    submissions: int
-    last: datetime | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoardRecord(_ResponseModel):
-    """An improvement of the best on the whole board."""
-
-    entry: int
-    time: datetime
-    released: float
-    loss: float
-    display: float
-    team: TeamRef
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeamStatus(_ResponseModel):
-    """The caller's team: its best, its limits and when it may submit next."""
-
-    id: str
-    name: str
-    disqualified: bool
-    released: float | None
-    loss: float | None
-    display: float | None
-    submissions: int
-    remaining: int
-    limit: str
-    limits: tuple[LimitStatus, ...]
-    next_submission_at: datetime | None
-
-
-@dataclass(frozen=True)
-class TeamCredentials:
-    """A team and its token. The server sends it once, and ``repr`` hides it."""
-
-    id: str
-    name: str
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinalRankingRow(_ResponseModel):
-    """A row of the final ranking; the intervals of all rows hold together."""
-
-    rank: int | None
-    team: TeamRef
-    baseline: bool
-    score: float
-    loss: float
-    low: float
-    high: float
-    display: float
-    submission: str
-    public_rank: int | None
-    move: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinalRanking(_ResponseModel):
-    """The final ranking, on the private split."""
-
-    board: str
-    closed: datetime
-    n: int
-    selected: int
-    beta: float
-    rows: tuple[FinalRankingRow, ...]
 
 
 @dataclass(frozen=True)
@@ -428,7 +170,10 @@ def parse_model(model: Callable[..., T], document: Any) -> T:
             values[name] = _parse_value(kind, document[name])
         elif required:
             raise ValueError(f"{name} is missing")
-    return model(**values)
+    parsed = model(**values)
+    if isinstance(parsed, BoardInfo):  # terminals show the slug, and people type it again
+        check_board_name(parsed.slug)
+    return parsed
 
 
 @cache
@@ -451,6 +196,8 @@ def _parse_value(kind: Any, value: Any) -> Any:
     if origin in {Union, UnionType}:
         (inner,) = (option for option in get_args(kind) if option is not NoneType)
         return None if value is None else _parse_value(inner, value)
+    if origin is Literal:  # a newer server may send other values
+        return _require_type(type(get_args(kind)[0]), value)
     if origin is tuple:
         return tuple(_parse_value(get_args(kind)[0], item) for item in _require_type(list, value))
     if isinstance(kind, type) and is_dataclass(kind) and kind is not Certificate:

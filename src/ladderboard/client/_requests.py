@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from ladderboard import _settings
-from ladderboard.client._address import check_board_name
-from ladderboard.client._models import (
+from ladderboard.board import (
     BoardInfo,
     BoardRecord,
     FinalRanking,
     LeaderboardRow,
     SubmissionInfo,
-    SubmissionResult,
     TeamCredentials,
     TeamStatus,
-    parse_model,
 )
+from ladderboard.client._address import check_board_name
+from ladderboard.client._models import SubmissionResult, parse_model
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import encode_predictions
 

@@ -72,6 +72,15 @@ class LedgerEnvironment:
         """Whether the clock is this machine's; then a shared database's time takes precedence."""
         return self.clock is _now
 
+    def clock_time(self, view: ReadView) -> int:
+        """Return the database's clock if it has one, otherwise this environment's."""
+        shared = view.now() if self.clock is _now else None
+        return self.clock() if shared is None else shared
+
+    def current_time(self, view: ReadView) -> int:
+        """Return the clock's time, but never one before the last entry."""
+        return max(self.clock_time(view), view.chain_state().time)
+
 
 class Book:
     """An append-only record of questions, in a storage.

@@ -76,7 +76,7 @@ class History:
         with self.board.reading() as view:
             return view.query(
                 f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ? "
-                f"ORDER BY {', '.join(table.key)}",
+                f"ORDER BY {', '.join(table.key) or 'book'}",
                 (view.book_id,),
             )
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import BOARD_SCHEMA, dump_board, restore_board
-from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.board._backup._restore import read_header
+from ladderboard.board._model import TABLES
 from ladderboard.errors import Conflict, LadderboardError
 from ladderboard.ledger import (
     Position,
@@ -28,8 +28,8 @@ KINDS += ("record",)
 
 @pytest.mark.parametrize("kind", ["file", "server"])
 def test_the_dump_has_every_table_and_column(make_boards, kind):
-    with make_boards(kind).storage.read_transaction("server") as view:
-        for table in (BOARD, *TABLES):
+    with make_boards(kind).storage.read_tables() as view:
+        for table in TABLES:
             if kind == "file":
                 columns = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
             else:
@@ -45,7 +45,7 @@ def test_the_dump_has_every_table_and_column(make_boards, kind):
             assert sorted(columns) == sorted(["book", *table.columns])
     statements = " ".join(table_ for step in BOARD_SCHEMA.migrations for table_ in step)
     created = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
-    assert created == {BOARD.name, *(table_.name for table_ in TABLES), "upload"}
+    assert created == {*(table_.name for table_ in TABLES), "upload", "server"}
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_an_unchanged_dump_is_restored(dumped):
 def test_a_forged_dump_is_refused(dumped, change, message):
     with pytest.raises(LadderboardError, match=message):
         dumped(change)
-    assert dumped.target.storage.books() == ["server"]
+    assert dumped.target.storage.books() == []
     assert dumped.target.list() == []
 
 
@@ -231,7 +231,7 @@ def test_a_process_that_is_killed_leaves_no_board(make_boards, moved_dump, kind,
         restore_board(target, path, secret_key=key)
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    assert target.storage.books() == ["server"]
+    assert target.storage.books() == []
     assert target.list() == []
     assert restore_board(target, path, secret_key=key) == "digits"
     assert target.open("digits").book.check() > 12

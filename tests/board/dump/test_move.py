@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from ladderboard.board import Caller, IncomingSubmission, Role, dump_board, restore_board
-from ladderboard.board._backup._dump import BOARD, TABLES
+from ladderboard.board._model import BOARD, SUBMISSION, TABLES
 from ladderboard.errors import (
     BrokenDump,
     Conflict,
@@ -35,8 +35,8 @@ def restore(boards, source):
 
 def rows(history):
     """Return all rows without values that differ between databases."""
-    by_table = {table.name: history.rows(table) for table in (BOARD, *TABLES)}
-    column = list(TABLES[2].columns).index("place")
+    by_table = {table.name: history.rows(table) for table in TABLES}
+    column = list(SUBMISSION.columns).index("place")
     by_table["submission"] = [(*row[:column], *row[column + 1 :]) for row in by_table["submission"]]
     return by_table
 
@@ -93,7 +93,7 @@ def test_the_next_answers_are_what_the_source_would_have_said(moved):
         )
         assert not answer.again
     assert target.book.check() == source.book.check()
-    improved = [row[-2] for row in target.rows(TABLES[2])]
+    improved = [row[-2] for row in target.rows(SUBMISSION)]
     assert 0 < sum(improved) < len(improved)
 
 
@@ -123,7 +123,7 @@ def test_board_tokens_move_and_server_tokens_stay(moved, source_and_target):
         assert target.caller_by_token(source.tokens[name], "digits").role == role
     with pytest.raises(NotAllowed):
         target.caller_by_token(source.tokens["server"], "digits")
-    with target.storage.read_transaction("server") as view:
+    with target.storage.read_tables() as view:
         assert view.query("SELECT count(*) FROM main.credential") == [(5,)]
 
 
@@ -327,13 +327,13 @@ def test_a_slug_that_is_taken_is_refused(source_and_target, make_board, tmp_path
     dump(source, tmp_path / "dump", move=True)
     with pytest.raises(Conflict, match="There is a board 'digits' here already"):
         restore(target, tmp_path / "dump")
-    assert target.storage.books() == ["server", existing.book.name]
+    assert target.storage.books() == [existing.book.name]
 
 
 def contents_of(boards, folder):
     """Return everything that a failed restore might leave behind."""
     counted = ["board", "team", "credential", "submission", "record", "upload", "entry", "mark"]
-    with boards.storage.read_transaction("server") as view:
+    with boards.storage.read_tables() as view:
         counts = [view.query(f"SELECT count(*) FROM main.{table}") for table in counted]
     files = sorted(path.name for path in folder.glob("place-*-files/*/*/*"))
     marks = sorted(path.name for path in folder.glob("*.mark"))
@@ -371,7 +371,13 @@ def test_a_failure_on_the_way_leaves_nothing(target, moved_dump, tmp_path, monke
     def fail(*_):
         raise KeyboardInterrupt
 
-    for step in ("import_book", "restore_rows", "restore_bodies", "check_book", "decode_sample"):
+    for step in (
+        "import_book",
+        "insert_dumped_row",
+        "restore_bodies",
+        "check_book",
+        "decode_sample",
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):

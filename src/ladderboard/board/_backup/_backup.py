@@ -20,8 +20,8 @@ from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
 from ladderboard.board._boards import Boards, is_shared, open_postgres_schema
+from ladderboard.board._repository import books_by_slug as read_books_by_slug
 from ladderboard.board._store import DatabaseStore, MixedStore
-from ladderboard.board._tables import SERVER_BOOK
 from ladderboard.errors import (
     BrokenDump,
     Conflict,
@@ -49,9 +49,6 @@ MANIFEST = "manifest.json"
 _FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?")
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*\.dump")
 _DRAFT_PREFIX = ".ladderboard-backup-"
-_SLUGS_AND_BOOKS = (
-    "SELECT main.board.slug, main.book.name FROM main.board JOIN main.book ON book = id"
-)
 
 
 class BackedUpBoard(NamedTuple):
@@ -359,8 +356,8 @@ def compare_with_database(
 ) -> BackupGap:
     """Return what the database has that a checked backup lacks."""
     questions = {board.board: board.questions for board in checked if board.questions is not None}
-    with storage.read_transaction(SERVER_BOOK) as server:
-        books_by_slug: dict[str, str] = dict(server.query(_SLUGS_AND_BOOKS))
+    with storage.read_tables() as server:
+        books_by_slug = read_books_by_slug(server)
     gap = BackupGap(
         {}, {}, tuple(sorted(set(books_by_slug) - {board.board for board in backup.boards})), ()
     )
@@ -400,8 +397,8 @@ def restore_backup(
     damage = [problem for problem in problems if problem is not None]
     if damage:
         raise BrokenDump(f"The backup is damaged. Nothing was restored. {' '.join(damage)}")
-    with boards.storage.read_transaction(SERVER_BOOK) as view:
-        books_by_slug: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
+    with boards.storage.read_tables() as view:
+        books_by_slug = read_books_by_slug(view)
     other_boards = [
         slug
         for slug, book in books_by_slug.items()

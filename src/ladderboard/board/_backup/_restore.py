@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard._atomic_file import absolute_path
 from ladderboard.board._backup._dump import (
-    BOARD,
     FORMAT,
-    TABLES,
     UncommittedFiles,
     restore_bodies,
-    restore_row,
-    restore_rows,
     status_when_moved,
 )
+from ladderboard.board._model import BOARD, SUBMISSION, TABLES
+from ladderboard.board._repository import (
+    BOARD_SCHEMA,
+    count_without_place,
+    find_book,
+    insert_dumped_row,
+    read_board,
+)
 from ladderboard.board._rules import Rules
-from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -55,8 +58,6 @@ if TYPE_CHECKING:
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
 _BOOK_NAME = re.compile("[0-9a-f]{32}")  # safe as part of a file name
-_FIND_SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
-_COUNT_WITHOUT_FILE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
 
 class DumpHeader(NamedTuple):
@@ -214,20 +215,18 @@ def _insert_everything(
     )  # a custom loss must be registered here
     if {board["slug"], rules.slug} != {header.slug}:
         raise BrokenDump("The dump's board does not match its header.")
-    if view.query(_FIND_SLUG, (header.slug,)):
+    if find_book(view, header.slug) is not None:
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
-    restore_row(view, BOARD, board, lambda row: row.update(status=status))
+    insert_dumped_row(view, BOARD, {**board, "status": status})
     without = 0
-
-    def clear_location(row: dict[str, Any]) -> None:
-        nonlocal without
-        without += not row["place"]
-        row["place"] = ""
-
-    for table in TABLES:
-        restore_rows(view, table, records, clear_location if table.name == "submission" else None)
+    for table in TABLES[1:]:
+        for row in records.read_section(table.name):
+            if table is SUBMISSION:  # the files follow, and get new places
+                without += not row["place"]
+                row["place"] = ""
+            insert_dumped_row(view, table, row)
     restore_bodies(view, files, records)
-    if view.query(_COUNT_WITHOUT_FILE, (view.book_id,))[0][0] != without:
+    if count_without_place(view) != without:
         raise BrokenDump("The dump lacks files that were submitted.")
     records.expect_end()
     _check_restored(view, header, cipher)

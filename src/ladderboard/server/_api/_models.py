@@ -1,8 +1,18 @@
-"""The models of requests and responses, for /openapi.json."""
+"""The models of requests and responses, for /openapi.json.
 
-from typing import Annotated, Any, Literal
+The fields of a response are those of a dataclass in ``ladderboard.board``.
+"""
+
+from dataclasses import is_dataclass
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from ladderboard import board
+from ladderboard.board import BoardStatus
+from ladderboard.bounds import Certificate as BoundCertificate
 
 
 class RequestModel(BaseModel):
@@ -53,19 +63,60 @@ class Amendment(RootModel[dict[str, Any]]):
 Moment = Annotated[
     str, Field(description="A time in UTC, to the second.", pattern=r"^\d{4,}-\d\d-\d\dT[\d:]{8}Z$")
 ]
-Id = Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")]
-Metric = Annotated[
-    float | None, Field(description="In the board's metric; null where there is none yet.")
-]
-Loss = Annotated[
-    float | None,
-    Field(description="The loss behind it, lower is better; null where there is none."),
-]
-DisplayValue = Annotated[
-    float | None, Field(description="The same as the metric that people are shown.")
-]
-Visibility = Literal["public", "hidden", "anonymous", "frozen"]
-BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
+# The published names of documents that are part of others.
+_SCHEMAS: dict[Any, str] = {
+    BoundCertificate: "Certificate",
+    board.BestRelease: "Best",
+    board.BoardInfo: "BoardSummary",
+    board.BoardPhase: "Phase",
+    board.FileLimits: "FileRule",
+    board.FinalRankingRow: "Finalist",
+    board.FinalsRule: "FinalsRule",
+    board.LedgerHead: "Head",
+    board.LimitStatus: "Limit",
+    board.MetricBound: "Bound",
+    board.MetricDisplay: "Display",
+    board.RateLimit: "Window",
+    board.TeamRef: "TeamName",
+}
+
+
+def fields_of(model: type, *, without: str = "") -> dict[str, Any]:
+    """Return the fields of a document with their types for pydantic."""
+    return {
+        item.name: _schema_type(item.hint)
+        for item in board.document_fields(model)
+        if item.name != without
+    }
+
+
+def _schema_type(hint: Any) -> Any:
+    """Return the type of a field as the API describes it."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        text, pattern = parts[1]
+        described = Field(description=text or None, pattern=pattern)
+        return Annotated[_schema_type(parts[0]), described]
+    if origin is UnionType or NoneType in parts:
+        (inner,) = (part for part in parts if part is not NoneType)
+        return Optional[_schema_type(inner)]  # noqa: UP045 - a name may be text
+    if origin is tuple:
+        return list[_schema_type(parts[0])]  # type: ignore[misc]  # a type at run time
+    if hint is datetime:
+        return Moment
+    return _SCHEMAS[hint] if is_dataclass(hint) else hint
+
+
+if TYPE_CHECKING:
+    Id = str
+    Metric = float | None
+    Loss = float | None
+    DisplayValue = float | None
+else:
+    Id = _schema_type(board.Id)
+    Metric = _schema_type(board.Metric)
+    Loss = _schema_type(board.Loss)
+    DisplayValue = _schema_type(board.DisplayValue)
 
 
 class ResponseModel(BaseModel):
@@ -118,22 +169,16 @@ class Certificate(ResponseModel):
 class Bound(ResponseModel):
     """Where the best model's true value lies, in the board's metric."""
 
-    low: float | None
-    high: float | None
-    beta: float
-    vacuous: bool
-    theorem: str
-    assumptions: list[str]
-    loss: Certificate
+    __annotations__ = fields_of(board.MetricBound)
 
 
 class Display(ResponseModel):
     """How losses are shown."""
 
-    name: str
-    direction: Literal["higher", "lower"]
-    digits: int
-    as_: Annotated[str, Field(alias="as")]
+    __annotations__ = {
+        **fields_of(board.MetricDisplay),
+        "as_": Annotated[str, Field(alias="as")],
+    }
 
 
 class DisplayedReply(Display):
@@ -146,85 +191,43 @@ class DisplayedReply(Display):
 class Best(ResponseModel):
     """The best release of a board."""
 
-    released: Metric
-    loss: Loss
-    display: DisplayValue
+    __annotations__ = fields_of(board.BestRelease)
 
 
 class Window(ResponseModel):
     """So many questions within so many seconds."""
 
-    questions: int
-    seconds: int
+    __annotations__ = fields_of(board.RateLimit)
 
 
 class Phase(ResponseModel):
     """A time in which questions are answered."""
 
-    name: str
-    start: Moment | None
-    end: Moment | None
+    __annotations__ = fields_of(board.BoardPhase)
 
 
 class FinalsRule(ResponseModel):
     """How many submissions a team selects."""
 
-    selections: int
+    __annotations__ = fields_of(board.FinalsRule)
 
 
 class Head(ResponseModel):
     """How far the ledger has come, as far as it may be seen."""
 
-    entries: int
-    hash: str
+    __annotations__ = fields_of(board.LedgerHead)
 
 
 class FileRule(ResponseModel):
     """How large a file may be, unpacked."""
 
-    bytes: int
-    rows: int
+    __annotations__ = fields_of(board.FileLimits)
 
 
 class BoardSummary(ResponseModel):
     """What a board is, what it promises, and how far it has come."""
 
-    slug: str
-    title: str
-    description: Annotated[str, Field(description="Markdown; not to be trusted.")]
-    loss: dict[str, Any]
-    display: Display
-    mechanism: dict[str, Any]
-    beta: float
-    questions: int
-    teams: int
-    per_team: int
-    window: Window | None
-    phases: list[Phase]
-    ladder: Literal["team", "board"]
-    registration: Literal["open", "invited", "organiser"]
-    visibility: Visibility
-    baselines: list[dict[str, Any]]
-    finals: FinalsRule | None
-    status: BoardStatus
-    n: int
-    rows: int
-    kind: str
-    takes: Literal["predictions", "scores"]
-    share: int
-    phase: str | None
-    deadline: Moment | None
-    files: FileRule
-    play: bool
-    used: int | None
-    changes: int | None
-    registered: int | None
-    epoch: int
-    best: Best
-    bound: Bound | None
-    book: str
-    commitment: str
-    head: Head
+    __annotations__ = fields_of(board.BoardInfo)
 
 
 class BoardList(ResponseModel):
@@ -237,33 +240,20 @@ class BoardList(ResponseModel):
 class TeamName(ResponseModel):
     """A team; its name is untrusted text, and null where teams go without."""
 
-    id: Id
-    name: str | None
+    __annotations__ = fields_of(board.TeamRef)
 
 
 class Limit(ResponseModel):
     """One limit, and what is left of it."""
 
-    name: Literal["team", "board", "window"]
-    remaining: int
-    allowed: int
-    next: Moment | None = None
+    __annotations__ = fields_of(board.LimitStatus)
+    next = None
 
 
 class Standing(ResponseModel):
     """A row of the standings; the rank is null for baselines and where nothing was released."""
 
-    rank: int | None
-    tied: Annotated[bool, Field(description="Whether another team has the same rank.")]
-    team: TeamName
-    baseline: bool
-    you: bool
-    released: Metric
-    loss: Loss
-    display: DisplayValue
-    since: Moment | None
-    submissions: int
-    last: Moment | None
+    __annotations__ = fields_of(board.LeaderboardRow)
 
 
 class Declared(ResponseModel):
@@ -290,12 +280,7 @@ class Leaderboard(ResponseModel):
 class Record(ResponseModel):
     """A time at which the best of the whole board went down."""
 
-    entry: int
-    time: Moment
-    released: float
-    loss: float
-    display: float
-    team: TeamName
+    __annotations__ = fields_of(board.BoardRecord)
 
 
 class RecordList(ResponseModel):
@@ -307,33 +292,13 @@ class RecordList(ResponseModel):
 class Team(ResponseModel):
     """A team's own affairs."""
 
-    id: Id
-    name: str
-    disqualified: bool
-    released: Metric
-    loss: Loss
-    display: DisplayValue
-    submissions: int
-    remaining: int
-    limit: str
-    limits: list[Limit]
-    next_submission_at: Moment | None
+    __annotations__ = fields_of(board.TeamStatus)
 
 
 class ListedTeam(ResponseModel):
     """A team, for the organiser."""
 
-    number: int
-    id: Id
-    name: str
-    kind: Literal["team", "baseline"]
-    disqualified: bool
-    made: Moment
-    submissions: int
-    last: Moment | None
-    released: Metric
-    loss: Loss
-    stored: Annotated[int, Field(description="Bytes that are kept of its submissions.")]
+    __annotations__ = fields_of(board.ListedTeam)
 
 
 class TeamList(ResponseModel):
@@ -346,9 +311,7 @@ class TeamList(ResponseModel):
 class NewTeam(ResponseModel):
     """A team and its token, which is told once."""
 
-    id: Id
-    name: str
-    token: str
+    __annotations__ = fields_of(board.TeamCredentials)
 
 
 class NewToken(ResponseModel):
@@ -366,11 +329,7 @@ class Invitation(ResponseModel):
 class ListedToken(ResponseModel):
     """A token or an invitation that is good; ``id`` is the beginning of its hash."""
 
-    id: Id
-    role: Literal["organiser", "evaluator", "team", "invitation"]
-    team: Id | None
-    made: Moment
-    expires: Moment | None
+    __annotations__ = fields_of(board.ListedToken)
 
 
 class TokenList(ResponseModel):
@@ -388,28 +347,13 @@ class SelectionList(ResponseModel):
 class Finalist(ResponseModel):
     """A row of the final ranking, with an interval that holds for all rows at once."""
 
-    rank: int | None
-    team: TeamName
-    baseline: bool
-    score: float
-    loss: float
-    low: float
-    high: float
-    display: float
-    submission: Id
-    public_rank: int | None
-    move: int | None
+    __annotations__ = fields_of(board.FinalRankingRow)
 
 
 class Finals(ResponseModel):
     """The final ranking, on the private split."""
 
-    board: str
-    closed: Moment
-    n: int
-    selected: int
-    beta: float
-    rows: list[Finalist]
+    __annotations__ = fields_of(board.FinalRanking)
 
 
 class State(ResponseModel):
@@ -468,21 +412,7 @@ class SubmissionReply(ResponseModel):
 class Submission(ResponseModel):
     """A submission, as it was answered."""
 
-    id: Id
-    number: int
-    entry: int | None
-    time: Moment
-    message: Annotated[str, Field(description="Untrusted text.")]
-    size: Annotated[int | None, Field(description="Bytes that are kept of it.")]
-    selected: bool
-    epoch: int
-    released: Metric
-    loss: Loss
-    score: Metric
-    score_loss: Loss
-    improved: bool
-    question: int
-    display: DisplayValue
+    __annotations__ = fields_of(board.SubmissionInfo, without="receipt")
 
 
 class OneSubmission(Submission):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from ladderboard._formatting import format_count
-from ladderboard.board import BOARD_SCHEMA, SERVER_BOOK
+from ladderboard.board import BOARD_SCHEMA, SERVER, count_boards, read_signing_key
 from ladderboard.errors import (
     InvalidState,
     LadderboardError,
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "ladderboard"
-_ENCRYPTED_KEY = (
-    "SELECT value FROM main.kept JOIN main.book ON main.book.id = main.kept.book "
-    "WHERE main.book.name = ? AND main.kept.name = 'signing key'"
-)
 _TIMEOUT_SECONDS = 5  # seconds
 _SUBJECT = "database"
 _SQLITE_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -145,14 +141,14 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
         return DatabaseState(version, behind=False, ahead=True)
     if not set(TABLE_NAMES) <= tables:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
-    boards = run("SELECT count(*) FROM main.board")[0][0] if board_version else 0
-    encrypted_value = run(_ENCRYPTED_KEY, (SERVER_BOOK,))
+    boards = count_boards(run) if board_version else 0
+    encrypted_value = read_signing_key(run) if board_version else None
     return DatabaseState(
         version,
         behind=behind,
         ahead=False,
         boards=boards,
-        encrypted_value=bytes(encrypted_value[0][0]) if encrypted_value else None,
+        encrypted_value=encrypted_value,
     )
 
 
@@ -393,7 +389,7 @@ def _check_key_opens(key_file: Path, encrypted_value: bytes | None) -> Finding |
     try:
         key = read_key_file(key_file)
         if encrypted_value is not None:
-            Cipher(key, SERVER_BOOK).decrypt(_KEY_PLACE, encrypted_value)
+            Cipher(key, SERVER).decrypt(_KEY_PLACE, encrypted_value)
     except MissingDependency as error:
         return problem(_KEY_FILE, str(error), "pip install 'ladderboard[guard]'")
     except WrongKey as error:

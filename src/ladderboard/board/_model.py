@@ -1,0 +1,648 @@
+"""What a board consists of, each thing defined once.
+
+A stored thing is a dataclass whose fields are the columns of its table: :class:`Table` makes the
+statements that create, read, insert and update its rows, and dumps and restores check rows by it.
+An answer is a dataclass whose fields are those of a JSON document: :func:`make_document` builds the
+document, the server describes it in its API, and the client parses it into the dataclass.
+"""
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import datetime
+from functools import cache
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
+
+from ladderboard._formatting import format_time, round_down, round_up
+from ladderboard.bounds import Certificate
+
+Row = TypeVar("Row")
+_SINCE = "since"
+_RAW = "raw"
+_SQL_TYPES = {int: "{whole}", bool: "{whole}", float: "{real}", str: "TEXT", bytes: "{blob}"}
+_INT_LIMIT = 2**63
+
+
+def added_in(table_format: int, default: float | str | None) -> Any:
+    """Return the field of a column that a later format added; earlier rows get ``default``."""
+    return field(default=default, metadata={_SINCE: table_format})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardRow:
+    """A board.
+
+    ``status`` is open, paused, restored (paused until the organiser charges questions), closing,
+    closed or moved. ``rules`` are the current ones; ``amended`` counts their changes. While the
+    board is frozen, others see ``horizon`` entries and the epoch ``seen_epoch``. ``pooled`` counts
+    questions beyond the teams' shares, ``replayed`` those asked again after labels were corrected,
+    ``stored`` the bytes of all submissions. ``best`` is the lowest released loss.
+    """
+
+    slug: str
+    rules: str
+    status: str = "open"
+    visibility: str
+    horizon: int = 2
+    seen_epoch: int = 0
+    epoch: int = 0
+    amended: int = 0
+    teams: int = 0
+    pooled: int = 0
+    replayed: int = 0
+    stored: int = 0
+    best: float | None = None
+    final: str | None = None
+    made: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamRow:
+    """A team; ``kind`` is team or baseline, ``since`` the release's time.
+
+    ``folded`` is equal for names that look alike. ``seen_*`` is what others see while the board is
+    frozen.
+    """
+
+    number: int
+    id: str
+    name: str
+    folded: str
+    kind: str
+    disqualified: bool = False
+    made: int
+    used: int = 0
+    last: int | None = None
+    released: float | None = None
+    since: int | None = None
+    seen_used: int | None = None
+    seen_last: int | None = None
+    seen_released: float | None = None
+    seen_since: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialRow:
+    """A token or an invitation, by its hash; ``ended`` is when it was revoked or used."""
+
+    hash: bytes
+    role: str
+    team: int | None = None
+    made: int
+    expires: int | None = None
+    ended: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionRow:
+    """A submission with its release.
+
+    ``team`` and ``number`` are the team's number and the submission's within the team; ``place``
+    and ``format`` say where and how its predictions are stored, ``chosen`` whether it was selected
+    for the finals.
+    """
+
+    team: int
+    number: int
+    id: str
+    entry: int
+    time: int
+    message: str
+    format: str | None
+    size: int
+    place: str
+    chosen: bool = False
+    epoch: int
+    value: float | None
+    score: float | None
+    improved: bool
+    question: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRow:
+    """A release that was a new best of the whole board, and the team that got it."""
+
+    entry: int
+    epoch: int
+    time: int
+    team: int
+    value: float
+
+
+class Column(NamedTuple):
+    """A column: its type in Python, whether it may be null, and the format that added it."""
+
+    kind: type
+    optional: bool
+    since: int
+    default: Any
+
+    def definition(self, name: str) -> str:
+        """Return the column's definition in SQL; one that was added later has a default."""
+        words = [name, _SQL_TYPES[self.kind]] + ["NOT NULL"] * (not self.optional)
+        if self.since > 1 and not self.optional:
+            words.append(f"DEFAULT {stored_value(self.default)!r}")
+        return " ".join(words)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the database would store a value and return it unchanged."""
+        if value is None:
+            return self.optional
+        if type(value) is not (int if self.kind is bool else self.kind):
+            return False
+        if type(value) is int:
+            return -_INT_LIMIT <= value < _INT_LIMIT
+        return type(value) is not str or ("\0" not in value and _is_unicode(value))
+
+
+def _is_unicode(value: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+class Table(Generic[Row]):
+    """A table of boards' rows, with the statements that follow from its dataclass.
+
+    Each row belongs to the book of its board, by the column ``book`` beside those of the dataclass.
+    ``key`` identifies a row of a book, ``constraints`` are the table's in SQL.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        row: type[Row],
+        key: tuple[str, ...],
+        *constraints: str,
+        book: str = "{whole} NOT NULL",
+        tail: str = "",
+    ) -> None:
+        self.name, self.row, self.key = name, row, key
+        hints = get_type_hints(row)
+        self.columns = {
+            item.name: _column(hints[item.name], item.default, item.metadata.get(_SINCE, 1))
+            for item in fields(row)  # type: ignore[arg-type]  # a dataclass
+        }
+        """The columns but ``book``, in the order of the dataclass."""
+        self._constraints, self._book, self._tail = constraints, book, tail
+        self._names = ", ".join(self.columns)
+        self._flags = [
+            place for place, column in enumerate(self.columns.values()) if column.kind is bool
+        ]
+        places = ", ".join("?" * (len(self.columns) + 1))
+        self.insert = f"INSERT INTO main.{name} (book, {self._names}) VALUES ({places})"  # noqa: S608
+        """The statement that inserts a row; its values are the book's number and ``values``."""
+        self._updates: dict[tuple[str, ...], str] = {}
+
+    def create(self) -> str:
+        """Return the statement that creates the table in format 1."""
+        columns = [f"book {self._book}"]
+        columns += [
+            column.definition(name) for name, column in self.columns.items() if column.since == 1
+        ]
+        body = ", ".join([*columns, *self._constraints])
+        return f"CREATE TABLE main.{self.name} ({body}){self._tail}"
+
+    def migration(self, table_format: int) -> list[str]:
+        """Return the statements that add the columns of a later format."""
+        return [
+            f"ALTER TABLE main.{self.name} ADD COLUMN {column.definition(name)}"
+            for name, column in self.columns.items()
+            if column.since == table_format
+        ]
+
+    def select(self, rest: str, *, alias: str = "", extra: str = "") -> str:
+        """Return a statement that reads whole rows, and ``extra`` columns after them.
+
+        >>> RECORD.select("WHERE book = ?", alias="r", extra="r.book")
+        'SELECT r.entry, r.epoch, r.time, r.team, r.value, r.book FROM main.record r WHERE book = ?'
+        """
+        prefix = f"{alias}." if alias else ""
+        names = [prefix + name for name in self.columns] + [extra] * bool(extra)
+        table = f"main.{self.name} {alias}".rstrip()
+        return f"SELECT {', '.join(names)} FROM {table} {rest}"  # noqa: S608 - no values
+
+    def update(self, columns: tuple[str, ...]) -> str:
+        """Return the statement that changes columns of one row.
+
+        Its values are the new ones, the book's number and the key's.
+        """
+        statement = self._updates.get(columns)
+        if statement is None:
+            unknown = set(columns) - set(self.columns)
+            if unknown:
+                raise KeyError(f"{self.name} has no column {min(unknown)}")
+            changes = ", ".join(f"{name} = ?" for name in columns)
+            keys = "".join(f" AND {name} = ?" for name in self.key)
+            statement = f"UPDATE main.{self.name} SET {changes} WHERE book = ?{keys}"  # noqa: S608
+            self._updates[columns] = statement
+        return statement
+
+    def read(self, values: Sequence[Any]) -> Row:
+        """Return the row that ``select`` found; further values are ignored."""
+        found = list(values[: len(self.columns)])
+        for place in self._flags:
+            found[place] = found[place] != 0
+        return self.row(**dict(zip(self.columns, found, strict=True)))
+
+    def values(self, row: Row) -> tuple[Any, ...]:
+        """Return the values of a row as the database stores them."""
+        values = [getattr(row, name) for name in self.columns]
+        for place in self._flags:
+            values[place] = int(values[place])
+        return tuple(values)
+
+
+def stored_value(value: Any) -> Any:
+    """Return a value as the database stores it: a truth value is an integer."""
+    return int(value) if type(value) is bool else value
+
+
+def _column(hint: Any, default: Any, since: int) -> Column:
+    kinds = get_args(hint) or (hint,)
+    (kind,) = (part for part in kinds if part is not NoneType)
+    return Column(kind, NoneType in kinds, since, None if default is MISSING else default)
+
+
+BOARD = Table("board", BoardRow, (), "PRIMARY KEY (book)", "UNIQUE (slug)")
+TEAM = Table(
+    "team",
+    TeamRow,
+    ("number",),
+    *("PRIMARY KEY (book, number)", "UNIQUE (book, folded)", "UNIQUE (book, id)"),
+)
+# Without a book it is valid on all boards.
+CREDENTIAL = Table("credential", CredentialRow, ("hash",), "PRIMARY KEY (hash)", book="{whole}")
+SUBMISSION = Table(
+    "submission",
+    SubmissionRow,
+    ("team", "number"),
+    *("PRIMARY KEY (book, team, number)", "UNIQUE (id)", "UNIQUE (book, entry)"),
+)
+RECORD = Table("record", RecordRow, ("entry",), "PRIMARY KEY (book, entry)", tail="{tail}")
+TABLES: tuple[Table[Any], ...] = (BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD)
+"""All tables with rows of a board, in the order in which they are dumped."""
+
+
+class Description(NamedTuple):
+    """What the API says about a field."""
+
+    text: str
+    pattern: str | None = None
+
+
+Id = Annotated[str, Description("", "^[0-9a-f]{16,64}$")]
+Metric = Annotated[
+    float | None, Description("In the board's metric; null where there is none yet.")
+]
+Loss = Annotated[
+    float | None, Description("The loss behind it, lower is better; null where there is none.")
+]
+DisplayValue = Annotated[float | None, Description("The same as the metric that people are shown.")]
+BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
+LadderScope = Literal["team", "board"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A document of the API; ``raw`` is the whole JSON object that was parsed."""
+
+    raw: dict[str, Any] = field(repr=False, compare=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the whole document, ready for ``json.dumps``."""
+        return self.raw
+
+
+@dataclass(frozen=True)
+class MetricDisplay:
+    """How losses are shown: the metric's name, its better direction and its digits."""
+
+    name: str
+    direction: Literal["higher", "lower"]
+    digits: int
+
+    def __post_init__(self) -> None:
+        """Refuse more digits than a double has: a huge number would fill the memory."""
+        if not 0 <= self.digits <= 17:
+            raise ValueError("digits must be from 0 to 17")
+
+
+@dataclass(frozen=True)
+class BestRelease:
+    """The best release of a board."""
+
+    released: Metric
+    loss: Loss
+    display: DisplayValue
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricBound(Document):
+    """An interval for the best model's true value in the board's metric; ``loss`` certifies it.
+
+    ``low`` and ``high`` are None if nothing was released.
+    """
+
+    low: float | None
+    high: float | None
+    beta: float
+    vacuous: bool
+    theorem: str
+    assumptions: tuple[str, ...]
+    loss: Certificate
+
+    def __str__(self) -> str:
+        if self.vacuous or self.low is None or self.high is None:
+            return "No bound yet: the certificate is vacuous."
+        return (
+            f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
+            f"[{round_down(self.low)}, {round_up(self.high)}]."
+        )
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """At most ``questions`` in ``seconds``."""
+
+    questions: int
+    seconds: int
+
+
+@dataclass(frozen=True)
+class BoardPhase:
+    """A period in which the board takes submissions."""
+
+    name: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True)
+class FinalsRule:
+    """How many submissions a team selects for the final ranking."""
+
+    selections: int
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """The largest file the board takes, after decompression."""
+
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class LedgerHead:
+    """The ledger's visible length and the hash of its last visible entry."""
+
+    entries: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class TeamRef:
+    """A team's id and name. The name is untrusted text; None on boards that hide names."""
+
+    id: Id
+    name: str | None
+
+
+@dataclass(frozen=True)
+class LimitStatus:
+    """A limit (``team``, ``board`` or ``window``) and how much of it is left."""
+
+    name: Literal["team", "board", "window"]
+    remaining: int
+    allowed: int
+    next: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardInfo(Document):
+    """A board: its rules, its guarantees and how many submissions were used.
+
+    ``takes`` is ``"predictions"``, or ``"scores"``, which only evaluators submit.
+    """
+
+    slug: str
+    title: str
+    description: Annotated[str, Description("Markdown; not to be trusted.")]
+    loss: dict[str, Any]
+    display: MetricDisplay
+    mechanism: dict[str, Any]
+    beta: float
+    questions: int
+    teams: int
+    per_team: int
+    window: RateLimit | None
+    phases: tuple[BoardPhase, ...]
+    ladder: LadderScope
+    registration: Literal["open", "invited", "organiser"]
+    visibility: Literal["public", "hidden", "anonymous", "frozen"]
+    baselines: tuple[dict[str, Any], ...]
+    finals: FinalsRule | None = None
+    status: BoardStatus
+    n: int
+    rows: int
+    kind: str
+    takes: Literal["predictions", "scores"] = "predictions"
+    share: int
+    phase: str | None
+    deadline: datetime | None
+    files: FileLimits
+    play: bool = False
+    used: int | None
+    changes: int | None = None
+    registered: int | None
+    epoch: int
+    best: BestRelease
+    bound: MetricBound | None
+    book: str = ""
+    commitment: str
+    head: LedgerHead
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionInfo(Document):
+    """An answered submission; ``receipt`` is set by ``Client.submission`` only."""
+
+    id: Id
+    number: int
+    entry: int | None
+    time: datetime
+    message: Annotated[str, Description("Untrusted text.")]
+    size: Annotated[int | None, Description("Bytes that are kept of it.")]
+    selected: bool
+    epoch: int
+    released: Metric
+    loss: Loss
+    score: Metric
+    score_loss: Loss
+    improved: bool
+    question: int
+    display: DisplayValue
+    receipt: dict[str, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardRow(Document):
+    """A row of the leaderboard; ``rank`` is None for baselines and before the first release."""
+
+    rank: int | None
+    tied: Annotated[bool, Description("Whether another team has the same rank.")]
+    team: TeamRef
+    baseline: bool
+    you: bool
+    released: Metric
+    loss: Loss
+    display: DisplayValue
+    since: datetime | None
+    submissions: int
+    last: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardRecord(Document):
+    """An improvement of the best on the whole board."""
+
+    entry: int
+    time: datetime
+    released: float
+    loss: float
+    display: float
+    team: TeamRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamStatus(Document):
+    """The caller's team: its best, its limits and when it may submit next."""
+
+    id: Id
+    name: str
+    disqualified: bool
+    released: Metric
+    loss: Loss
+    display: DisplayValue
+    submissions: int
+    remaining: int
+    limit: str
+    limits: tuple[LimitStatus, ...]
+    next_submission_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTeam(Document):
+    """A team as its organiser sees it."""
+
+    number: int
+    id: Id
+    name: str
+    kind: Literal["team", "baseline"]
+    disqualified: bool
+    made: datetime
+    submissions: int
+    last: datetime | None
+    released: Metric
+    loss: Loss
+    stored: Annotated[int, Description("Bytes that are kept of its submissions.")]
+
+
+@dataclass(frozen=True)
+class TeamCredentials:
+    """A team and its token. The server sends it once, and ``repr`` hides it."""
+
+    id: Id
+    name: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedToken(Document):
+    """A valid token or invitation; ``id`` is the beginning of its hash."""
+
+    id: Id
+    role: Literal["organiser", "evaluator", "team", "invitation"]
+    team: Id | None
+    made: datetime
+    expires: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalRankingRow(Document):
+    """A row of the final ranking; the intervals of all rows hold together."""
+
+    rank: int | None
+    team: TeamRef
+    baseline: bool
+    score: float
+    loss: float
+    low: float
+    high: float
+    display: float
+    submission: Id
+    public_rank: int | None
+    move: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalRanking(Document):
+    """The final ranking, on the private split."""
+
+    board: str
+    closed: datetime
+    n: int
+    selected: int
+    beta: float
+    rows: tuple[FinalRankingRow, ...]
+
+
+class DocumentField(NamedTuple):
+    """A field of a document: its name, its type, whether it is a time, and whether it may lack."""
+
+    name: str
+    hint: Any
+    is_time: bool
+    optional: bool
+
+
+@cache
+def document_fields(model: type) -> tuple[DocumentField, ...]:
+    """Return the fields of a document, with the types as they are annotated."""
+    hints = get_type_hints(model, include_extras=True)
+    return tuple(
+        DocumentField(
+            item.name,
+            hints[item.name],
+            datetime in (hints[item.name], *get_args(hints[item.name])),
+            item.default is not MISSING or item.default_factory is not MISSING,
+        )
+        for item in fields(model)
+        if item.name != _RAW
+    )
+
+
+def make_document(model: type, source: object, /, **values: Any) -> dict[str, Any]:
+    """Return the JSON object of a document.
+
+    A field has the given value, or that of the same name in ``source``; times are whole seconds.
+    Fields with a default are left out unless they are given.
+    """
+    document: dict[str, Any] = {}
+    for name, _, is_time, optional in document_fields(model):
+        if name not in values and optional:
+            continue
+        value = values.pop(name) if name in values else getattr(source, name)
+        document[name] = format_time(value) if is_time and value is not None else value
+    if values:
+        raise TypeError(f"{model.__name__} has no field {min(values)}")
+    return document

@@ -1,0 +1,712 @@
+"""The database of boards: its tables, and every statement that runs on them.
+
+Functions take the view of an open transaction. A ``ReadView`` or ``WriteView`` is of one board's
+book; what belongs to all boards needs a ``TableView``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ladderboard.board._model import (
+    BOARD,
+    CREDENTIAL,
+    RECORD,
+    SUBMISSION,
+    TABLES,
+    TEAM,
+    BoardRow,
+    RecordRow,
+    SubmissionRow,
+    TeamRow,
+    stored_value,
+)
+from ladderboard.errors import BrokenDump, Conflict, NotFound
+from ladderboard.ledger import SchemaModule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ladderboard.board._model import CredentialRow, Table
+    from ladderboard.ledger import ReadView, TableView, WriteView
+
+    Query = Callable[..., list[tuple[Any, ...]]]
+
+Row = TypeVar("Row")
+ENDED_STATUSES = {"closing", "closed", "moved"}
+"""Statuses in which a board takes no more submissions."""
+_AFTER_LAST = 2**62
+_PAGE_ROWS = 500
+_SIGNING_KEY = "signing key"
+
+# A released format never changes: neither these statements, nor the columns that the model has in
+# it. The next format is a column with a later ``since``, or another tuple of statements.
+_INDEXES_AND_SERVER_TABLES = (
+    """CREATE INDEX {prefix}team_standing
+        ON {on}team (book, disqualified, released, since, number)""",
+    """CREATE INDEX {prefix}team_seen
+        ON {on}team (book, disqualified, seen_released, seen_since, number)""",
+    "CREATE INDEX {prefix}credential_team ON {on}credential (book, team)",
+    "CREATE TABLE main.upload (id TEXT PRIMARY KEY, body {blob} NOT NULL)",
+    "CREATE TABLE main.server (name TEXT PRIMARY KEY, value {blob} NOT NULL)",
+)
+
+
+def _migrations() -> tuple[tuple[str, ...], ...]:
+    """Return the statements of each format; the columns of each come from the model."""
+    latest = max(column.since for table in TABLES for column in table.columns.values())
+    first = (*(table.create() for table in TABLES), *_INDEXES_AND_SERVER_TABLES)
+    later = (
+        tuple(statement for table in TABLES for statement in table.migration(number))
+        for number in range(2, latest + 1)
+    )
+    return (first, *later)
+
+
+BOARD_SCHEMA = SchemaModule("board", _migrations())
+
+
+def to_json(value: Any) -> str:
+    """Return compact JSON with sorted keys, as the database stores it."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+
+
+def sample_key(epoch: int) -> str:
+    """Return the key under which an epoch's labelled sample is stored."""
+    return "sample" if epoch == 0 else f"sample {epoch}"
+
+
+def is_searchable(text: str) -> bool:
+    """Return whether text is safe to use in a database lookup: ASCII without NUL."""
+    return isinstance(text, str) and "\0" not in text and text.isascii()
+
+
+def _select_rows(view: TableView, table: Table[Row], statement: str, *values: Any) -> list[Row]:
+    return [table.read(row) for row in view.query(statement, values)]
+
+
+def insert(view: WriteView, table: Table[Row], row: Row) -> None:
+    """Insert a row of the view's board."""
+    view.execute(table.insert, (view.book_id, *table.values(row)))
+
+
+def _update(
+    view: WriteView, table: Table[Any], key: tuple[Any, ...], changes: dict[str, Any]
+) -> None:
+    values = (*map(stored_value, changes.values()), view.book_id, *key)
+    view.execute(table.update(tuple(changes)), values)
+
+
+# The board.
+
+_SELECT_BOARD = BOARD.select("WHERE book = ?")
+
+
+def read_board(view: ReadView) -> BoardRow:
+    """Return the view's board."""
+    rows = view.query(_SELECT_BOARD, (view.book_id,))
+    if not rows:
+        raise NotFound("There is no such board.")
+    return BOARD.read(rows[0])
+
+
+def update_board(view: WriteView, **changes: Any) -> None:
+    """Change columns of the view's board."""
+    _update(view, BOARD, (), changes)
+
+
+# Teams.
+
+_SELECT_TEAM = TEAM.select("WHERE book = ? AND number = ?")
+_SELECT_TEAM_BY_ID = TEAM.select("WHERE book = ? AND id = ?")
+_SELECT_TEAM_BY_NAME = TEAM.select("WHERE book = ? AND folded = ?")
+_SELECT_TEAMS = TEAM.select("WHERE book = ? ORDER BY number")
+_SELECT_DUPLICATE_TEAMS = TEAM.select("WHERE book = ? AND folded LIKE ? ORDER BY number")
+_SELECT_TEAMS_WITH_SIZE = TEAM.select(
+    "WHERE t.book = ? AND t.number > ? ORDER BY t.number LIMIT ?",
+    alias="t",
+    extra="(SELECT COALESCE(SUM(s.size), 0) FROM main.submission s "
+    "WHERE s.book = t.book AND s.team = t.number)",
+)
+_NEXT_TEAM_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
+_FREEZE_STANDINGS = (
+    "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
+    "seen_since = since WHERE book = ?"
+)
+_CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
+_SUM_POOLED = (
+    "SELECT COALESCE(SUM(used - ?), 0) FROM main.team WHERE book = ? AND kind = 'team' AND used > ?"
+)
+_BEST_TEAM_RELEASE = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
+
+
+def read_team(view: ReadView, number: int) -> TeamRow:
+    """Return a team by its number."""
+    return _one_team(view.query(_SELECT_TEAM, (view.book_id, number)))
+
+
+def find_team(view: ReadView, team: str) -> TeamRow:
+    """Return a team by its id."""
+    return _one_team(view.query(_SELECT_TEAM_BY_ID, (view.book_id, team)))
+
+
+def _one_team(rows: list[tuple[Any, ...]]) -> TeamRow:
+    if not rows:
+        raise NotFound("There is no such team.")
+    return TEAM.read(rows[0])
+
+
+def find_team_by_name(view: ReadView, folded: str) -> TeamRow | None:
+    """Return the team with a comparable name."""
+    rows = _select_rows(view, TEAM, _SELECT_TEAM_BY_NAME, view.book_id, folded)
+    return rows[0] if rows else None
+
+
+def list_teams(view: ReadView) -> list[TeamRow]:
+    """Return all teams in order of registration."""
+    return _select_rows(view, TEAM, _SELECT_TEAMS, view.book_id)
+
+
+def list_teams_with_size(view: ReadView, after: int, limit: int) -> list[tuple[TeamRow, int]]:
+    """Return teams after a number, each with the stored bytes of its submissions."""
+    rows = view.query(_SELECT_TEAMS_WITH_SIZE, (view.book_id, after, limit))
+    return [(TEAM.read(row), int(row[-1])) for row in rows]
+
+
+def list_teams_with_duplicate_names(view: ReadView) -> list[TeamRow]:
+    """Return the teams whose ``folded`` ends in a space and an id, because it was taken."""
+    return _select_rows(view, TEAM, _SELECT_DUPLICATE_TEAMS, view.book_id, "% %")
+
+
+def next_team_number(view: ReadView) -> int:
+    """Return the number of the next team."""
+    return int(view.query(_NEXT_TEAM_NUMBER, (view.book_id,))[0][0])
+
+
+def update_team(view: WriteView, number: int, **changes: Any) -> None:
+    """Change columns of a team."""
+    _update(view, TEAM, (number,), changes)
+
+
+def freeze_standings(view: WriteView) -> None:
+    """Keep the standings as they are for others to see while the board is frozen."""
+    view.execute(_FREEZE_STANDINGS, (view.book_id,))
+
+
+def clear_releases(view: WriteView) -> None:
+    """Remove all teams' releases, because labels were corrected."""
+    view.execute(_CLEAR_RELEASES, (view.book_id,))
+
+
+def count_pooled(view: ReadView, share: int) -> int:
+    """Return how many questions teams asked beyond their shares."""
+    return int(view.query(_SUM_POOLED, (share, view.book_id, share))[0][0])
+
+
+def best_team_release(view: ReadView, *, as_frozen: bool) -> float | None:
+    """Return the lowest release of the teams that are shown, now or at the freeze."""
+    statement = _BEST_TEAM_RELEASE.format("seen_" if as_frozen else "")
+    value: float | None = view.query(statement, (view.book_id,))[0][0]
+    return value
+
+
+# Standings, ordered by release, then time; teams without a release come last, in order of
+# registration. A page starts after the last row of the one before, so every page costs the same.
+
+
+class StandingRow(NamedTuple):
+    """A team in the standings: as it is now, or as it was at the freeze."""
+
+    number: int
+    id: str
+    name: str
+    kind: str
+    released: float | None
+    since: int | None
+    used: int
+    last: int | None
+
+
+_STANDING = f"SELECT {', '.join(StandingRow._fields[:4])}, " + ", ".join(
+    "{0}" + name for name in StandingRow._fields[4:]
+)
+_RANKED_TEAMS = (
+    _STANDING + " FROM main.team "
+    "WHERE book = ? AND disqualified = 0 AND {0}released IS NOT NULL AND {0}released >= ? "
+    "AND ({0}released > ? OR {0}since > ? OR ({0}since = ? AND number > ?)) "
+    "ORDER BY {0}released, {0}since, number LIMIT ?"
+)
+_UNRANKED_TEAMS = (
+    _STANDING + " FROM main.team "
+    "WHERE book = ? AND disqualified = 0 AND {0}released IS NULL AND {0}used IS NOT NULL "
+    "AND number > ? ORDER BY number LIMIT ?"
+)
+_TEAMS_WITH_RELEASE = (
+    "SELECT number FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
+    "AND {0}released = ? LIMIT 2"
+)
+
+
+def list_ranked_teams(
+    view: ReadView, *, as_frozen: bool, after: tuple[float, int, int], limit: int
+) -> list[StandingRow]:
+    """Return teams with a release, after the release, time and number of another."""
+    released, since, number = after
+    values = (view.book_id, released, released, since, since, number, limit)
+    return list(map(StandingRow._make, view.query(_seen(_RANKED_TEAMS, as_frozen), values)))
+
+
+def list_unranked_teams(
+    view: ReadView, *, as_frozen: bool, after: int, limit: int
+) -> list[StandingRow]:
+    """Return teams without a release, after a number."""
+    values = (view.book_id, after, limit)
+    return list(map(StandingRow._make, view.query(_seen(_UNRANKED_TEAMS, as_frozen), values)))
+
+
+def is_tied(view: ReadView, released: float | None, *, as_frozen: bool) -> bool:
+    """Return whether several teams have a release."""
+    values = (view.book_id, released)
+    return len(view.query(_seen(_TEAMS_WITH_RELEASE, as_frozen), values)) > 1
+
+
+def _seen(statement: str, as_frozen: bool) -> str:
+    return statement.format("seen_" if as_frozen else "")
+
+
+# Submissions.
+
+_SELECT_SUBMISSION = SUBMISSION.select("WHERE book = ? AND id = ?")
+_SELECT_BY_ENTRY = SUBMISSION.select("WHERE book = ? AND entry = ?")
+_SELECT_SUBMISSIONS = SUBMISSION.select(
+    "WHERE book = ? AND team = ? AND number < ? ORDER BY number DESC LIMIT ?"
+)
+_SELECT_CHOSEN = SUBMISSION.select("WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number")
+_SELECT_BY_ENTRIES = SUBMISSION.select("WHERE book = ? AND entry > ? ORDER BY entry LIMIT ?")
+# The selected ones first; then the default choice, the latest improvements first.
+_SELECT_FINALISTS = SUBMISSION.select(
+    "WHERE book = ? AND team = ? ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
+)
+# The submission that holds each team's release: its last that improved.
+_SELECT_BEST = SUBMISSION.select(
+    "WHERE s.book = ? AND s.epoch = ? AND s.improved = 1 AND NOT EXISTS "
+    "(SELECT 1 FROM main.submission t WHERE t.book = s.book AND t.team = s.team "
+    "AND (t.epoch > s.epoch OR (t.epoch = s.epoch AND t.improved = 1 AND t.number > s.number))) "
+    "ORDER BY s.team",
+    alias="s",
+)
+_CLEAR_CHOSEN = "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
+_SUBMISSION_TIMES = (
+    "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
+)
+_SUM_SIZES = (
+    "SELECT COALESCE(SUM(size), 0) FROM main.submission "
+    "WHERE book = ? AND team = ? AND number > ? AND number <= ?"
+)
+
+
+def find_submission(view: ReadView, submission: str) -> SubmissionRow | None:
+    """Return a submission by its id."""
+    if not is_searchable(submission):
+        return None
+    rows = _select_rows(view, SUBMISSION, _SELECT_SUBMISSION, view.book_id, submission)
+    return rows[0] if rows else None
+
+
+def find_submission_by_entry(view: ReadView, entry: int) -> SubmissionRow | None:
+    """Return the submission that an entry answered last."""
+    rows = _select_rows(view, SUBMISSION, _SELECT_BY_ENTRY, view.book_id, entry)
+    return rows[0] if rows else None
+
+
+def list_submissions(
+    view: ReadView, team: int, *, before: int | None, limit: int
+) -> list[SubmissionRow]:
+    """Return a team's submissions before a number, newest first."""
+    last = _AFTER_LAST if before is None else min(before, _AFTER_LAST)
+    return _select_rows(view, SUBMISSION, _SELECT_SUBMISSIONS, view.book_id, team, last, limit)
+
+
+def list_chosen(view: ReadView, team: int) -> list[SubmissionRow]:
+    """Return the submissions that a team selected for the finals."""
+    return _select_rows(view, SUBMISSION, _SELECT_CHOSEN, view.book_id, team)
+
+
+def list_finalists(view: ReadView, team: int, limit: int) -> list[SubmissionRow]:
+    """Return a team's submissions for the finals: selected ones first, then the default choice."""
+    return _select_rows(view, SUBMISSION, _SELECT_FINALISTS, view.book_id, team, limit)
+
+
+def list_best_submissions(view: ReadView, epoch: int) -> list[SubmissionRow]:
+    """Return the submission behind each team's release in an epoch, unless it has a later one."""
+    return _select_rows(view, SUBMISSION, _SELECT_BEST, view.book_id, epoch)
+
+
+def iter_submissions_by_entry(view: ReadView) -> Iterator[SubmissionRow]:
+    """Yield all submissions in the order of their entries."""
+    last = -1
+    while rows := view.query(_SELECT_BY_ENTRIES, (view.book_id, last, _PAGE_ROWS)):
+        submissions = [SUBMISSION.read(row) for row in rows]
+        yield from submissions
+        last = submissions[-1].entry
+
+
+def update_submission(view: WriteView, team: int, number: int, **changes: Any) -> None:
+    """Change columns of a submission."""
+    _update(view, SUBMISSION, (team, number), changes)
+
+
+def clear_chosen(view: WriteView, team: int) -> None:
+    """Remove a team's selection."""
+    view.execute(_CLEAR_CHOSEN, (view.book_id, team))
+
+
+def list_submission_times(view: ReadView, team: int, after: int) -> list[int]:
+    """Return the times of a team's submissions after a number."""
+    return [row[0] for row in view.query(_SUBMISSION_TIMES, (view.book_id, team, after))]
+
+
+def sum_submission_sizes(view: ReadView, team: int, after: int, last: int) -> int:
+    """Return the stored bytes of a team's submissions after a number, up to another."""
+    return int(view.query(_SUM_SIZES, (view.book_id, team, after, last))[0][0])
+
+
+# Records.
+
+
+class NamedRecord(NamedTuple):
+    """A record with the id and name of its team."""
+
+    record: RecordRow
+    team: str
+    name: str
+
+
+_SHOWN_RECORDS = (
+    "JOIN main.team t ON t.book = r.book AND t.number = r.team "
+    "WHERE r.book = ? AND r.epoch = ? AND r.entry < ? AND t.disqualified = 0"
+)
+_SELECT_RECORDS = RECORD.select(
+    f"{_SHOWN_RECORDS} ORDER BY r.entry", alias="r", extra="t.id, t.name"
+)
+_BEST_SHOWN_RECORD = f"SELECT MIN(r.value) FROM main.record r {_SHOWN_RECORDS}"  # noqa: S608
+_BEST_RECORD = "SELECT MIN(value) FROM main.record WHERE book = ? AND epoch = ? AND entry < ?"
+# Of many records every second, every third and so on, always with the first and the last. The
+# choice changes only every so many records, so most certificates are in the cache.
+_THINNED_RECORDS = (
+    "SELECT entry, value, records FROM ("  # noqa: S608 - no values
+    "SELECT r.entry AS entry, r.value AS value, COUNT(*) OVER () AS records, "
+    "ROW_NUMBER() OVER (ORDER BY r.entry) - 1 AS place "
+    f"FROM main.record r {_SHOWN_RECORDS}) AS found "
+    "WHERE place = records - 1 "
+    "OR place / ((records - 1) / ? + 1) * ((records - 1) / ? + 1) = place ORDER BY entry"
+)
+
+
+def list_records(view: ReadView, epoch: int, entries: int) -> list[NamedRecord]:
+    """Return the records among the first ``entries``, but those of disqualified teams."""
+    rows = view.query(_SELECT_RECORDS, (view.book_id, epoch, entries))
+    return [NamedRecord(RECORD.read(row), *row[-2:]) for row in rows]
+
+
+def list_thinned_records(
+    view: ReadView, epoch: int, entries: int, limit: int
+) -> tuple[list[tuple[int, float]], int]:
+    """Return entry and value of at most about ``limit`` records, and how many there are."""
+    rows = view.query(_THINNED_RECORDS, (view.book_id, epoch, entries, limit, limit))
+    return [(entry, value) for entry, value, _ in rows], rows[0][2] if rows else 0
+
+
+def best_record(view: ReadView, epoch: int, entries: int, *, shown: bool) -> float | None:
+    """Return the lowest record among the first ``entries``; ``shown`` leaves out some teams."""
+    statement = _BEST_SHOWN_RECORD if shown else _BEST_RECORD
+    value: float | None = view.query(statement, (view.book_id, epoch, entries))[0][0]
+    return value
+
+
+# Activity.
+
+
+class TeamActivity(NamedTuple):
+    """How often a team submitted, and how many teams did."""
+
+    team: str
+    name: str
+    kind: str
+    disqualified: int
+    questions: int
+    improved: int
+    last: int
+    teams: int
+
+
+# COUNT instead of SUM, which is not an integer in PostgreSQL.
+_COUNT_BY_TEAM = (
+    "SELECT t.id, t.name, t.kind, t.disqualified, COUNT(*), "
+    "COUNT(CASE WHEN s.improved <> 0 THEN 1 END), MAX(s.time), COUNT(*) OVER () "
+    "FROM main.submission s JOIN main.team t ON t.book = s.book AND t.number = s.team "
+    "WHERE s.book = ? GROUP BY t.number, t.id, t.name, t.kind, t.disqualified "
+    "ORDER BY COUNT(*) DESC, t.number LIMIT ?"
+)
+_COUNT_BY_TIME = (
+    "SELECT (time - ?) / ? AS bin, COUNT(*), COUNT(CASE WHEN improved <> 0 THEN 1 END) "
+    "FROM main.submission WHERE book = ? GROUP BY bin ORDER BY bin"
+)
+_FIRST_AND_LAST_TIME = "SELECT MIN(time), MAX(time) FROM main.submission WHERE book = ?"
+
+
+def count_by_team(view: ReadView, limit: int) -> list[TeamActivity]:
+    """Return the teams that submitted most."""
+    return list(map(TeamActivity._make, view.query(_COUNT_BY_TEAM, (view.book_id, limit))))
+
+
+def submission_period(view: ReadView) -> tuple[int, int] | None:
+    """Return the times of the first and the last submission; None if there is none."""
+    first, last = view.query(_FIRST_AND_LAST_TIME, (view.book_id,))[0]
+    return None if first is None else (first, last)
+
+
+def count_by_time(view: ReadView, start: int, width: int) -> dict[int, tuple[int, int]]:
+    """Return by bin how many submissions there were, and how many improved."""
+    rows = view.query(_COUNT_BY_TIME, (start, width, view.book_id))
+    return {number: (count, improved) for number, count, improved in rows}
+
+
+# Credentials: of the view's board, or of all boards, whose book is NULL.
+
+
+class ValidCredential(NamedTuple):
+    """A credential that is valid, with the id of its team."""
+
+    credential: CredentialRow
+    team: str | None
+
+
+class ScopedCredential(NamedTuple):
+    """A credential that was not revoked; ``slug`` is its board's, None if it is for all."""
+
+    credential: CredentialRow
+    for_all_boards: bool
+    slug: str | None
+
+
+_SELECT_INVITATION = CREDENTIAL.select("WHERE hash = ? AND book = ? AND role = 'invitation'")
+_SELECT_VALID = CREDENTIAL.select(
+    "LEFT JOIN main.team t ON t.book = c.book AND t.number = c.team "
+    "WHERE c.book = ? AND c.ended IS NULL AND (c.expires IS NULL OR c.expires > ?) "
+    "ORDER BY c.made, c.hash",
+    alias="c",
+    extra="t.id",
+)
+_SELECT_BY_HASH = CREDENTIAL.select(
+    "LEFT JOIN main.board b ON b.book = c.book WHERE c.hash = ? AND c.ended IS NULL",
+    alias="c",
+    extra="c.book, b.slug",
+)
+_SELECT_SERVER_ORGANISER = CREDENTIAL.select("WHERE book IS NULL AND role = 'organiser' LIMIT 1")
+_END_TEAM_CREDENTIALS = (
+    "UPDATE main.credential SET ended = ? "
+    "WHERE book = ? AND role = 'team' AND team = ? AND ended IS NULL"
+)
+_END_SERVER_ORGANISERS = (
+    "UPDATE main.credential SET ended = ? "
+    "WHERE book IS NULL AND role = 'organiser' AND ended IS NULL"
+)
+
+
+def find_invitation(view: ReadView, hashed: bytes) -> CredentialRow | None:
+    """Return an invitation to the view's board, valid or not."""
+    rows = _select_rows(view, CREDENTIAL, _SELECT_INVITATION, hashed, view.book_id)
+    return rows[0] if rows else None
+
+
+def list_valid_credentials(view: ReadView, now: int) -> list[ValidCredential]:
+    """Return the valid tokens and invitations of the view's board."""
+    rows = view.query(_SELECT_VALID, (view.book_id, now))
+    return [ValidCredential(CREDENTIAL.read(row), row[-1]) for row in rows]
+
+
+def update_credential(view: WriteView, hashed: bytes, **changes: Any) -> None:
+    """Change columns of a credential of the view's board."""
+    _update(view, CREDENTIAL, (hashed,), changes)
+
+
+def end_team_credentials(view: WriteView, team: int, now: int) -> None:
+    """Revoke all tokens of a team."""
+    view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))
+
+
+def find_credential(view: TableView, hashed: bytes) -> ScopedCredential | None:
+    """Return a credential that was not revoked, with the slug of its board."""
+    rows = view.query(_SELECT_BY_HASH, (hashed,))
+    if not rows:
+        return None
+    *row, book, slug = rows[0]
+    return ScopedCredential(CREDENTIAL.read(row), book is None, slug)
+
+
+def has_server_organiser(view: TableView) -> bool:
+    """Return whether a token for an organiser of all boards was ever issued."""
+    return bool(view.query(_SELECT_SERVER_ORGANISER))
+
+
+def insert_server_credential(view: TableView, row: CredentialRow) -> None:
+    """Insert a credential that is valid on all boards."""
+    view.execute(CREDENTIAL.insert, (None, *CREDENTIAL.values(row)))
+
+
+def end_server_organisers(view: TableView, now: int) -> None:
+    """Revoke the tokens of organisers of all boards."""
+    view.execute(_END_SERVER_ORGANISERS, (now,))
+
+
+# What belongs to all boards.
+
+_INSERT_SERVER_VALUE = "INSERT INTO main.server (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_SELECT_SERVER_VALUE = "SELECT value FROM main.server WHERE name = ?"
+_LOCK_SERVER = "UPDATE main.server SET value = value WHERE name = ?"
+_COUNT_BOARDS = "SELECT COUNT(*) FROM main.board"
+_SLUGS = "SELECT slug FROM main.board ORDER BY book LIMIT ?"
+_SLUGS_AFTER = (
+    "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
+    "ORDER BY book LIMIT ?"
+)
+_SLUGS_OPEN_FIRST = (
+    "SELECT slug FROM main.board ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book "
+    "LIMIT ? OFFSET ?"
+)
+_SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
+_BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
+_PLACES_IN_FOLDER = "SELECT place FROM main.submission WHERE place LIKE '%/%'"
+
+
+def add_signing_key(view: TableView, encrypted: bytes) -> None:
+    """Store the key that cookies are signed with, unless there is one."""
+    view.execute(_INSERT_SERVER_VALUE, (_SIGNING_KEY, encrypted))
+
+
+def read_signing_key(query: Query) -> bytes | None:
+    """Return the encrypted key that cookies are signed with."""
+    rows = query(_SELECT_SERVER_VALUE, (_SIGNING_KEY,))
+    return rows[0][0] if rows else None
+
+
+def count_boards(query: Query) -> int:
+    """Return how many boards there are."""
+    return int(query(_COUNT_BOARDS)[0][0])
+
+
+def lock_server(view: TableView) -> None:
+    """Make other writers of what belongs to all boards wait until the transaction ends."""
+    view.execute(_LOCK_SERVER, (_SIGNING_KEY,))
+
+
+def list_slugs(view: TableView, limit: int = _AFTER_LAST, after: str | None = None) -> list[str]:
+    """Return the slugs of boards, oldest first, perhaps only those after another board."""
+    if after is None:
+        return [row[0] for row in view.query(_SLUGS, (limit,))]
+    return [row[0] for row in view.query(_SLUGS_AFTER, (after, limit))]
+
+
+def list_slugs_open_first(view: TableView, limit: int, skip: int) -> list[str]:
+    """Return the slugs of boards, closed boards last."""
+    return [row[0] for row in view.query(_SLUGS_OPEN_FIRST, (limit, skip))]
+
+
+def books_by_slug(view: TableView) -> dict[str, str]:
+    """Return the name of every board's book by its slug."""
+    return dict(view.query(_SLUGS_AND_BOOKS))
+
+
+def find_book(view: TableView, slug: str) -> str | None:
+    """Return the name of a board's book."""
+    rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
+    return rows[0][1] if rows else None
+
+
+def list_places_in_folder(view: TableView) -> set[str]:
+    """Return the locations of all stored predictions that lie in a folder."""
+    return {row[0] for row in view.query(_PLACES_IN_FOLDER)}
+
+
+# Stored predictions.
+
+_INSERT_UPLOAD = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
+_SELECT_UPLOAD = "SELECT body FROM main.upload WHERE id = ?"
+_DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
+
+
+def insert_upload(view: TableView, file_id: str, body: bytes) -> None:
+    """Store a file."""
+    view.execute(_INSERT_UPLOAD, (file_id, body))
+
+
+def read_upload(view: TableView, file_id: str) -> bytes | None:
+    """Return a stored file."""
+    rows = view.query(_SELECT_UPLOAD, (file_id,))
+    return bytes(rows[0][0]) if rows else None
+
+
+def delete_upload(view: TableView, file_id: str) -> None:
+    """Remove a stored file."""
+    view.execute(_DELETE_UPLOAD, (file_id,))
+
+
+# Dumps.
+
+_STORED_PLACES = (
+    "SELECT id, place FROM main.submission WHERE book = ? AND id > ? AND place <> '' "
+    "ORDER BY id LIMIT ?"
+)
+_COUNT_WITHOUT_PLACE = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND place = ''"
+_SET_MISSING_PLACE = "UPDATE main.submission SET place = ? WHERE book = ? AND id = ? AND place = ''"
+
+
+def iter_dumped_rows(view: ReadView, table: Table[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of all rows of the view's board, in the order of the table's key."""
+    keys = ", ".join(table.key)
+    order = f" ORDER BY {keys} LIMIT {_PAGE_ROWS}" if keys else ""
+    first = table.select(f"WHERE book = ?{order}")
+    places = ", ".join("?" * len(table.key))
+    following = table.select(f"WHERE book = ? AND ({keys}) > ({places}){order}")
+    rows = view.query(first, (view.book_id,))
+    while True:
+        documents = [dict(zip(table.columns, row, strict=True)) for row in rows]
+        yield from documents
+        if len(rows) < _PAGE_ROWS:
+            return
+        last = tuple(documents[-1][name] for name in table.key)
+        rows = view.query(following, (view.book_id, *last))
+
+
+def insert_dumped_row(view: WriteView, table: Table[Any], row: dict[str, Any]) -> None:
+    """Insert the columns of a row; refuse a duplicate or malformed one."""
+    if not isinstance(row, dict) or set(row) != set(table.columns):
+        raise BrokenDump(f"The dump holds a {table.name} with other columns than this version's.")
+    for name, column in table.columns.items():
+        if not column.accepts(row[name]):
+            raise BrokenDump(f"The dump holds a {table.name} whose {name} cannot be stored.")
+    values = (view.book_id, *(row[name] for name in table.columns))
+    if not view.execute(f"{table.insert} ON CONFLICT DO NOTHING", values):
+        raise Conflict(
+            f"This database already has this {table.name} row; the board cannot be restored."
+        )
+
+
+def iter_stored_places(view: ReadView) -> Iterator[tuple[str, str]]:
+    """Yield the id and the place of every submission whose predictions are stored."""
+    last = ""
+    while rows := view.query(_STORED_PLACES, (view.book_id, last, _PAGE_ROWS)):
+        yield from rows
+        last = rows[-1][0]
+
+
+def set_missing_place(view: WriteView, submission: str, place: str) -> bool:
+    """Set the place of a submission that has none; return whether there was such a one."""
+    return bool(view.execute(_SET_MISSING_PLACE, (place, view.book_id, submission)))
+
+
+def count_without_place(view: ReadView) -> int:
+    """Return how many submissions have no stored predictions."""
+    return int(view.query(_COUNT_WITHOUT_PLACE, (view.book_id,))[0][0])
