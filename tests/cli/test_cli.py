@@ -1,4 +1,4 @@
-"""The command line, run in a separate process."""
+"""The command line: help, numbers, refusals, missing libraries and interrupted experiments."""
 
 import json
 import os
@@ -71,53 +71,59 @@ def ladderboard(*arguments, **options):
     )
 
 
-def refusal_line(result):
+@pytest.fixture
+def run_wide(run_cli, monkeypatch):
+    """Run the program in this process, which is faster; no colours and no wraps."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return run_cli
+
+
+def refusal_line(code, stdout, stderr):
     """Return the one line on stderr; there is no traceback."""
-    assert result.returncode == 2
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
+    assert (code, stdout) == (2, "")
+    (line,) = stderr.splitlines()
     assert line.startswith("ladderboard: ")
     return line
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_reference_page_has_every_command_and_option(verb):
+def test_the_reference_page_has_every_command_and_option(run_wide, verb):
     page = (ROOT / "docs/reference/cli.md").read_text()
-    result = ladderboard(*verb.split(), "--help")
-    assert result.returncode == 0
+    code, output, _ = run_wide(*verb.split(), "--help")
+    assert code == 0
     assert f"## ladderboard {verb}".strip() in page.splitlines() or not verb
     section = page.split(f"## ladderboard {verb}\n")[-1].split("\n## ")[0] if verb else page
-    options = set(re.findall(r"--[a-z]+", result.stdout)) - {"--help"}
+    options = set(re.findall(r"--[a-z]+", output)) - {"--help"}
     listed_elsewhere = SETTING_OPTIONS if verb == "serve" else set()  # all-settings.md has them
     assert options - listed_elsewhere <= set(re.findall(r"--[a-z]+", section))
     if verb:
         assert set(re.findall(r"`(--[a-z]+)", section)) <= options
-    listed = result.stdout.partition("Commands:\n")[2]
+    listed = output.partition("Commands:\n")[2]
     assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == list(VERBS[verb])
-    unwrapped = re.sub(r"\n {10,}", " ", result.stdout)
+    unwrapped = re.sub(r"\n {10,}", " ", output)
     helps = re.findall(r"^  --[a-z]+(?: <\S+>)?  +(.*?)(?: +\[.*)?$", unwrapped, re.MULTILINE)
     assert helps
     assert all(text.endswith(".") and text[0].isupper() for text in helps)
 
 
 @pytest.mark.parametrize("group", ["", "guard", "board", "team", "backup", "experiment"])
-def test_command_summaries_fit_into_the_list(group):
-    result = ladderboard(*group.split(), "--help")
-    listed = result.stdout.partition("Commands:\n")[2].splitlines()
+def test_command_summaries_fit_into_the_list(run_wide, group):
+    listed = run_wide(*group.split(), "--help").out.partition("Commands:\n")[2].splitlines()
     summaries = [re.fullmatch(r"  [\w-]+ +(.*)", line)[1] for line in listed]
     assert len(summaries) == len(VERBS[group])
     assert all(len(summary) < 50 and summary.endswith(".") for summary in summaries)
     assert not any(summary.endswith("..") for summary in summaries)
 
 
-def test_help_shows_arguments_by_name_only():
-    help_texts = {verb: ladderboard(*verb.split(), "--help").stdout for verb in ("submit", "serve")}
+def test_help_shows_arguments_by_name_only(run_wide):
+    help_texts = {verb: run_wide(verb, "--help").out for verb in ("submit", "serve", "mcp")}
     assert "Usage: ladderboard submit [OPTIONS] BOARD [FILE]\n" in help_texts["submit"]
     assert re.search("^  BOARD  +The board's short name", help_texts["submit"], re.MULTILINE)
     assert "Usage: ladderboard serve [OPTIONS] [DIR]...\n" in help_texts["serve"]
     assert re.search("^  DIR  +Folders of boards", help_texts["serve"], re.MULTILINE)
     assert "--port <int>  " in help_texts["serve"]
-    assert "Usage: ladderboard mcp [OPTIONS] TARGET\n" in ladderboard("mcp", "--help").stdout
+    assert "Usage: ladderboard mcp [OPTIONS] TARGET\n" in help_texts["mcp"]
 
 
 def test_the_version():
@@ -197,9 +203,9 @@ def test_plan_writes_a_figure_and_prints_the_plan(tmp_path):
         (["experiment", "paper", "--repetitions", "0"], "repetitions must be"),
     ],
 )
-def test_an_invalid_request_is_one_line(arguments, sentence, tmp_path):
-    out_option = ["--out", tmp_path / "out"] if arguments[0] == "experiment" else []
-    assert sentence in refusal_line(ladderboard(*arguments, *out_option))
+def test_an_invalid_request_is_one_line(run_wide, arguments, sentence):
+    out_option = ["--out", "out"] if arguments[0] == "experiment" else []
+    assert sentence in refusal_line(*run_wide(*arguments, *out_option))
 
 
 def test_numbers_are_read_as_people_type_them():
@@ -211,10 +217,10 @@ def test_numbers_are_read_as_people_type_them():
     assert "Expected a whole number, as in 1000 or 1e3; got '1.5'" in result.stderr
 
 
-def test_out_must_be_a_directory(tmp_path):
+def test_out_must_be_a_directory(run_wide, tmp_path):
     (tmp_path / "file").write_text("")
-    result = ladderboard("experiment", "paper", "--out", tmp_path / "file")
-    assert "out must be a directory" in refusal_line(result)
+    result = run_wide("experiment", "paper", "--out", tmp_path / "file")
+    assert "out must be a directory" in refusal_line(*result)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +241,7 @@ def test_a_missing_extra_is_one_line(missing, arguments, tmp_path):
     )
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert missing in refusal_line(result)
+    assert missing in refusal_line(result.returncode, result.stdout, result.stderr)
     assert "pip install 'ladderboard[arena]'" in result.stderr
     assert not list(tmp_path.iterdir())
 
@@ -255,7 +261,7 @@ def test_without_typer_the_needed_extra_is_named(tmp_path, arguments, extra):
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     message = f"typer: pip install 'ladderboard[{extra}]', in a clone '.[{extra}]'."
-    assert refusal_line(result).endswith(message)
+    assert refusal_line(result.returncode, result.stdout, result.stderr).endswith(message)
 
 
 PATIENT = """
@@ -300,11 +306,11 @@ def test_calibrate_writes_a_table_for_several_sizes(tmp_path):
         (["--n", "ten", "--questions", "20"], "Expected a whole number"),
     ],
 )
-def test_calibrate_refuses_conflicting_options(arguments, message, tmp_path):
-    result = ladderboard("calibrate", *arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
+def test_calibrate_refuses_conflicting_options(run_wide, arguments, message):
+    code, _, stderr = run_wide("calibrate", *arguments)
+    assert code == 2
+    assert message in stderr
+    assert "Traceback" not in stderr
 
 
 def test_an_interrupted_experiment_resumes(tmp_path):
