@@ -17,7 +17,7 @@ from ladderboard._formatting import format_count
 from ladderboard.board import BoardInfo, LimitStatus, MetricBound, MetricDisplay, TeamRef
 from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board_name
-from ladderboard.holdout import Reply
+from ladderboard.holdout import BoardAnswer, Reply, describe_board_answer
 
 _WORST_LOSS = 1.0  # the value of a ladder before the first improvement
 _DIGITS = 15
@@ -96,42 +96,18 @@ class SubmissionResult(Reply):
 
 
 def _describe_result(result: SubmissionResult) -> str:
-    """Return the best, and this model's score if the mechanism releases it.
-
-    A model is never called worse: it was only not measurably better.
-    """
-    best = _past_best(result) if result.again else _current_best(result)
-    if result.score is not None and result.score != result.released:
-        best = f"This submission scored {result.display.text(result.display.score)}. {best}"
-    return f"Duplicate of submission {result.number}; not counted. {best}" if result.again else best
-
-
-def _current_best(result: SubmissionResult) -> str:
-    is_team = result.ladder == "team"
-    whose = "Your best" if is_team else "The best of the whole board"
-    value = result.display.text(result.display.released)
-    if result.improved:
-        best = "A new best" if is_team else "A new best of the whole board"
-        if result.released is None:
-            return f"{best}; its score is not shown now."
-        return f"{best}: {value}."
-    if result.released is None:
-        return f"No measurable improvement. {whose} is unchanged."
-    if result.loss is not None and result.loss >= _WORST_LOSS:
-        return "No score yet: no measurable improvement so far."
-    if result.score is not None and result.score != result.released:
-        return f"{whose}: {value}."
-    return f"No measurable improvement. {whose}: {value}."
-
-
-def _past_best(result: SubmissionResult) -> str:
-    whose = "your best" if result.ladder == "team" else "the best of the whole board"
-    if result.released is None:
-        return f"At that time {whose} {'improved' if result.improved else 'was unchanged'}."
-    if result.loss is not None and result.loss >= _WORST_LOSS and not result.improved:
-        return "At that time there was no score yet."
-    verb = "became" if result.improved else "stayed"
-    return f"At that time {whose} {verb} {result.display.text(result.display.released)}."
+    """Return the best, and this model's score if the mechanism releases it."""
+    text, has_score = result.display.text, result.score not in {None, result.released}
+    answer = BoardAnswer(
+        improved=result.improved,
+        again=result.again,
+        number=result.number,
+        ladder=result.ladder,
+        best=None if result.released is None else text(result.display.released),
+        score=text(result.display.score) if has_score else None,
+        has_best=result.improved or result.loss is None or result.loss < _WORST_LOSS,
+    )
+    return " ".join(describe_board_answer(answer))
 
 
 def _describe_remaining(result: SubmissionResult) -> str:

@@ -19,7 +19,9 @@ from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._payload import Payload, encode_predictions
 from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
+from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
 from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
+from ladderboard.holdout._reply import describe_board_answer as describe_board_answer
 from ladderboard.holdout._reply import is_unchanged as is_unchanged
 from ladderboard.holdout._sample import (
     decode_sample,

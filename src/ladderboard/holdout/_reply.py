@@ -182,6 +182,69 @@ def _describe_past_best(release: Release, best: str) -> str:
     return f"At that time the best {verb} {best}."
 
 
+class BoardAnswer(NamedTuple):
+    """A board's answer to a submission; its numbers are texts in the board's metric.
+
+    ``best`` is None if it is withheld, and ``score`` unless it is released and not the best;
+    ``has_best`` is false before the first release. ``ladder`` is ``team`` or ``board``,
+    ``previous`` the best before. ``new_withheld`` and ``withheld`` say why a new and an old best
+    are not shown; ``owner`` is who has no score yet.
+    """
+
+    improved: bool
+    again: bool
+    number: int
+    ladder: str
+    best: str | None
+    score: str | None
+    has_best: bool
+    previous: str | None = None
+    new_withheld: str = "its score is not shown now"
+    withheld: str = ""
+    owner: str = ""
+
+
+def describe_board_answer(answer: BoardAnswer) -> list[str]:
+    """Return sentences about the best score, and about this submission's if it is released.
+
+    No model is called worse: it was only not measurably better.
+    """
+    sentences = [] if answer.score is None else [f"This submission scored {answer.score}."]
+    if answer.again:
+        duplicate = f"Duplicate of submission {answer.number}; not counted."
+        return [duplicate, *sentences, _describe_earlier_answer(answer)]
+    if not answer.improved and answer.score is None and answer.has_best:
+        sentences.append("No measurable improvement.")
+    return [*sentences, _describe_new_answer(answer)]
+
+
+def _describe_new_answer(answer: BoardAnswer) -> str:
+    is_team = answer.ladder == "team"
+    if answer.improved:
+        new = "A new best" if is_team else "A new best of the whole board"
+        if answer.best is None:
+            return f"{new}; {answer.new_withheld}."
+        was = "" if answer.previous in {None, answer.best} else f" (was {answer.previous})"
+        return f"{new}: {answer.best}{was}."
+    whose = "Your best" if is_team else "The best of the whole board"
+    if answer.best is None:
+        return f"{whose} is unchanged{f'; {answer.withheld}' if answer.withheld else ''}."
+    if not answer.has_best:
+        nothing = f"{answer.owner} has no score yet" if answer.owner else "No score yet"
+        return f"{nothing}: no measurable improvement so far."
+    return f"{whose}: {answer.best}."
+
+
+def _describe_earlier_answer(answer: BoardAnswer) -> str:
+    whose = "your best" if answer.ladder == "team" else "the best of the whole board"
+    if answer.best is None:
+        change = "improved" if answer.improved else "was unchanged"
+        return f"At that time {whose} {change}{f'; {answer.withheld}' if answer.withheld else ''}."
+    if not answer.has_best:
+        return "At that time there was no score yet."
+    return f"At that time {whose} {'became' if answer.improved else 'stayed'} {answer.best}."
+
+
 def format_remaining(remaining: int) -> str:
     """Return the number of questions left, as text."""
     return f"{remaining or 'no'} question{'' if remaining == 1 else 's'} left"

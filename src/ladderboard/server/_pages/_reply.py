@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ladderboard._formatting import format_count, format_undetected_gains
+from ladderboard.holdout import BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import exact_duration, time_element
 from ladderboard.server._problems import problem_from_exception
 
@@ -88,9 +89,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     0.02 may not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
     """
     sentences = _describe_best(answer, context)
-    if answer["again"]:
-        sentences.insert(0, f"Duplicate of submission {answer['number']}; not counted.")
-    elif not answer["improved"] and not _has_own_score(answer):
+    if not (answer["again"] or answer["improved"] or _has_own_score(answer)):
         gain = context.display.gain_text(context.detectable_gain, answer["loss"])
         if gain is not None:
             sentences.append(format_undetected_gains(gain))
@@ -109,58 +108,27 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
     """Return sentences about the best score, and this model's score if it is released."""
-    has_own_score = _has_own_score(answer)
-    sentences = []
-    if has_own_score:
-        sentences.append(f"This submission scored {context.display.text(answer['score_loss'])}.")
-    if answer["again"]:
-        return [*sentences, _describe_repeated_answer(answer, context)]
-    if not answer["improved"] and not has_own_score and not _has_no_score(answer):
-        sentences.append("No measurable improvement.")
-    return [*sentences, _describe_new_answer(answer, context)]
+    text, previous, loss = context.display.text, context.previous_best, answer["loss"]
+    return describe_board_answer(
+        BoardAnswer(
+            improved=answer["improved"],
+            again=answer["again"],
+            number=answer["number"],
+            ladder=answer["ladder"],
+            best=None if loss is None else text(loss),
+            score=text(answer["score_loss"]) if _has_own_score(answer) else None,
+            has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
+            previous=None if previous is None or previous >= _WORST_LOSS else text(previous),
+            new_withheld="its score is published when the board closes",
+            withheld=_why_hidden(context),
+            owner="Your team" if answer["ladder"] == "team" else "The board",
+        )
+    )
 
 
 def _has_own_score(answer: Mapping[str, Any]) -> bool:
     """Return whether this submission's score is released and is not the best."""
     return answer["score_loss"] not in {None, answer["loss"]}
-
-
-def _has_no_score(answer: Mapping[str, Any]) -> bool:
-    """Return whether nothing has been released on the ladder yet."""
-    return answer["loss"] is not None and answer["loss"] >= _WORST_LOSS and not answer["improved"]
-
-
-def _describe_new_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
-    value, text, is_team = answer["loss"], context.display.text, answer["ladder"] == "team"
-    if answer["improved"]:
-        best = "A new best" if is_team else "A new best of the whole board"
-        if value is None:
-            return f"{best}; its score is published when the board closes."
-        previous = (
-            ""
-            if context.previous_best is None or context.previous_best >= _WORST_LOSS
-            else text(context.previous_best)
-        )
-        previous = f" (was {previous})" if previous not in {"", text(value)} else ""
-        return f"{best}: {text(value)}{previous}."
-    if _has_no_score(answer):
-        owner = "Your team" if is_team else "The board"
-        return f"{owner} has no score yet: no measurable improvement so far."
-    whose = "Your best" if is_team else "The best of the whole board"
-    if value is None:
-        return f"{whose} is unchanged; {_why_hidden(context)}."
-    return f"{whose}: {text(value)}."
-
-
-def _describe_repeated_answer(answer: Mapping[str, Any], context: ReplyContext) -> str:
-    whose = "your best" if answer["ladder"] == "team" else "the best of the whole board"
-    if answer["loss"] is None:
-        change = "improved" if answer["improved"] else "was unchanged"
-        return f"At that time {whose} {change}; {_why_hidden(context)}."
-    if _has_no_score(answer):
-        return "At that time there was no score yet."
-    verb = "became" if answer["improved"] else "stayed"
-    return f"At that time {whose} {verb} {context.display.text(answer['loss'])}."
 
 
 def _why_hidden(context: ReplyContext) -> str:
