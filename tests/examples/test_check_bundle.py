@@ -1,7 +1,6 @@
 """The second verifier: it accepts what the package writes, and nothing that was changed."""
 
 import hashlib
-import importlib.util
 import json
 import subprocess
 import sys
@@ -20,35 +19,11 @@ from support.verify.bundles import (
     read_records,
     write_records,
 )
+from support.verify.second_verifier import PROGRAM, load_program, run_second_verifier
 
-PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle.ladderboard"
 DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 HOLDS = "the chain and the tape hold"
-
-
-@pytest.fixture(scope="module")
-def program():
-    """Give the program as a module."""
-    spec = importlib.util.spec_from_file_location("check_bundle", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def check(program, monkeypatch, capsys):
-    """Give a function that runs the program here and returns what it says."""
-
-    def run(path, *options):
-        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path), *options])
-        try:
-            program.main()
-        except program.Differs as differs:
-            return str(differs)
-        return capsys.readouterr().out.splitlines()[0]
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -58,31 +33,33 @@ def records(tmp_path_factory):
 
 
 @pytest.fixture
-def refused(records, check, tmp_path):
+def refused(records, tmp_path):
     """Give a function that changes a copy of the records, and returns what is said to them."""
 
     def run(change, **options):
         changed = copy_records(records)
         change(changed)
         path = write_records(tmp_path / "changed.ladderboard", changed)
-        output = check(path, *(f"--{name}={value}" for name, value in options.items()))
+        output = run_second_verifier(
+            path, *(f"--{name}={value}" for name, value in options.items())
+        )
         path.unlink()
         return output
 
     return run
 
 
-def test_every_mechanism_holds(check, tmp_path):
+def test_every_mechanism_holds(tmp_path):
     for name, mechanism in MECHANISMS.items():
         folder = tmp_path / name
         folder.mkdir()
         path = make_bundle(folder, mechanism, ladders=3, restored=True)
-        assert check(path) == f"12 entries, 6 questions: {HOLDS}", name
+        assert run_second_verifier(path) == f"12 entries, 6 questions: {HOLDS}", name
 
 
 @pytest.mark.parametrize("kind", [{"questions": 0}, {"labels": False}, {"questions": 40}])
-def test_other_bundles_hold(check, tmp_path, kind):
-    assert check(make_bundle(tmp_path, **kind)).endswith(HOLDS)
+def test_other_bundles_hold(tmp_path, kind):
+    assert run_second_verifier(make_bundle(tmp_path, **kind)).endswith(HOLDS)
 
 
 def test_it_needs_only_python(tmp_path):
@@ -108,17 +85,17 @@ def test_it_needs_only_python(tmp_path):
     assert run(path.name).returncode == 1
 
 
-def test_the_golden_bundle_is_unchanged_and_verifies(check):
+def test_the_golden_bundle_is_unchanged_and_verifies():
     digest = hashlib.sha256(GOLDEN.read_bytes()).hexdigest()
     assert digest == "0539d7228406b3354b53329a84b8e12bdb29e3d50f3251d219b99c700fe10452"
-    assert check(GOLDEN).endswith(HOLDS)
+    assert run_second_verifier(GOLDEN).endswith(HOLDS)
 
 
 def test_the_golden_bundle_is_what_we_write(tmp_path):
     assert make_bundle(tmp_path, ladders=2, restored=True).read_bytes() == GOLDEN.read_bytes()
 
 
-def test_the_golden_draws(program):
+def test_the_golden_draws():
     """Slots, contexts and far ladders; of the scales those that mechanisms have, whole ones."""
     draws = {
         "DiscreteGaussian": lambda stream, scale: stream.gaussian(int(scale)),
@@ -130,24 +107,26 @@ def test_the_golden_draws(program):
     for ladder, question, slot, context, law, drawn in rows:
         name, _, scale = law.rstrip(")").partition("(")
         if "/" not in scale:
-            stream = program.Stream(bytes(range(32)), ladder, question, context.encode(), slot)
+            stream = load_program().Stream(
+                bytes(range(32)), ladder, question, context.encode(), slot
+            )
             assert draws[name](stream, scale) == drawn, (ladder, question, slot, context, law)
 
 
-def test_a_public_ledger(records, check, tmp_path):
+def test_a_public_ledger(records, tmp_path):
     forms = [content[0] for kind, content in records if kind == "entry"]
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(b"".join(form + b"\n" for form in forms))
-    assert check(path).endswith("6 questions: the chain holds; nothing is opened yet")
+    assert run_second_verifier(path).endswith("6 questions: the chain holds; nothing is opened yet")
     head = Entry(forms[5]).hash.hex()
-    assert check(path, "--head", head).endswith("nothing is opened yet")
-    assert "another history" in check(path, "--head", "0" * 64)
+    assert run_second_verifier(path, "--head", head).endswith("nothing is opened yet")
+    assert "another history" in run_second_verifier(path, "--head", "0" * 64)
     path.write_bytes(b"".join(form + b"\n" for form in [*forms[:4], *forms[5:]]))
-    assert check(path) == "entry 4: its number is not the next"
+    assert run_second_verifier(path) == "entry 4: its number is not the next"
     path.write_bytes(b"\n".join(forms))
-    assert check(path).endswith("its line does not end")
+    assert run_second_verifier(path).endswith("its line does not end")
     path.write_bytes(b"")
-    assert check(path) == "there is no entry in it"
+    assert run_second_verifier(path) == "there is no entry in it"
 
 
 def iter_leaves(value, path=()):
@@ -203,17 +182,17 @@ def test_a_change_of_any_field_is_found(records, refused):
     assert count > 300
 
 
-def test_a_flip_of_any_bit_is_found(check, tmp_path):
+def test_a_flip_of_any_bit_is_found(tmp_path):
     path = make_bundle(tmp_path, questions=2)
     content, rng = path.read_bytes(), seeded_random(2)
     for index in rng.sample(range(len(content)), 400):
         changed = bytearray(content)
         changed[index] ^= 1 << rng.randrange(8)
         path.write_bytes(changed)
-        assert HOLDS not in check(path), index
+        assert HOLDS not in run_second_verifier(path), index
     for length in rng.sample(range(len(content)), 50):
         path.write_bytes(content[:length])
-        assert HOLDS not in check(path), length
+        assert HOLDS not in run_second_verifier(path), length
 
 
 def test_dropped_doubled_or_swapped_entries_are_found(records, refused):
@@ -241,20 +220,20 @@ def test_dropped_doubled_or_swapped_records_are_found(refused):
     assert "nobody committed" in refused(lambda copy: copy.insert(3, ["holdout", fields]))
 
 
-def test_a_wrong_count_at_the_end_is_found(records, check, tmp_path):
+def test_a_wrong_count_at_the_end_is_found(records, tmp_path):
     path = tmp_path / "counted.ladderboard"
     with write_bundle(path) as out:
         for kind, content in records:
             out.write_record(kind, content)
         out._counts["entry"] += 1
         out.finish()
-    assert check(path) == "records are missing, or there are too many"
+    assert run_second_verifier(path) == "records are missing, or there are too many"
 
 
-def test_a_record_longer_than_the_file_is_found(check, tmp_path):
+def test_a_record_longer_than_the_file_is_found(tmp_path):
     path = tmp_path / "long.ladderboard"
     path.write_bytes(b"ladderboard bundle 1\n" + (2**62).to_bytes(8, "big"))
-    assert check(path) == "record 0: it is longer than the file"
+    assert run_second_verifier(path) == "record 0: it is longer than the file"
 
 
 def test_submissions_are_skipped(refused):

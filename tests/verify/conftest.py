@@ -1,10 +1,7 @@
 """Bundles to check, forgers, and both verifiers."""
 
-import importlib.util
 import itertools
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +16,7 @@ from support.verify.board_history import (
 )
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import copy_records, read_records, write_records
-
-PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
+from support.verify.second_verifier import run_second_verifier
 
 
 @pytest.fixture(scope="module")
@@ -81,24 +77,7 @@ def check_refused(write_forged):
     return see
 
 
-@pytest.fixture(scope="session")
-def _second():
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_check_bundle", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def second_verifier(_second, monkeypatch, capsys):
+def second_verifier():
     """Give a function that asks the second verifier, and returns the first line that it says."""
-
-    def run(path):
-        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path)])
-        try:
-            _second.main()
-        except _second.Differs as differs:
-            return str(differs)
-        return capsys.readouterr().out.splitlines()[0]
-
-    return run
+    return run_second_verifier
