@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from ladderboard.board._backup import find_backup as find_backup
     from ladderboard.board._backup import prune_backups as prune_backups
     from ladderboard.board._backup import restore_backup as restore_backup
-    from ladderboard.board._board import Board
     from ladderboard.board._boards import SERVER as SERVER
-    from ladderboard.board._boards import Boards, is_shared, open_boards
+    from ladderboard.board._boards import Board, Boards, is_shared, open_boards
     from ladderboard.board._boards import open_storage as open_storage
     from ladderboard.board._boards import submit_baselines as submit_baselines
     from ladderboard.board._check import Report, check_board
@@ -169,8 +168,8 @@ _NAMES = {
         "restore_backup",
         "restore_board",
     ],
-    "_board": ["Board"],
     "_boards": [
+        "Board",
         "Boards",
         "SERVER",
         "is_shared",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.board._access import Caller
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._model import BoardRow, SubmissionRow
     from ladderboard.board._rules import Rules
@@ -53,7 +53,7 @@ _COLUMNS = ("ids", "split", "group", "weight")
 class Amendments:
     """Changes that an organiser may make after the start; the ledger records each of them."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: BoardContext) -> None:
         self._board = board
 
     def pause(self, caller: Caller) -> None:
@@ -312,7 +312,7 @@ def _column_digest(values: Any) -> bytes:
 
 
 def replay_submissions(
-    board: Board,
+    board: BoardContext,
     epoch: int,
     *,
     commit: Callable[[], str] | None,
@@ -345,7 +345,9 @@ def replay_submissions(
     return len(submissions)
 
 
-def _replay_one(board: Board, team: int, number: int, submission: AlignedPredictions) -> None:
+def _replay_one(
+    board: BoardContext, team: int, number: int, submission: AlignedPredictions
+) -> None:
     row = board.row()
     scorer = board.scorer_of(row)
     scored = scorer.score(submission)
@@ -364,7 +366,7 @@ def _replay_one(board: Board, team: int, number: int, submission: AlignedPredict
         )
         if board.book.read_duplicate(view, question) is not None:
             return
-        outcome = transaction.ask(question, budget=board.rules_of(now).questions)
+        outcome = transaction.answer(question, budget=board.rules_of(now).questions)
         release, time = outcome.release, transaction.chain_state.time
         update_submission(
             view,
@@ -421,7 +423,7 @@ class FolderDifferences:
 
 
 def compare_with_folder(
-    board: Board, folder: BoardFolder, *, first: bool = False
+    board: BoardContext, folder: BoardFolder, *, first: bool = False
 ) -> FolderDifferences:
     """Return how a folder differs from the board, now or as it was at ``first``."""
     row = board.row()

@@ -1,4 +1,4 @@
-"""A board: one holdout, its rules, its teams and its ledger."""
+"""What the services of one board share: its ledger and its store, its rules and its labels."""
 
 from __future__ import annotations
 
@@ -7,26 +7,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.board._amendments import Amendments
-from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
 from ladderboard.board._queue import TransactionQueue
 from ladderboard.board._repository import read_board, sample_key
 from ladderboard.board._rules import Rules
 from ladderboard.board._standings import read_records
-from ladderboard.board._submissions import SubmissionService
-from ladderboard.board._teams import Teams
-from ladderboard.board._view import View
 from ladderboard.holdout import Meter, Scorer, decode_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ladderboard.board._access import Caller
     from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._standings import RecordHistory
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.board._submissions import IncomingSubmission, SubmissionAnswer
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import Book, ChainState, ReadView
 
@@ -42,8 +35,8 @@ class _LabelEpoch(NamedTuple):
     """Whether the split has private rows, so that there is a final ranking."""
 
 
-class Board:
-    """One board, with everything that can be done with it; thread-safe. Made by :class:`Boards`.
+class BoardContext:
+    """A board's ledger and store, with its cached rules and labels; thread-safe.
 
     The database is authoritative: rules, status and epoch are read with every submission, and
     cached values are used only if they still match.
@@ -52,9 +45,6 @@ class Board:
     def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:
         self.book, self.store, self.slug = book, store, slug
         self.queue = TransactionQueue(book)
-        self.teams = Teams(self)
-        """Teams, invitations and tokens."""
-        self._submissions = SubmissionService(self)
         self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _LabelEpoch | None = None
@@ -160,36 +150,3 @@ class Board:
         """Return the stored bytes of a submission."""
         with self.store.get(location) as file:
             return file.read()
-
-    def as_seen_by(self, caller: Caller) -> View:
-        """Return a view with what the caller may see; everything is read through it."""
-        return View(self, caller)
-
-    def authorize_upload(
-        self,
-        caller: Caller,
-        received: int,
-        *,
-        team: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> None:
-        """Refuse a submission that cannot be accepted now, before its body is read."""
-        self._submissions.authorize_upload(
-            caller, received, team=team, idempotency_key=idempotency_key
-        )
-
-    def submit(
-        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
-    ) -> SubmissionAnswer:
-        """Answer a submission."""
-        return self._submissions.submit(caller, incoming, team)
-
-    @property
-    def amendments(self) -> Amendments:
-        """Pausing, resuming, amending rules and correcting labels."""
-        return Amendments(self)
-
-    @property
-    def closer(self) -> BoardCloser:
-        """Selecting submissions for the finals, and closing the board."""
-        return BoardCloser(self)

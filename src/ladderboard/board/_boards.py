@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from ladderboard import _settings
 from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
-from ladderboard.board._board import Board
+from ladderboard.board._amendments import Amendments
+from ladderboard.board._board import BoardContext
+from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
 from ladderboard.board._limits import recount_pooled
 from ladderboard.board._model import BOARD, BoardRow
@@ -33,8 +35,9 @@ from ladderboard.board._repository import (
     to_json,
 )
 from ladderboard.board._store import DatabaseStore, MixedStore
-from ladderboard.board._submissions import IncomingSubmission
-from ladderboard.board._teams import new_credential
+from ladderboard.board._submissions import IncomingSubmission, SubmissionService
+from ladderboard.board._teams import Teams, new_credential
+from ladderboard.board._view import View
 from ladderboard.errors import (
     Conflict,
     InvalidInput,
@@ -66,6 +69,7 @@ from ladderboard.ledger import (
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
+    from ladderboard.board._submissions import SubmissionAnswer
     from ladderboard.ledger import (
         BookTransaction,
         Encryption,
@@ -79,6 +83,34 @@ SERVER = "server"
 _SIGNING_KEY = "kept signing key"
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+
+
+class Board(BoardContext):
+    """One board, with everything that can be done with it. Made by :class:`Boards`.
+
+    Its services know the context only, not the board nor each other.
+    """
+
+    def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:
+        super().__init__(book, store, slug)
+        self.teams = Teams(self)
+        """Teams, invitations and tokens."""
+        self.submissions = SubmissionService(self)
+        """Submissions, from the first check to the answer."""
+        self.amendments = Amendments(self)
+        """Pausing, resuming, amending rules and correcting labels."""
+        self.closer = BoardCloser(self)
+        """Selecting submissions for the finals, and closing the board."""
+
+    def as_seen_by(self, caller: Caller) -> View:
+        """Return a view with what the caller may see; everything is read through it."""
+        return View(self, caller)
+
+    def submit(
+        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
+    ) -> SubmissionAnswer:
+        """Answer a submission."""
+        return self.submissions.submit(caller, incoming, team)
 
 
 class Boards:

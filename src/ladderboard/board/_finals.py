@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.board._access import Caller
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, SubmissionRow
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._submissions import Sandbox
@@ -78,7 +78,7 @@ class _Finalist(NamedTuple):
 class BoardCloser:
     """Selects submissions for the final ranking, and closes one board."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: BoardContext) -> None:
         self._board = board
 
     def select_submissions(self, caller: Caller, submissions: Sequence[str]) -> None:
@@ -301,7 +301,7 @@ def _public_ranks(view: ReadView, mac: Callable[[str], bytes]) -> dict[str, int]
 
 
 def write_board_bundle(
-    board: Board, to: Path | str, *, labels: bool = False, submissions: bool = False
+    board: BoardContext, to: Path | str, *, labels: bool = False, submissions: bool = False
 ) -> ChainHead:
     """Write a closed board with its secrets into a new file, and return the ledger's head.
 
@@ -342,7 +342,7 @@ def write_board_bundle(
 
 
 def _write_entries_with_files(
-    bundle: BundleWriter, board: Board, view: ReadView, row: BoardRow
+    bundle: BundleWriter, board: BoardContext, view: ReadView, row: BoardRow
 ) -> None:
     """Write each entry, and after it the file that it was scored for."""
     selected = set()
@@ -363,7 +363,7 @@ def _write_entries_with_files(
 
 
 def _find_replayed_file(
-    board: Board, view: ReadView, row: BoardRow, entry: Entry, secret: SecretSide
+    board: BoardContext, view: ReadView, row: BoardRow, entry: Entry, secret: SecretSide
 ) -> SubmissionRow | None:
     """Return the file of an entry whose submission was asked again after a label correction.
 
@@ -382,7 +382,7 @@ def _find_replayed_file(
 
 
 def _write_submitted_file(
-    bundle: BundleWriter, board: Board, file: SubmissionRow, *, selected: bool
+    bundle: BundleWriter, board: BoardContext, file: SubmissionRow, *, selected: bool
 ) -> None:
     if not file.place:  # it was lost before the board was restored here
         return

@@ -27,7 +27,7 @@ from ladderboard.holdout import Meter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow
     from ladderboard.board._repository import StandingRow
     from ladderboard.board._rules import DisplayRules
@@ -188,7 +188,7 @@ def read_records(view: ReadView, epoch: int, state: ChainState) -> RecordHistory
 
 
 def serialize_history(
-    board: Board, row: BoardRow, past: RecordHistory, now: CurrentState
+    board: BoardContext, row: BoardRow, past: RecordHistory, now: CurrentState
 ) -> dict[str, Any]:
     """Return the points of a chart: one for each record, and one for now.
 

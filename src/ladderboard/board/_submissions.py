@@ -50,7 +50,7 @@ from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
     from ladderboard.board._access import Caller
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._limits import Quota
     from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._rules import DisplayRules, Rules
@@ -204,7 +204,7 @@ class SubmissionService:
     labels.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: BoardContext) -> None:
         self._board = board
         self._stored_bytes = StoredBytes()
         self._in_progress = KeyedLock()
@@ -222,13 +222,9 @@ class SubmissionService:
         This checks status, deadlines, limits, budget and quotas; the transaction checks them
         again. A known ``idempotency_key`` key passes, because repeating its answer costs nothing.
         """
-        check_permission(caller, "submit")
         board = self._board
         with board.reading() as view:
-            row = board.read_row(view)
-            check_permission(caller, "submit", board.rules_of(row))
-            _check_sender(caller, team)
-            team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
+            row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
                 mark = board.book.idempotency_dedupe_key(
                     ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
@@ -248,7 +244,6 @@ class SubmissionService:
         A duplicate submission gets the earlier answer. Equal predictions that arrive at the same
         time are scored once; the others wait for that answer.
         """
-        _check_sender(caller, team)
         with self._in_progress.hold((team or caller.team, incoming.submission.digest)):
             while True:
                 try:
@@ -261,9 +256,7 @@ class SubmissionService:
     ) -> SubmissionAnswer:
         board = self._board
         with board.reading() as view:
-            row = board.read_row(view)
-            check_permission(caller, "submit", board.rules_of(row))
-            team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
+            row, team_row = self._check_sender(view, caller, team)
             question = self._question_for(row, team_row, incoming)
             earlier = board.book.read_duplicate(view, question)
             if earlier is not None and self._is_idempotency_key_known(view, question):
@@ -281,6 +274,20 @@ class SubmissionService:
         elif recorded is None:
             recorded = self._score_and_record(row, team_row, question, incoming)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
+
+    def _check_sender(
+        self, view: ReadView, caller: Caller, team: str | None
+    ) -> tuple[BoardRow, TeamRow]:
+        """Return the board and the team; refuse a caller that may not submit for this team."""
+        row = self._board.read_row(view)
+        check_permission(caller, "submit", self._board.rules_of(row))
+        if team is not None and caller.role < Role.EVALUATOR:
+            raise InvalidSetting("A team can submit only for itself.")
+        if team is not None:
+            return row, find_team(view, team)
+        if caller.team is None:
+            raise InvalidSetting("Name the team that this submission is for.")
+        return row, read_team(view, caller.team)
 
     def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
@@ -376,7 +383,7 @@ class SubmissionService:
             raise _LabelsChanged
         rules = board.rules_of(row)
         self._refuse_if_not_allowed_now(view, row, team_row, incoming, transaction.now)
-        outcome = transaction.ask(question, budget=rules.questions)
+        outcome = transaction.answer(question, budget=rules.questions)
         prepared.commit(view)
         release, time, count = outcome.release, transaction.chain_state.time, team_row.used + 1
         submission = SubmissionRow(
@@ -487,15 +494,6 @@ class SubmissionService:
         )
 
 
-def _check_sender(caller: Caller, team: str | None) -> None:
-    """Refuse a caller that may not submit for this team or does not name one."""
-    check_permission(caller, "submit")
-    if team is None and caller.team is None:
-        raise InvalidSetting("Name the team that this submission is for.")
-    if team is not None and caller.role < Role.EVALUATOR:
-        raise InvalidSetting("A team can submit only for itself.")
-
-
 def _must_redact(row: BoardRow, caller: Caller) -> bool:
     """Return whether the answer must not reveal others' activity."""
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
@@ -544,7 +542,7 @@ class ParseSubmission(Protocol):
 
 @contextmanager
 def open_stored_predictions(
-    board: Board, row: BoardRow, sandbox: Sandbox | None
+    board: BoardContext, row: BoardRow, sandbox: Sandbox | None
 ) -> Iterator[Callable[[SubmissionRow], AlignedPredictions]]:
     """Give a function that returns a submission's predictions, checked against the ledger.
 
@@ -585,7 +583,7 @@ def _require_sandbox(sandbox: Sandbox | None) -> Sandbox:
     return sandbox
 
 
-def _recorded_digest(board: Board, entry: int) -> bytes:
+def _recorded_digest(board: BoardContext, entry: int) -> bytes:
     """Return the digest of the predictions that an entry recorded."""
     with board.reading() as view:
         packed = view.secret_side(entry)

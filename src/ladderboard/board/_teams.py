@@ -40,7 +40,7 @@ from ladderboard.board._repository import (
 from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, NotOpen
 
 if TYPE_CHECKING:
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._repository import ValidCredential
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
@@ -61,7 +61,7 @@ class TeamWithToken(NamedTuple):
 class Teams:
     """Registers the teams of one board and manages their tokens."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: BoardContext) -> None:
         self._board = board
 
     def register(self, name: str, invitation: str | None = None) -> TeamWithToken:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._access import Caller
-    from ladderboard.board._board import Board
+    from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
     from ladderboard.board._rules import Baseline, DisplayRules, Rules
     from ladderboard.board._standings import TeamStanding
@@ -71,7 +71,7 @@ class View:
     one. A team always sees its own submissions.
     """
 
-    def __init__(self, board: Board, caller: Caller) -> None:
+    def __init__(self, board: BoardContext, caller: Caller) -> None:
         self._board, self._caller = board, caller
         self._sees_everything = caller.role >= Role.EVALUATOR
 

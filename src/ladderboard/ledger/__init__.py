@@ -8,8 +8,13 @@ answer and writes everything that follows from it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._book import Book, LedgerEnvironment
-from ladderboard.ledger._book_transaction import BookTransaction, RecordedAnswer, ScoredQuestion
+from ladderboard.ledger._book import Book
+from ladderboard.ledger._book_transaction import (
+    BookTransaction,
+    LedgerEnvironment,
+    RecordedAnswer,
+    ScoredQuestion,
+)
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
 from ladderboard.ledger._chain import (
     ChainHead,

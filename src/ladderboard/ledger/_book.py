@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import (
@@ -16,10 +13,11 @@ from ladderboard.errors import (
     ReadOnly,
     StaleCopy,
     StorageFailed,
-    TooManyLadders,
 )
 from ladderboard.ledger._book_transaction import (
+    BookContext,
     BookTransaction,
+    LedgerEnvironment,
     RecordedAnswer,
     ScoredQuestion,
     find_recorded_answer,
@@ -33,8 +31,6 @@ from ladderboard.ledger._chain import (
     iter_checked_entries,
     verify_chain,
 )
-from ladderboard.ledger._commitments import random_salt
-from ladderboard.ledger._encoding import encode
 from ladderboard.ledger._encryption import NoEncryption
 from ladderboard.ledger._high_water import Position
 from ladderboard.ledger._ladders import LadderSessions
@@ -56,33 +52,7 @@ if TYPE_CHECKING:
 _VALUE_CONTEXT = "kept {}"
 
 
-def _now() -> int:
-    return int(time.time())
-
-
-@dataclass(frozen=True)
-class LedgerEnvironment:
-    """The clock, and the source of salts and ids; replaced in tests only."""
-
-    clock: Callable[[], int] = field(default=_now)
-    salt: Callable[[], bytes] = field(default=random_salt)
-
-    @property
-    def uses_system_clock(self) -> bool:
-        """Whether the clock is this machine's; then a shared database's time takes precedence."""
-        return self.clock is _now
-
-    def clock_time(self, view: ReadView) -> int:
-        """Return the database's clock if it has one, otherwise this environment's."""
-        shared = view.now() if self.clock is _now else None
-        return self.clock() if shared is None else shared
-
-    def current_time(self, view: ReadView) -> int:
-        """Return the clock's time, but never one before the last entry."""
-        return max(self.clock_time(view), view.chain_state().time)
-
-
-class Book:
+class Book(BookContext):
     """An append-only record of questions, in a storage.
 
     ``Book.create`` starts one. Any number of processes and threads may open the same book, and
@@ -115,12 +85,8 @@ class Book:
         environment: LedgerEnvironment | None = None,
         allow_stale: bool = False,
     ) -> None:
-        self.storage, self.name = storage, name
-        self.encryption = NoEncryption() if encryption is None else encryption
-        self.environment, self._high_water = (
-            LedgerEnvironment() if environment is None else environment,
-            high_water,
-        )
+        self.storage, self._high_water = storage, high_water
+        encryption = NoEncryption() if encryption is None else encryption
         position = None if high_water is None or allow_stale else high_water.read()
         with storage.read_transaction(name) as book:
             if book.get_value(COPY) and not allow_stale:
@@ -132,24 +98,23 @@ class Book:
             first_entry = next(iter(book.entries(0, 1)), None)
             if first_entry is None:
                 raise InvalidState("The book has no first entry.")
-            self.opening = Entry(first_entry).read()
-            """The fields of the first entry."""
-            key, self._hash_key = (
-                self._decrypt_value(book, "key"),
-                self._decrypt_value(book, "marking"),
-            )
+            opening = Entry(first_entry).read()
+            key = _decrypt_value(book, "key", encryption)
+            hash_key = _decrypt_value(book, "marking", encryption)
         if mechanism is None:
-            mechanism = mechanism_of(self.opening["mechanism"])
-        elif mechanism.describe() != self.opening["mechanism"]:
+            mechanism = mechanism_of(opening["mechanism"])
+        elif mechanism.describe() != opening["mechanism"]:
             raise InvalidSetting("This book was started with another mechanism.")
         self.mechanism: Mechanism = mechanism
         """The mechanism that answers questions."""
-        self.ladder_sessions = LadderSessions(
-            mechanism, self.opening["n"], Tape(key=key), self.encryption
+        super().__init__(
+            name,
+            opening,
+            hash_key=hash_key,
+            ladder_sessions=LadderSessions(mechanism, opening["n"], Tape(key=key), encryption),
+            encryption=encryption,
+            environment=LedgerEnvironment() if environment is None else environment,
         )
-        self._numbers = {"": 0}
-        self.max_ladders: int | None = self.opening["rules"].get("ladders")
-        """How many ladders may be used; None if the rules set no limit."""
 
     @classmethod
     def create(
@@ -222,11 +187,6 @@ class Book:
             environment=environment,
         )
 
-    @property
-    def budget(self) -> int:
-        """How many questions are allowed."""
-        return int(self.opening["rules"]["questions"])
-
     def chain_state(self) -> ChainState:
         """Return the current state of the chain: its length, its head and its counts."""
         with self.storage.read_transaction(self.name) as book:
@@ -240,19 +200,13 @@ class Book:
     def read_encrypted(self, value_name: str) -> bytes:
         """Return a value stored with the secret side."""
         with self.storage.read_transaction(self.name) as book:
-            return self._decrypt_value(book, value_name)
+            return _decrypt_value(book, value_name, self.encryption)
 
     def store_encrypted(self, view: WriteView, value_name: str, content: bytes) -> None:
         """Store a value with the secret side, in the caller's transaction."""
         view.set_value(
             value_name, self.encryption.encrypt(_VALUE_CONTEXT.format(value_name), content)
         )
-
-    def _decrypt_value(self, book: ReadView, value_name: str) -> bytes:
-        encrypted = book.get_value(value_name)
-        if encrypted is None:
-            raise InvalidState("A value of the secret side is missing.")
-        return self.encryption.decrypt(_VALUE_CONTEXT.format(value_name), encrypted)
 
     def ladder_names(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers; the first has none."""
@@ -280,7 +234,7 @@ class Book:
                 transaction = BookTransaction(self, view, self._checked_chain_state(view, position))
                 yield transaction
         except BaseException:
-            self._numbers = {"": 0}  # some may be numbers of ladders whose start was rolled back
+            self.forget_ladder_numbers()
             raise
         self._advance_mark(transaction.chain_state)
 
@@ -343,27 +297,6 @@ class Book:
             raise StorageFailed(f"{error} The question was not asked.") from error
         return answer
 
-    def dedupe_key(self, question: ScoredQuestion) -> bytes:
-        """Return the keyed hash by which a repeated submission is recognised."""
-        return self._keyed_hash(
-            "submission", question.ladder, question.asker, question.submission.hex()
-        )
-
-    def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
-        """Return the keyed hash of the question's idempotency key, if it has one."""
-        return (
-            None
-            if question.idempotency_key is None
-            else self._keyed_hash("retry", question.asker, question.idempotency_key)
-        )
-
-    def mac(self, *parts: Any) -> bytes:
-        """Return a keyed hash (MAC) that needs the book's secret key."""
-        return self._keyed_hash("signed", *parts)
-
-    def _keyed_hash(self, *parts: Any) -> bytes:
-        return hashlib.blake2b(encode(parts), key=self._hash_key, digest_size=32).digest()
-
     def read_duplicate(self, view: ReadView, question: ScoredQuestion) -> RecordedAnswer | None:
         """Return the answer recorded for a question; refuse an idempotency key used for another."""
         return find_recorded_answer(
@@ -380,39 +313,10 @@ class Book:
         """Return the receipt of the question recorded in an entry."""
         return read_receipt(view, self.name, number, self.encryption)
 
-    def ladder_number(self, view: ReadView, ladder: str) -> int | None:
-        """Return the number of a ladder that was started; it never changes."""
-        number = self._numbers.get(ladder)
-        if number is None:
-            number = view.ladder_number(ladder)
-            if number is not None:
-                self._numbers[ladder] = number
-        return number
-
-    def refuse_ladder(self, view: ReadView, chain_state: ChainState, ladder: str) -> None:
-        """Refuse a first question on a ladder if all declared ladders are in use.
-
-        A ladder is in use from its first question on. All but the first, which has no name, are
-        started together with that question.
-        """
-        limit = self.max_ladders
-        if limit is None:
-            return
-        number = self.ladder_number(view, ladder)
-        if number or chain_state.ladders - 1 + (number is None) < limit:
-            return  # in use already, or within the limit even if the first is in use
-        names = self._read_ladders_in_use(view)
-        if len(names) >= limit and ladder not in names:
-            raise TooManyLadders(_too_many_ladders_message(ladder, limit, names, self.opening))
-
-    def _read_ladders_in_use(self, view: ReadView) -> list[str]:
-        names = view.ladder_names()
-        return names if self.ladder_sessions.resume(view, 0).questions else names[1:]
-
     def ladders_in_use(self) -> list[str]:
         """Return the names of the ladders on which a question was asked."""
         with self.storage.read_transaction(self.name) as view:
-            return self._read_ladders_in_use(view)
+            return self.read_ladders_in_use(view)
 
     def check_ladder(self, ladder: str = "") -> None:
         """Refuse a ladder on which no question can be asked, before one is."""
@@ -445,10 +349,8 @@ class Book:
         Raises ``BrokenLedger``, which names the first entry that differs.
         """
         with self.storage.read_transaction(self.name) as book:
-            key, salt = (
-                self._decrypt_value(book, "key"),
-                self._decrypt_value(book, "salt of the key"),
-            )
+            key = _decrypt_value(book, "key", self.encryption)
+            salt = _decrypt_value(book, "salt of the key", self.encryption)
             check_opening(self.opening, key, salt)
             return verify_chain(book, self.name, self.ladder_sessions, self.encryption)
 
@@ -472,21 +374,11 @@ class Book:
                 self._high_water.advance(position)
 
 
-def _too_many_ladders_message(
-    ladder: str, limit: int, names: list[str], opening: dict[str, Any]
-) -> str:
-    """Return the message that no ladder is left, which are in use, and how to get more."""
-    names_in_use = ", ".join(repr(name) if name else "the unnamed ladder" for name in names[:3])
-    names_in_use += f" and {len(names) - 3} more" if len(names) > 3 else ""
-    limited = "The only ladder is" if limit == 1 else f"All {limit} ladders are"
-    if "ladders" not in opening["rules"]:
-        limited = "This guard was created by an older version and starts no new ladder;"
-    refused = f"Ladder {ladder!r}" if ladder else "The unnamed ladder"
-    return (
-        f"{refused} cannot be started. {limited} in use: {names_in_use}. Use one that is in use, "
-        f"or create a guard with --ladders {limit + 1} (ladders={limit + 1} in Python). "
-        "No question was used."
-    )
+def _decrypt_value(book: ReadView, value_name: str, encryption: Encryption) -> bytes:
+    encrypted = book.get_value(value_name)
+    if encrypted is None:
+        raise InvalidState("A value of the secret side is missing.")
+    return encryption.decrypt(_VALUE_CONTEXT.format(value_name), encrypted)
 
 
 @contextmanager

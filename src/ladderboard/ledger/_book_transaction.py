@@ -1,19 +1,26 @@
-"""One transaction on a book: the questions it answers, and their outcomes."""
+"""What operations on a book share, and one transaction on it: questions and their outcomes."""
 
 from __future__ import annotations
 
+import hashlib
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, SessionClosed
+from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, SessionClosed, TooManyLadders
 from ladderboard.ledger._chain import Entry, append_entry, release_from_entry
-from ladderboard.ledger._commitments import SecretSide
+from ladderboard.ledger._commitments import SecretSide, random_salt
+from ladderboard.ledger._encoding import encode
 from ladderboard.ledger._ladders import digest_state, encode_state
 from ladderboard.ledger._receipt import Receipt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from ladderboard.ledger._book import Book
+    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._ladders import LadderSessions
     from ladderboard.ledger._storage import ChainState, ReadView, WriteView
     from ladderboard.mechanisms import Release
 
@@ -65,13 +72,120 @@ class RecordedAnswer(NamedTuple):
     receipt: Receipt | None = None
 
 
+def _now() -> int:
+    return int(time.time())
+
+
+@dataclass(frozen=True)
+class LedgerEnvironment:
+    """The clock, and the source of salts and ids; replaced in tests only."""
+
+    clock: Callable[[], int] = field(default=_now)
+    salt: Callable[[], bytes] = field(default=random_salt)
+
+    @property
+    def uses_system_clock(self) -> bool:
+        """Whether the clock is this machine's; then a shared database's time takes precedence."""
+        return self.clock is _now
+
+    def clock_time(self, view: ReadView) -> int:
+        """Return the database's clock if it has one, otherwise this environment's."""
+        shared = view.now() if self.clock is _now else None
+        return self.clock() if shared is None else shared
+
+    def current_time(self, view: ReadView) -> int:
+        """Return the clock's time, but never one before the last entry."""
+        return max(self.clock_time(view), view.chain_state().time)
+
+
+class BookContext:
+    """What every operation on a book needs: its name and opening, its keys and its ladders."""
+
+    def __init__(
+        self,
+        name: str,
+        opening: dict[str, Any],
+        *,
+        hash_key: bytes,
+        ladder_sessions: LadderSessions,
+        encryption: Encryption,
+        environment: LedgerEnvironment,
+    ) -> None:
+        self.name, self.opening = name, opening
+        self.encryption, self.environment = encryption, environment
+        self.ladder_sessions = ladder_sessions
+        self._hash_key = hash_key
+        self._numbers = {"": 0}
+        self.max_ladders: int | None = opening["rules"].get("ladders")
+        """How many ladders may be used; None if the rules set no limit."""
+
+    @property
+    def budget(self) -> int:
+        """How many questions are allowed."""
+        return int(self.opening["rules"]["questions"])
+
+    def dedupe_key(self, question: ScoredQuestion) -> bytes:
+        """Return the keyed hash by which a repeated submission is recognised."""
+        return self._keyed_hash(
+            "submission", question.ladder, question.asker, question.submission.hex()
+        )
+
+    def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
+        """Return the keyed hash of the question's idempotency key, if it has one."""
+        return (
+            None
+            if question.idempotency_key is None
+            else self._keyed_hash("retry", question.asker, question.idempotency_key)
+        )
+
+    def mac(self, *parts: Any) -> bytes:
+        """Return a keyed hash (MAC) that needs the book's secret key."""
+        return self._keyed_hash("signed", *parts)
+
+    def _keyed_hash(self, *parts: Any) -> bytes:
+        return hashlib.blake2b(encode(parts), key=self._hash_key, digest_size=32).digest()
+
+    def ladder_number(self, view: ReadView, ladder: str) -> int | None:
+        """Return the number of a ladder that was started; it never changes."""
+        number = self._numbers.get(ladder)
+        if number is None:
+            number = view.ladder_number(ladder)
+            if number is not None:
+                self._numbers[ladder] = number
+        return number
+
+    def refuse_ladder(self, view: ReadView, chain_state: ChainState, ladder: str) -> None:
+        """Refuse a first question on a ladder if all declared ladders are in use.
+
+        A ladder is in use from its first question on. All but the first, which has no name, are
+        started together with that question.
+        """
+        limit = self.max_ladders
+        if limit is None:
+            return
+        number = self.ladder_number(view, ladder)
+        if number or chain_state.ladders - 1 + (number is None) < limit:
+            return  # in use already, or within the limit even if the first is in use
+        names = self.read_ladders_in_use(view)
+        if len(names) >= limit and ladder not in names:
+            raise TooManyLadders(_too_many_ladders_message(ladder, limit, names, self.opening))
+
+    def read_ladders_in_use(self, view: ReadView) -> list[str]:
+        names = view.ladder_names()
+        return names if self.ladder_sessions.resume(view, 0).questions else names[1:]
+
+    def forget_ladder_numbers(self) -> None:
+        """Read the numbers of ladders again, because the start of some was rolled back."""
+        self._numbers = {"": 0}
+
+
 class BookTransaction:
     """A write transaction on a book; ``chain_state`` includes what it has appended so far.
 
     Everything is checked before anything is written, so the block may go on after a refusal.
     """
 
-    def __init__(self, book: Book, view: WriteView, chain_state: ChainState) -> None:
+    def __init__(self, book: BookContext, view: WriteView, chain_state: ChainState) -> None:
         self._book, self.view, self.chain_state = book, view, chain_state
         self._now: int | None = None
 
@@ -86,8 +200,10 @@ class BookTransaction:
     def ask(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
         """Answer a question, or return its earlier answer; ``budget`` is the amended one."""
         answer = self.find_duplicate(question)
-        if answer is not None:
-            return answer
+        return self.answer(question, budget=budget) if answer is None else answer
+
+    def answer(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
+        """Answer a question that has no answer yet, as ``find_duplicate`` returned."""
         book = self._book
         refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
@@ -218,3 +334,20 @@ def refuse_if_budget_spent(chain_state: ChainState, budget: int) -> None:
     refuse_if_closed(chain_state)
     if chain_state.asked + chain_state.charged >= budget:
         raise BudgetSpent(f"All {budget} questions were asked; the budget is spent.")
+
+
+def _too_many_ladders_message(
+    ladder: str, limit: int, names: list[str], opening: dict[str, Any]
+) -> str:
+    """Return the message that no ladder is left, which are in use, and how to get more."""
+    names_in_use = ", ".join(repr(name) if name else "the unnamed ladder" for name in names[:3])
+    names_in_use += f" and {len(names) - 3} more" if len(names) > 3 else ""
+    limited = "The only ladder is" if limit == 1 else f"All {limit} ladders are"
+    if "ladders" not in opening["rules"]:
+        limited = "This guard was created by an older version and starts no new ladder;"
+    refused = f"Ladder {ladder!r}" if ladder else "The unnamed ladder"
+    return (
+        f"{refused} cannot be started. {limited} in use: {names_in_use}. Use one that is in use, "
+        f"or create a guard with --ladders {limit + 1} (ladders={limit + 1} in Python). "
+        "No question was used."
+    )

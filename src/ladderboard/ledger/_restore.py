@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState
-from ladderboard.ledger._book import LedgerEnvironment
+from ladderboard.ledger._book_transaction import LedgerEnvironment
 from ladderboard.ledger._chain import (
     Entry,
     append_entry,

@@ -40,8 +40,7 @@ from ladderboard.ledger import (
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from ladderboard.board._board import Board
-    from ladderboard.board._boards import Boards
+    from ladderboard.board._boards import Board, Boards
     from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import ReadView, RecordReader, VaultWriter, WriteView
 

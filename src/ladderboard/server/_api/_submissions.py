@@ -190,7 +190,7 @@ def _authorize_upload(
 ) -> AuthorizedUpload:
     """Refuse a submission that is not allowed now, before its body is read."""
     board, caller = open_board(request, slug, csrf_checked=csrf_checked)
-    board.authorize_upload(
+    board.submissions.authorize_upload(
         caller, meta.received, team=meta.team, idempotency_key=meta.idempotency_key
     )
     specs, row = get_context(request).parser_specs, board.cached_row()
