@@ -16,7 +16,16 @@ import pytest
 
 from ladderboard.board import Caller, Role, View
 from ladderboard.holdout import Scorer, describe_sample, sample_digest
-from ladderboard.ledger import Book, Commitment, Opening, Receipt, SecretSide, digest, write_array
+from ladderboard.ledger import (
+    Book,
+    Commitment,
+    Opening,
+    Receipt,
+    SecretSide,
+    _book,
+    digest,
+    write_array,
+)
 from ladderboard.server import _middleware
 from support.two_worlds.board_session import holdout_table
 from support.two_worlds.disclosures import (
@@ -53,10 +62,10 @@ class SecretSpy:
 
     def __init__(self, monkeypatch):
         self.kept, self.side, self.rows = {}, None, None
-        keep_secret, commit, score = Book._decrypt_value, SecretSide.commit_and_pack, Scorer.score
+        keep_secret, commit, score = _book._decrypt_value, SecretSide.commit_and_pack, Scorer.score
 
-        def spy_on_book(book, view, name):
-            self.kept[name] = keep_secret(book, view, name)
+        def spy_on_book(view, name, encryption):
+            self.kept[name] = keep_secret(view, name, encryption)
             return self.kept[name]
 
         def spy_on_side(side):
@@ -67,7 +76,7 @@ class SecretSpy:
             self.rows = scorer._scored_rows(submission.values)
             return score(scorer, submission)
 
-        monkeypatch.setattr(Book, "_decrypt_value", spy_on_book)
+        monkeypatch.setattr(_book, "_decrypt_value", spy_on_book)
         monkeypatch.setattr(SecretSide, "commit_and_pack", spy_on_side)
         monkeypatch.setattr(Scorer, "score", spy_on_scorer)
 
