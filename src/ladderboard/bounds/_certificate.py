@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.bounds._paper import PaperBound
-    from ladderboard.mechanisms import Transcript
+    from ladderboard.mechanisms import ReleaseDeviation, Transcript
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 
@@ -357,14 +357,19 @@ def certificate(  # noqa: PLR0917 - the public contract
     shared_ladders = 1 if private else ladders
     _check_ladders(history, shared_ladders, private=private)
     _check_history(transcript, history, setup, shared_ladders, released)
-    _check_close(transcript, setup, released, risk)
+    total = min(
+        asked if history.count is None else history.count, _max_changes(transcript, shared_ladders)
+    )
+    most = max(history.counts) if history.counts else total
+    deviation = transcript.deviation_after(released, most, total)
+    _check_close(transcript, deviation, setup, released, risk)
     # Private teams have a certificate each, and share beta.
     share = beta * weight / (ladders if private else 1)
-    noisy = transcript.deviation.noisy
+    noisy = deviation.noisy
     if noisy:
         share /= 2  # half to the noise, half to the counting
     nats = TranscriptWeights(questions, share, shared_ladders, amendable).nats(transcript, history)
-    sample = transcript.deviation.interval(
+    sample = deviation.interval(
         asked if questions is None else questions,
         share,
         ladders=shared_ladders,
@@ -472,13 +477,22 @@ def _check_ladders(history: ChangeHistory, ladders: int, *, private: bool) -> No
         )
 
 
+def _max_changes(transcript: Transcript, ladders: int) -> int:
+    """Return how often all ladders together can change."""
+    return ladders * transcript.values.max_changes
+
+
 def _check_close(
-    transcript: Transcript, setup: Setup, released: float | None, risk: float | None
+    transcript: Transcript,
+    deviation: ReleaseDeviation,
+    setup: Setup,
+    released: float | None,
+    risk: float | None,
 ) -> None:
     """Raise if the risk and the release contradict each other; with noise they cannot."""
-    if released is None or risk is None or transcript.deviation.noisy:
+    if released is None or risk is None or deviation.noisy:
         return
-    low, high = transcript.deviation.interval(1, 0.5)  # without noise the same for all
+    low, high = deviation.interval(1, 0.5)  # without noise the same for all
     spare = _CELL_TOLERANCE * transcript.cell + 1 / UNITS * (setup.high - setup.low)
     if not low - spare <= released - risk <= high + spare:
         raise InvalidSetting(
@@ -501,9 +515,8 @@ def _check_history(
         changes = history.count
         max_changes = transcript.values.max_changes
         parts = history.counts or ((history.count or 0,) if ladders == 1 else ())
-        if (
-            any(part > max_changes for part in parts)
-            or (history.count or 0) > ladders * max_changes
+        if any(part > max_changes for part in parts) or (history.count or 0) > _max_changes(
+            transcript, ladders
         ):
             raise InvalidSetting(
                 f"This mechanism can change at most {max_changes} times on a ladder; "

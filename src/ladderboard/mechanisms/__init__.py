@@ -22,6 +22,7 @@ from ladderboard.mechanisms._scores import Exact, Noisy, Rounded, ScoreMechanism
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
+from ladderboard.mechanisms._transcript import ReleaseDeviation as ReleaseDeviation
 from ladderboard.mechanisms._transcript import ReleaseValues as ReleaseValues
 from ladderboard.mechanisms._transcript import Transcript as Transcript
 from ladderboard.mechanisms._transcript import log_binomial as log_binomial

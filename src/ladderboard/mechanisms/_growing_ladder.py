@@ -18,7 +18,9 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._fixed_point import UNITS, from_units, release_range
 from ladderboard.mechanisms._ladder import round_to_grid
+from ladderboard.mechanisms._transcript import ChangingValues, ReleaseDeviation, Transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
@@ -160,6 +162,9 @@ class GrowingLadder(Mechanism):
     """
 
     name: ClassVar[str] = "growing_ladder"
+    uncounted: ClassVar[str] = (
+        'A GrowingLadder with scale="model" also tells standard errors, which are not counted yet.'
+    )
     altered_how: ClassVar[str] = "rounded and with noise"
     state_type: ClassVar[Any] = GrowingLadderState
 
@@ -358,6 +363,10 @@ class GrowingLadder(Mechanism):
             step=step, compare_noise=compare, release_noise=release, grid=grid
         )
 
+    def transcript(self, setup: Setup) -> Transcript | None:
+        """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
+        return None if self.needs_standard_error else _growing_transcript(self, setup)
+
     def rung_growth(self, changes: int) -> tuple[float, ...]:
         """Return the size of the step by number of changes, relative to the first one."""
         return tuple(self.step_multiple(count) / MILLION for count in range(changes))
@@ -430,6 +439,93 @@ class GrowingLadder(Mechanism):
     def value(self, state: GrowingLadderState) -> float:
         """Return the current R."""
         return _fixed_point.from_units(state.best)
+
+
+# A readable grid is less than this many times finer than the one that is wanted: sqrt(5/2).
+_COARSEST_RATIO = 1.5812
+_MAX_RUNGS = 100_000
+_CUT_NOISE = "Noise is drawn from one tape, independent of the data, and never redrawn."
+
+
+@dataclass(frozen=True)
+class _GrowingTranscript(Transcript):
+    """The possible releases of a growing ladder; how far they may be off depends on its state."""
+
+    ladder: GrowingLadder | None = None
+    setup: Setup | None = None
+
+    def deviation_after(
+        self, released: float | None, changes: int, others: int
+    ) -> ReleaseDeviation:
+        """Bound the step below the value, and the error of its release; see the explanation."""
+        assert self.ladder is not None  # noqa: S101 - both are always given
+        assert self.setup is not None  # noqa: S101
+        ladder, setup = self.ladder, self.setup
+        width = setup.high - setup.low
+        largest = from_units(standard_error_units(setup, _fixed_point.to_units(setup.high)) + 1)
+        multiple = ladder.step * ladder.step_multiple(changes, others) / MILLION
+        # A model is not released if it fails the step, or if its rounded value is not lower.
+        reach = multiple * max(
+            1 + ladder.cut * ladder.compare_noise,
+            _COARSEST_RATIO * ladder.grid / 2 + ladder.cut * ladder.release_noise,
+        )
+        above = width if released is None else min(max(released - setup.low, 0.0), width)
+
+        def hidden(value: float) -> float:
+            """How far below R_t a model may be that was compared with this value, in rungs of b."""
+            share = min(value / width, 0.5)
+            error = width * math.sqrt(max(share * (1 - share), 1 / setup.n) / setup.n)
+            return above - value + reach * error
+
+        low, high = above, max(above, width / 2)
+        for _ in range(100):  # a concave function: its largest value by thirds
+            third = (high - low) / 3
+            low, high = (
+                (low + third, high)
+                if hidden(low + third) < hidden(high - third)
+                else (low, high - third)
+            )
+        below = max(hidden(low), hidden(above), hidden(high)) + 2 / UNITS
+        # The last release came from a higher value and one change less.
+        before = ladder.step * ladder.step_multiple(max(changes - 1, 0), others) / MILLION
+        grid = readable_grid(_fixed_point.to_units(before * largest * ladder.grid)) / UNITS
+        off = grid / 2 + before * largest * ladder.cut * ladder.release_noise + 2 / UNITS
+        return ReleaseDeviation(step=below, grid=2 * off)
+
+
+@lru_cache(maxsize=64)
+def _growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
+    """Return the possible releases: for each change, a bound on the values that it may take.
+
+    A change from R takes a multiple of the grid at R that lies below R. While R is in the upper
+    half, the grid is the same, and there are at most width / grid of them. Below, R / SE(R) is at
+    most sqrt(n), and a readable grid is less than ``_COARSEST_RATIO`` times finer than wanted.
+    """
+    top = standard_error_units(setup, _fixed_point.to_units(setup.high))
+    width = _fixed_point.to_units(setup.high) - _fixed_point.to_units(setup.low)
+    smallest = math.isqrt(width * width // setup.n // setup.n)
+    logs: list[float] = []
+    fallen = 0
+    while fallen <= width and len(logs) < _MAX_RUNGS:
+        changes = len(logs)
+        grid = ladder._rung(top, top, changes, 0).grid  # noqa: SLF001 - its own module
+        in_errors = ladder.step * ladder.step_multiple(changes) / MILLION * ladder.grid
+        points = max(width // grid, _COARSEST_RATIO * math.sqrt(setup.n) / in_errors * 1.001) + 2
+        logs.append(min(math.log(points), logs[-1] if logs else math.inf))
+        fallen += max(ladder._rung(smallest, smallest, changes, 0).grid, 1)  # noqa: SLF001
+    finest = ladder._rung(smallest, smallest, 0, 0).grid  # noqa: SLF001
+    cell = 10 ** (len(str(finest)) - 1)  # all grids are multiples of it
+    bottom, highest = release_range(setup.low, setup.high, cell)
+    return _GrowingTranscript(
+        ChangingValues(round(math.exp(logs[0])), len(logs), 1, tuple(logs)),
+        ReleaseDeviation(0.0),
+        bottom // cell,
+        highest // cell,
+        cell / UNITS,
+        assumptions=(_CUT_NOISE,),
+        ladder=ladder,
+        setup=setup,
+    )
 
 
 def scale_noise(millionths: Any, deviation: int) -> Any:

@@ -156,6 +156,32 @@ class HiddenValues(ReleaseValues):
         return 0.0
 
 
+@dataclass(frozen=True)
+class ChangingValues(ReleaseValues):
+    """Values on a grid that is another one after each change, each lower than the last.
+
+    ``log_points`` are the logarithms of how many values each change of a ladder may take, given
+    the one before; they never rise.
+    """
+
+    log_points: tuple[float, ...] = ()
+
+    def log_count(self, changes: int) -> float:
+        """Return the sum of the logarithms of what each change may be."""
+        return math.fsum(self.log_points[:changes])
+
+    def log_shared(self, changes: int, ladders: int) -> float:
+        """Return the same for the most even split among the ladders, which is the dearest."""
+        each, extra = divmod(changes, ladders)
+        return ladders * self.log_count(each) + extra * (
+            self.log_points[each] if extra and each < len(self.log_points) else 0.0
+        )
+
+    def log_split(self, changes: Sequence[int]) -> float:
+        """Return the sum over ladders."""
+        return sum(map(self.log_count, changes))
+
+
 @lru_cache(maxsize=1024)  # with a fixed budget the arguments are the same for every question
 def noise_quantile(law: str, scale: float, chance: float) -> float:
     """Return q such that one draw is above q with probability at most ``chance``.
@@ -361,6 +387,16 @@ class Transcript:
         if ladder and changes:
             highest -= (changes - 1) * self.values.drop
         return near and self.lowest <= round(cells) <= highest
+
+    def deviation_after(
+        self, released: float | None, changes: int, others: int
+    ) -> ReleaseDeviation:
+        """Return how far the released value may lie from the least risk on the holdout.
+
+        ``released`` is None if it is not known. ``changes`` is the largest number of changes of one
+        ladder, ``others`` that of all others together.
+        """
+        return self.deviation
 
     def difference_range(self, setup: Setup) -> tuple[float, float]:
         """Return the range of a risk minus a release, in all cases."""
