@@ -60,7 +60,7 @@ def test_the_bias_left_at_three_sizes(n, questions, games, minimum):
 @pytest.mark.parametrize("questions", [1, 3, 4, 9])
 def test_few_questions_and_few_examples(questions):
     for ladder in (lb.Ladder(step=0.001), lb.ShakyLadder(0.1, 0.05, 0.05, grid=0.01)):
-        for n in (1, 2, 65):
+        for n in (1, 65):
             score = AbstainingAttack().play_against(ladder, n=n, questions=questions, seed=3)
             assert 1 <= score.asked <= questions
 
@@ -141,10 +141,11 @@ def test_rungs_of_a_growing_ladder_are_those_of_the_mechanism():
 
 def test_a_ladder_that_grows_teaches_less_after_more_changes():
     rungs = LadderRungs.from_mechanism(lb.GrowingLadder(step=1.2, compare_noise=0.3), 1_000)
-    plan = plan_placements(rungs, PartialGuess(1_000), 1_000)
-    worths = [plan.worth[changes, -1, 0] for changes in (0, 4, 16, 64)]
+    plan = PlacementPlan(rungs, PartialGuess(1_000))
+    worths = [plan.worth[changes, -1, 0] for changes in (0, 4, 16, 48)]
     assert sorted(worths, reverse=True) == worths
-    assert plan_placements(rungs, KnownLabelsGuess(1_000, 500), 1_000).information(1_000) > 5
+    with_known = PlacementPlan(rungs, KnownLabelsGuess(1_000, 500))
+    assert with_known.information(1_000) > 5
 
 
 def test_the_growing_ladder_leaves_no_more_than_constant_steps():

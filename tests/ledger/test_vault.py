@@ -101,6 +101,7 @@ def test_a_passphrase_opens_what_it_encrypted(with_passphrase):
         decrypt(with_passphrase, Passphrase("correct Horse"))
 
 
+@pytest.mark.slow  # scrypt takes seconds
 def test_letters_with_accents_are_the_same_however_a_keyboard_sends_them():
     form = encrypt(b"content", Passphrase("ne\u0301cessaire"))
     assert decrypt(form, Passphrase("n\u00e9cessaire")) == b"content"
@@ -160,6 +161,7 @@ def test_a_truncated_file_with_a_passphrase_is_found(size, with_passphrase):
         decrypt(with_passphrase[:-size], PASSPHRASE)
 
 
+@pytest.mark.slow  # scrypt takes seconds
 def test_an_archive_of_another_file_is_found(with_passphrase):
     """The key of one file with the content of another, as made by somebody without the key."""
     other = encrypt(LONG, Passphrase("other horse"))

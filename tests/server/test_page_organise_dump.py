@@ -39,7 +39,7 @@ def make_other_boards(tmp_path):
     return Boards(storage, DatabaseStore(storage))
 
 
-@pytest.mark.parametrize("key_kind", ["passphrase", "key"])
+@pytest.mark.parametrize("key_kind", [pytest.param("passphrase", marks=pytest.mark.slow), "key"])
 def test_a_downloaded_dump_can_be_restored_on_another_server(
     board_with_history, organiser_page, tmp_path, key_kind
 ):

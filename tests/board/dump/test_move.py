@@ -298,6 +298,7 @@ def test_a_passphrase_or_a_key_but_not_both(make_boards, make_board, open_board,
     assert restore_board(target, tmp_path / "dump", secret_key=str(tmp_path / "key")) == "digits"
 
 
+@pytest.mark.slow  # scrypt takes seconds
 def test_a_passphrase_opens_it(make_boards, make_board, open_board, tmp_path):
     source, target = make_boards(), make_boards()
     make_board(source)

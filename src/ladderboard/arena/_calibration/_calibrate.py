@@ -158,12 +158,6 @@ def calibrate(
         The same seed gives the same result, on any number of threads.
     quick
         Whether to try only a few settings and games, for a rough result.
-
-    Examples
-    --------
-    >>> calibration = calibrate(n=400, questions=40, quick=True)
-    >>> calibration.chosen.error <= 1.2 * calibration.lowest_error_result.error
-    True
     """
     size = CalibrationSize(
         _settings.integer("n", n, at_least=10, at_most=_MAX_N),
