@@ -157,6 +157,13 @@ class Stream:
                 return x
         return 0
 
+    def cut_gaussian(self, limit: int) -> int:
+        """Return a draw of a million in standard deviation, the first that is within the limit."""
+        while True:
+            x = self.gaussian(10**6)
+            if abs(x) <= limit:
+                return x
+
     def continuous(self, scale: float) -> float:
         return self.laplace(2**53) / 2**53 * scale if scale else 0.0
 
@@ -165,17 +172,23 @@ def units(number: float) -> int:
     return round(number * 10**12)  # the product is a double; halves go to the even number
 
 
-def mechanism(told: dict[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+def mechanism(told: dict[str, Any], n: int) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
     """Return the law of each slot, and the state before the first question but for its slack."""
     name = told["mechanism"]
+    if name == "growing_ladder":
+        # With the scale of a model: the least c with a standard error of at most 2^(c/2) units.
+        squared = units(0.5 / n**0.5) ** 2 if told["scale"] == "model" else 0
+        start = {"best": 10**12, "changes": 0, "error_class": max(squared - 1, 0).bit_length()}
+        return [("cut_gaussian", round(told["cut"] * 10**6))] * 2, start
     if name == "shaky_ladder":
         standing = told["standing_noise"]
         sizes = [told["compare_noise"], told["release_noise"]]
         sizes.append(sizes[0] if standing is None else standing)
         need(told["law"] in {"gaussian", "laplace"}, "its law is unknown")
-        if told["law"] == "laplace" and told["grid"] is None:
-            return [("continuous", each) for each in sizes], {"best": 1.0, "slack": None}
-        return [(told["law"], units(each)) for each in sizes], {"best": 10**12, "slack": None}
+        laws: list[tuple[str, Any]] = [(told["law"], units(each)) for each in sizes]
+        if printed := told["law"] == "laplace" and told["grid"] is None:
+            laws = [("continuous", each) for each in sizes]
+        return laws, {"best": 1.0 if printed else 10**12, "slack": None}
     if name == "thresholdout":
         start = {"best": None, "slack": None, "used": 0}
         return [("continuous", times * told["noise"]) for times in (4, 1, 2)], start
@@ -185,7 +198,7 @@ def mechanism(told: dict[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, An
         seeds = [("take", 32), ("take", 32)]
         return seeds if name == "bootstrap_ladder" else [], {"best": 1.0, "losses": None}
     known = {"ladder": 10**12, "one_bit": 10**12, "exact": None, "rounded": None}
-    need(name in known, "its mechanism is not one of the house")
+    need(name in known, "its mechanism is not known here")
     return [], {"best": known[name]}
 
 
@@ -242,7 +255,7 @@ class Chain:
         if self.key is not None:
             told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
             need(told == entry["key"], "the key in the bundle is not the one committed to")
-            self.laws, self.start = mechanism(entry["mechanism"])
+            self.laws, self.start = mechanism(entry["mechanism"], entry["n"])
             need(all(scale >= 0 for _, scale in self.laws), "its noise is below 0")
 
     def amended(self, entry: dict[str, Any]) -> None:

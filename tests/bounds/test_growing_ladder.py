@@ -72,8 +72,8 @@ def test_coverage_under_attack():
     ladder = lb.GrowingLadder.calibrated(n=n, questions=questions)
     for seed in range(40):
         result = AbstainingAttack().play_against(ladder, n=n, questions=questions, seed=seed)
-        found = lb.bounds.certificate(n, questions, result.changes, ladder)
-        assert result.leaderboard_error <= found.error
+        promise = lb.bounds.certificate(n, questions, result.changes, ladder)
+        assert result.leaderboard_error <= promise.error
 
 
 def test_the_interval_is_shorter_than_that_of_constant_steps():

@@ -336,7 +336,7 @@ def test_a_saved_head_finds_a_consistently_rewritten_history(records, refused):
         ({"law": "below"}, "entry 0: its law is unknown"),
         ({"compare_noise": -1.0}, "entry 0: its noise is below 0"),
         ({"compare_noise": 1e300}, "entry 0: something in it cannot be read"),
-        ({"mechanism": "own"}, "entry 0: its mechanism is not one of the house"),
+        ({"mechanism": "own"}, "entry 0: its mechanism is not known here"),
         ({"release_noise": 0.006}, "entry 2: its noise is not what the key gives"),
     ],
 )

@@ -15,6 +15,7 @@ from ladderboard.holdout import sample_digest
 from ladderboard.ledger import Commitment, Entry
 from ladderboard.verify import verify_bundle
 from support.verify.board_history import read_bundle
+from support.verify.second_verifier import run_second_verifier
 
 LABELS = np.arange(200) % 2
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
@@ -109,3 +110,25 @@ def test_both_verifiers_count_ladders(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode
     assert "entry 7: it is asked on a ladder more than were declared" in done.stdout + done.stderr
+
+
+def test_both_verifiers_know_a_growing_ladder(tmp_path):
+    """By value from the risk alone; by model from the losses, so with labels and submissions."""
+    labels = np.linspace(0, 600, 200)
+    rng = np.random.default_rng(0)
+    settings = {
+        "value": {"labels": LABELS},
+        "model": {"labels": labels, "loss": lb.loss("squared", range=(0, 600))},
+    }
+    for scale, setting in settings.items():
+        mechanism = lb.GrowingLadder(step=1, scale=scale)
+        guard = lb.Holdout.create(
+            tmp_path / f"{scale}.db", questions=9, mechanism=mechanism, **setting
+        )
+        for size in (60, 20, 2):
+            noisy = np.clip(labels + size * rng.standard_normal(200), 0, 600)
+            guard.ask(wrong(size) if scale == "value" else noisy)
+        guard.close_for_good()
+        guard.reveal(tmp_path / scale, labels=True)
+        assert verify_bundle(tmp_path / scale).releases == (3 if scale == "value" else 0)
+        assert run_second_verifier(tmp_path / scale).startswith("6 entries, 3 questions")

@@ -140,7 +140,7 @@ CASES = {
     "a secret side's extra": (secret(more=1), 3, "its secret side is malformed", "a map of"),
     "a secret risk that is whole": (secret(risk=1), 3, "its secret side is malformed", None),
     "a mechanism's setting": (mechanism(note="x"), 0, "its board rules contradict", None),
-    "an unknown mechanism": (magic, 0, "its board rules contradict", "is not one of the house"),
+    "an unknown mechanism": (magic, 0, "its board rules contradict", "is not known here"),
     "baseline 1": (standing(baseline=1), None, "have a malformed row", None),
     "team 7": (silent(team=7), None, "have a malformed row", None),
     "name 7": (silent(name=7), None, "have a malformed row", None),

@@ -360,8 +360,8 @@ def certificate(  # noqa: PLR0917 - the public contract
     total = min(
         asked if history.count is None else history.count, _max_changes(transcript, shared_ladders)
     )
-    most = max(history.counts) if history.counts else total
-    deviation = transcript.deviation_after(released, most, total)
+    largest_count = max(history.counts) if history.counts else total
+    deviation = transcript.deviation_after(released, largest_count, total)
     _check_close(transcript, deviation, setup, released, risk)
     # Private teams have a certificate each, and share beta.
     share = beta * weight / (ladders if private else 1)

@@ -172,9 +172,9 @@ class ChangingValues(ReleaseValues):
 
     def log_shared(self, changes: int, ladders: int) -> float:
         """Return the same for the most even split among the ladders, which is the dearest."""
-        each, extra = divmod(changes, ladders)
-        return ladders * self.log_count(each) + extra * (
-            self.log_points[each] if extra and each < len(self.log_points) else 0.0
+        per_ladder, extra = divmod(changes, ladders)
+        return ladders * self.log_count(per_ladder) + extra * (
+            self.log_points[per_ladder] if extra and per_ladder < len(self.log_points) else 0.0
         )
 
     def log_split(self, changes: Sequence[int]) -> float:
