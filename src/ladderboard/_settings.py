@@ -167,7 +167,7 @@ def safe_repr(value: Any) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a connection to a host stays on this machine, so that nobody can listen.
+    """Return whether a connection to a host stays on this machine, where no other host can listen.
 
     >>> [is_loopback(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "a.example")]
     [True, True, True, False, False]

@@ -148,9 +148,9 @@ class GrowingLadder(Mechanism):
         Others raise a step at most by the factor ``sharing_cap``.
     scale
         ``"value"``: the standard error follows from the released value, which is right for the
-        zero-one loss and more than enough for any other. ``"model"``: each release also tells the
-        standard error of the new model, rounded up to a power of the square root of two; for
-        losses and metrics whose variance is much smaller.
+        zero-one loss and more than enough for any other. ``"model"``: noise and grid of a release
+        follow the standard error of the new model, rounded up to a power of the square root of
+        two; for losses and metrics whose variance is much smaller.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class GrowingLadder(Mechanism):
 
     name: ClassVar[str] = "growing_ladder"
     uncounted: ClassVar[str] = (
-        'A GrowingLadder with scale="model" also tells standard errors, which are not counted yet.'
+        'A GrowingLadder with scale="model" also depends on standard errors, which are not counted.'
     )
     altered_how: ClassVar[str] = "rounded and with noise"
     state_type: ClassVar[Any] = GrowingLadderState

@@ -260,7 +260,7 @@ class ParserPool:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Whoever waited for it may have been cancelled: its exception counts as retrieved.
+        # The waiting task may have been cancelled; read the exception, or asyncio logs it.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
