@@ -242,6 +242,19 @@ def test_calibrated_settings_show_what_is_promised():
             assert root * ladder.smallest_visible_gain(n=n, released=0.1, changes=8) < 3
 
 
+def test_calibrated_settings_show_what_is_promised_to_twenty_teams():
+    """Three changes each: at most 1.8/sqrt(n) if an attacker holds two accounts, 3.5 if all."""
+    for n in (1_000, 5_000, 10_000, 100_000):
+        for questions in (100, 1_000):
+            for accounts, limit in ((2, 1.8), (20, 3.5)):
+                ladder = lb.GrowingLadder.calibrated(n, questions, teams=20, accounts=accounts)
+                gain = ladder.smallest_visible_gain(n=n, changes=3, others=3 * (accounts - 1))
+                assert math.sqrt(n) * gain < limit
+                assert gain > ladder.smallest_visible_gain(n=n, changes=3)
+    organised = lb.GrowingLadder.calibrated(1_828, 1_000, teams=20)
+    assert organised.smallest_visible_gain(n=1_828, released=0.2, changes=3, others=3) < 0.055
+
+
 def test_a_gain_that_shows_with_probability_95_does():
     """400 games at a chance of .95: below .91 with probability 1e-3, above .985 with 1e-4."""
     ladder = lb.GrowingLadder.calibrated(n=5_000, questions=100)

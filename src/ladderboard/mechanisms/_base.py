@@ -120,7 +120,13 @@ class Mechanism(ABC):
         return self.value(state)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """Return the gain over the released value that is shown with probability ``power``.
 
@@ -135,6 +141,9 @@ class Mechanism(ABC):
             The released value R that a model's risk on the holdout is compared with.
         changes
             How often this ladder has changed.
+        others
+            How often the other ladders changed that may belong to the same attacker, where a step
+            depends on them (``Observation.others``).
         power
             The probability with which the gain is shown.
         """

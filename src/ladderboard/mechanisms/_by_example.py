@@ -128,7 +128,13 @@ class ParameterFreeLadder(ByExample):
     uncounted: ClassVar[str] = f"ParameterFreeLadder {NEEDS_ZERO_ONE}"
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """The gain that is shown whichever examples the model and the leader differ on.
 
@@ -233,7 +239,13 @@ class BootstrapLadder(ByExample):
         return 1.0 if self.test == "paired" else smallest_gain(1 - self.alpha, compare=1.0)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """About, whichever examples the model and the leader differ on."""
         factor = self.standard_errors

@@ -324,7 +324,13 @@ class GrowingLadder(Mechanism):
         return multiple if self.cap is None else min(multiple, _millionths(self.cap))
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """The gain below ``released`` that passes the step, with the noise that is drawn for it.
 
@@ -337,7 +343,7 @@ class GrowingLadder(Mechanism):
         check_power(power)
         setup = Setup(n, 0.0, 1.0)
         best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
-        rung = self._rung(*[standard_error_units(setup, best)] * 2, changes, 0)
+        rung = self._rung(*[standard_error_units(setup, best)] * 2, changes, others)
         step, compare, release, grid = map(_fixed_point.from_units, rung)
         inside = math.erf(self.cut / math.sqrt(2))
 

@@ -170,7 +170,13 @@ class Ladder(Mechanism):
         return _fixed_point.to_units(self.step), _fixed_point.to_units(self.spacing)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """The step, or half a grid cell if that is more.
 

@@ -155,7 +155,13 @@ class Rounded(ScoreMechanism):
         return int(10 ** (_MAX_DIGITS - self.digits))
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """Half a grid cell."""
         return smallest_gain(power, grid=self.grid)
@@ -220,7 +226,13 @@ class Noisy(ScoreMechanism):
         return (DiscreteGaussian(_fixed_point.to_units(self.sd)),)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """A quantile of the noise: ``released`` is the lowest noisy score so far."""
         return smallest_gain(power, release=self.sd)

@@ -321,7 +321,13 @@ class ShakyLadder(Mechanism):
         return _fixed_point.to_units(self.step), _fixed_point.to_units(self.grid or 0)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """Exact for a threshold whose noise is fresh; never below 0.
 

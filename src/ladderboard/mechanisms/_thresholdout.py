@@ -83,7 +83,13 @@ class Thresholdout(Mechanism):
         return Laplace(4 * self.noise), Laplace(self.noise), Laplace(2 * self.noise)
 
     def smallest_visible_gain(
-        self, *, n: int, released: float = 0.1, changes: int = 3, power: float = 0.95
+        self,
+        *,
+        n: int,
+        released: float = 0.1,
+        changes: int = 3,
+        others: int = 0,
+        power: float = 0.95,
     ) -> float:
         """The gain that shows whatever the training risk is; one that it shares shows sooner."""
         return smallest_gain(
