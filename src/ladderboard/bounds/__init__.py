@@ -29,6 +29,7 @@ from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
+from ladderboard.bounds._ranks import RankRange, rank_ranges
 
 __all__ = [
     "Certificate",
@@ -36,12 +37,14 @@ __all__ = [
     "Plan",
     "PlanRow",
     "Privacy",
+    "RankRange",
     "best_ladder",
     "certificate",
     "fresh_sample_interval",
     "nonadaptive_error",
     "paper",
     "plan",
+    "rank_ranges",
     "read_beta",
     "read_count",
     "vacuous_certificate",

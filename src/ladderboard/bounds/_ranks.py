@@ -1,0 +1,171 @@
+"""Rank ranges: which ranks the data allow each team, all at once.
+
+Proof and simulated coverage: docs/explanation/ranks.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+_DRAWS = 4_000
+_CHUNK_NUMBERS = 2**22  # of pairs times draws that are compared at a time
+
+
+class RankRange(NamedTuple):
+    """The ranks that the data allow a team, and its band.
+
+    Teams in one band cannot be told apart from the first team in it. Bands are numbered from 1, the
+    best one.
+    """
+
+    best: int
+    worst: int
+    band: int
+
+
+def rank_ranges(
+    losses: ArrayLike,
+    *,
+    teams: Sequence[int] | None = None,
+    beta: float = 0.05,
+    seed: int = 0,
+) -> list[RankRange]:
+    """Return a range of ranks for each team that contains its true rank, for all teams at once.
+
+    Models are compared in pairs, example by example: models that err on the same examples are told
+    apart by the others. The probability that any range is wrong is at most ``beta``, up to the
+    error of the central limit theorem.
+
+    Parameters
+    ----------
+    losses
+        One row for each model, one column for each example (or group); lower is better. With
+        weights, each loss times its weight over the mean weight. For a metric that is not a mean,
+        its risk plus its influence values.
+    teams
+        The team of each model, 0, 1, ...; a team counts by its best model. One model each if None.
+    beta
+        The probability with which any range may be wrong.
+    seed
+        Of the simulation that finds the critical value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> errors = rng.random((4, 2_000)) < np.array([[0.10], [0.11], [0.20], [0.30]])
+    >>> [tuple(team) for team in rank_ranges(errors)]
+    [(1, 2, 1), (1, 2, 1), (3, 3, 2), (4, 4, 3)]
+    """
+    matrix = np.array(losses, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        raise InvalidSetting("losses must be finite numbers, a row for each model.")
+    owners = np.arange(len(matrix)) if teams is None else np.asarray(teams, dtype=np.int64)
+    if owners.shape != (len(matrix),) or set(owners.tolist()) != set(range(owners.max() + 1)):
+        raise InvalidSetting("teams must hold one of 0, 1, ... for each model.")
+    beta = _settings.number("beta", beta, above=0, below=1)
+    means = matrix.mean(axis=1)
+    ahead = _combine_models(_better_pairs(matrix, means, beta, seed), owners)
+    best = 1 + ahead.sum(axis=0)
+    worst = len(ahead) - ahead.sum(axis=1)
+    scores = np.full(len(ahead), np.inf)
+    np.minimum.at(scores, owners, means)
+    return list(map(RankRange, best.tolist(), worst.tolist(), _bands(scores, ahead)))
+
+
+def _better_pairs(
+    matrix: NDArray[np.float64], means: NDArray[np.float64], beta: float, seed: int
+) -> NDArray[np.bool_]:
+    """Return for each two models whether the first is better, beyond doubt."""
+    count, n = matrix.shape
+    if count == 1:
+        return np.zeros((1, 1), dtype=np.bool_)
+    # Subtracting the mean model changes no difference, and keeps products small.
+    matrix -= matrix.mean(axis=0)
+    first, second = np.triu_indices(count, k=1)
+    gram = matrix @ matrix.T / n
+    squares = gram[first, first] + gram[second, second] - 2 * gram[first, second]
+    differ = squares > np.finfo(np.float64).eps * (gram[first, first] + gram[second, second])
+    first, second, squares = first[differ], second[differ], squares[differ]
+    better = np.zeros((count, count), dtype=np.bool_)
+    if not len(first):
+        return better
+    # A self-normalized sum: the second moment is that about 0, where a tie would have its mean.
+    gaps = means[second] - means[first]
+    ratio = np.sqrt(n / squares) * gaps
+    shifts = matrix.mean(axis=1)
+    covariance = gram - np.outer(shifts, shifts)
+    critical = _critical_values(covariance, first, second, beta, seed)
+    better[first, second] = ratio > critical
+    better[second, first] = ratio < -critical
+    return better
+
+
+def _critical_values(
+    covariance: NDArray[np.float64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    beta: float,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return for each pair how large its normalized difference must be.
+
+    The quantile of the largest normalized difference of a Gaussian vector; for a difference that
+    is the same on every example, which has no spread, a bound for random signs.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    diagonal = np.diag(covariance)
+    total = diagonal[first] + diagonal[second]
+    variance = total - 2 * covariance[first, second]
+    spreads = variance > np.finfo(np.float64).eps * total
+    critical = np.full(len(first), math.sqrt(2 * math.log(2 * len(first) / beta)))
+    if not spreads.any():
+        return critical
+    first, second = first[spreads], second[spreads]
+    scale = 1 / np.sqrt(variance[spreads])
+    rng = np.random.default_rng(seed)
+    step = max(_CHUNK_NUMBERS // len(first), 1)
+    largest = [
+        np.abs((means[:, first] - means[:, second]) * scale).max(axis=1)
+        for start in range(0, _DRAWS, step)
+        for means in [rng.standard_normal((min(step, _DRAWS - start), len(root))) @ root.T]
+    ]
+    critical[spreads] = np.quantile(np.concatenate(largest), 1 - beta, method="higher")
+    return critical
+
+
+def _combine_models(better: NDArray[np.bool_], owners: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return for each two teams whether a model of the first beats all models of the second."""
+    teams = int(owners.max()) + 1
+    if teams == len(owners):
+        order = np.argsort(owners)
+        return better[np.ix_(order, order)]
+    beats_all = np.ones((len(owners), teams), dtype=np.bool_)
+    for model, team in enumerate(owners.tolist()):
+        beats_all[:, team] &= better[:, model]
+    ahead = np.zeros((teams, teams), dtype=np.bool_)
+    for model, team in enumerate(owners.tolist()):
+        ahead[team] |= beats_all[model]
+    return ahead
+
+
+def _bands(scores: NDArray[np.float64], ahead: NDArray[np.bool_]) -> list[int]:
+    """Number the bands: each begins with a team that is worse than the first of the one before."""
+    bands = [0] * len(scores)
+    leader, band = -1, 0
+    for team in np.argsort(scores, kind="stable").tolist():
+        if leader < 0 or ahead[leader, team]:
+            leader, band = team, band + 1
+        bands[team] = band
+    return bands
