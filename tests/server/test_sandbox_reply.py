@@ -9,7 +9,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Problem, Roster
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
+from ladderboard.server._sandbox._process import InvalidWorkerReply, Spec, read_refusal
 
 N = 4
 ONE = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())

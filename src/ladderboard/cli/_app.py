@@ -77,6 +77,22 @@ class LazyGroup(TyperGroup):
             formatter.write_dl(rows)
 
 
+def make_group(
+    name: str, help_text: str, import_paths: dict[str, str], short_helps: dict[str, str]
+) -> typer.Typer:
+    """Return a group of commands that are loaded when they are used; see :class:`LazyGroup`."""
+    attributes = {"import_paths": import_paths, "short_helps": short_helps}
+    group = typer.Typer(
+        name=name,
+        cls=type("Group", (LazyGroup,), attributes),
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+    group.callback(help=help_text)(lambda: None)
+    return group
+
+
 def load_command(import_path: str) -> Any:
     """Import a module of this package and return the name in it, from ``module:name``."""
     module, _, name = import_path.partition(":")

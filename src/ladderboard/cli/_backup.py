@@ -3,12 +3,12 @@
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ladderboard._formatting import format_count, format_size, printable
-from ladderboard.cli._app import LazyGroup
+from ladderboard.cli._app import make_group
 from ladderboard.cli._database import (
     DATABASE_VARIABLE,
     DEFAULT_DATABASE,
@@ -49,32 +49,20 @@ _SecretKey = Annotated[
 ]
 
 
-class _BackupGroup(LazyGroup):
-    import_paths: ClassVar[dict[str, str]] = {
+app = make_group(
+    "backup",
+    _HELP,
+    {
         "create": "_backup:create",
         "check": "_backup:check",
         "restore": "_backup:restore",
-    }
-    short_helps: ClassVar[dict[str, str]] = {
+    },
+    {
         "create": "Write all boards to a new folder.",
         "check": "Test a backup by restoring it.",
         "restore": "Restore all boards to an empty database.",
-    }
-
-
-app = typer.Typer(
-    name="backup",
-    cls=_BackupGroup,
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+    },
 )
-
-
-@app.callback(help=_HELP)
-def _backup() -> None:
-    pass
 
 
 def create(

@@ -1,10 +1,10 @@
 """``ladderboard team``: the teams of a board."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard.cli._app import LazyGroup
+from ladderboard.cli._app import make_group
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
@@ -38,8 +38,10 @@ TOKEN=$(ladderboard team add BOARD NAME). Only its hash is stored.
 _TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
 
 
-class _TeamGroup(LazyGroup):
-    import_paths: ClassVar[dict[str, str]] = {
+app = make_group(
+    "team",
+    _HELP,
+    {
         "add": "_team:add",
         "list": "_team:list_",
         "invite": "_team:invite",
@@ -47,27 +49,13 @@ class _TeamGroup(LazyGroup):
         "revoke": "_team:revoke",
         "disqualify": "_team:disqualify",
         "reinstate": "_team:reinstate",
-    }
-    short_helps: ClassVar[dict[str, str]] = {
+    },
+    {
         "list": "List all teams, hidden ones too.",
         "invite": "Print an invitation for one team.",
         "rotate-token": "Replace a team's token.",
-    }
-
-
-app = typer.Typer(
-    name="team",
-    cls=_TeamGroup,
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+    },
 )
-
-
-@app.callback(help=_HELP)
-def _team() -> None:
-    pass
 
 
 def add(

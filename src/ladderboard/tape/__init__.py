@@ -7,17 +7,19 @@ is the distribution of a draw: :class:`DiscreteGaussian`, :class:`CutGaussian`,
 :class:`DiscreteLaplace`, :class:`Laplace`, :class:`Seed`.
 """
 
-from ladderboard.tape._laws import (
+from ladderboard.tape._numpy import NumpyTape
+from ladderboard.tape._tape import (
     CutGaussian,
     DiscreteGaussian,
     DiscreteLaplace,
+    Draws,
+    DrawsMany,
     Laplace,
     Law,
     Seed,
+    Stream,
+    Tape,
 )
-from ladderboard.tape._numpy import NumpyTape
-from ladderboard.tape._samplers import Stream
-from ladderboard.tape._tape import Draws, DrawsMany, Tape
 
 __all__ = [
     "CutGaussian",

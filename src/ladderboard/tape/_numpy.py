@@ -11,7 +11,7 @@ import numpy as np
 from ladderboard.tape._tape import Draws, DrawsMany, Tape, invalid_address
 
 if TYPE_CHECKING:
-    from ladderboard.tape._laws import Law
+    from ladderboard.tape._tape import Law
 
 # Draws are made a block of questions at a time. The first block is short, so that a short session
 # pays little; each further one is twice as long, up to the longest.

@@ -1,20 +1,319 @@
-"""The keyed tape: every draw is a pure function of its address."""
+"""The keyed tape, the laws of its draws, and exact samplers in integer arithmetic.
+
+Every draw is a pure function of its address. A law can draw exactly, or fast for simulation. The
+samplers are algorithms 1 to 3 of Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential
+Privacy" (2020). They compute no logarithm, no exponential and no floating-point number, so the law
+holds exactly and every machine draws the same integer from the same stream. Why they are exact:
+docs/explanation/tape.md.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import struct
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
-from ladderboard.tape._samplers import Stream
 
-if TYPE_CHECKING:
-    from ladderboard.tape._laws import Law
+# Sixteen bytes that set these hashes apart from any other use of the same key (RFC 7693).
+_PERSON = b"ladderboard.tape"
+_BLOCK_BYTES = 64
+
+
+class Stream:
+    """Random bytes at (ladder, question, slot, context), each a pure function of the key.
+
+    Block ``i`` of the stream is keyed BLAKE2b (RFC 7693) with 64 bytes of output over the fixed
+    width message ``ladder (8) | question (8) | SHA-256(context) (32) | slot (4) | i (4)``, all
+    big-endian. Numbers are read as whole big-endian bytes, so that a verifier in another language
+    needs no bit twiddling.
+    """
+
+    __slots__ = ("_at", "_buffer", "_head", "_key", "_next")
+
+    def __init__(self, key: bytes, address: bytes, slot: int) -> None:
+        self._key = key
+        self._head = address + slot.to_bytes(4, "big")
+        self._buffer = b""
+        self._at = 0
+        self._next = 0
+
+    @staticmethod
+    def address(ladder: int, question: int, context: bytes = b"") -> bytes:
+        """Return the encoded address that all slots of a question share."""
+        return struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
+
+    def __repr__(self) -> str:
+        return "Stream(<key hidden>)"
+
+    def take(self, count: int) -> bytes:
+        """Return the next ``count`` bytes."""
+        end = self._at + count
+        while end > len(self._buffer):
+            block = hashlib.blake2b(
+                self._head + self._next.to_bytes(4, "big"),
+                digest_size=_BLOCK_BYTES,
+                key=self._key,
+                person=_PERSON,
+            ).digest()
+            self._buffer = self._buffer[self._at :] + block
+            end -= self._at
+            self._at = 0
+            self._next += 1
+        taken = self._buffer[self._at : end]
+        self._at = end
+        return taken
+
+    def uniform_below(self, bound: int) -> int:
+        """Return an exactly uniform integer in 0 .. bound - 1.
+
+        Takes as many bytes as ``bound - 1`` needs, drops the surplus high bits, and tries again
+        while the result is not below the bound.
+        """
+        bits = (bound - 1).bit_length()
+        count = (bits + 7) >> 3
+        mask = (1 << bits) - 1
+        while True:
+            start = self._at
+            end = start + count
+            if end <= len(self._buffer):  # the same as take(), inlined for speed
+                taken = self._buffer[start:end]
+                self._at = end
+            else:
+                taken = self.take(count)
+            drawn = int.from_bytes(taken, "big") & mask
+            if drawn < bound:
+                return drawn
+
+
+def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
+    """Return True with probability exp(-numerator/denominator), for a ratio >= 0 (Alg. 1)."""
+    units, rest = divmod(numerator, denominator)
+    for _ in range(units):
+        if not _bernoulli_exp_below_one(stream, 1, 1):
+            return False
+    return _bernoulli_exp_below_one(stream, rest, denominator)
+
+
+def _bernoulli_exp_below_one(stream: Stream, numerator: int, denominator: int) -> bool:
+    """Alg. 1 for a ratio in [0, 1]: the first K that fails Bernoulli(ratio/K) is odd."""
+    if numerator == 0:
+        return True
+    k = 1
+    below = stream.uniform_below
+    while below(denominator * k) < numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def discrete_laplace(stream: Stream, numerator: int, denominator: int = 1) -> int:
+    """Draw x with probability proportional to exp(-|x| denominator/numerator) (Alg. 2).
+
+    The scale is numerator/denominator.
+    """
+    while True:
+        low = stream.uniform_below(numerator)
+        if not _bernoulli_exp_below_one(stream, low, numerator):
+            continue
+        high = 0
+        while _bernoulli_exp_below_one(stream, 1, 1):
+            high += 1
+        magnitude = (low + numerator * high) // denominator
+        negative = stream.take(1)[0] & 1
+        if negative and magnitude == 0:  # zero has one sign only
+            continue
+        return -magnitude if negative else magnitude
+
+
+def discrete_gaussian(stream: Stream, numerator: int, denominator: int = 1) -> int:
+    """Draw x with probability proportional to exp(-x² / (2 sd²)), sd = numerator/denominator.
+
+    Alg. 3: a discrete Laplace draw of scale t = floor(sd) + 1, accepted with probability
+    exp(-(|x| - sd²/t)² / (2 sd²)).
+    """
+    t = numerator // denominator + 1
+    variance_top = numerator * numerator
+    variance_bottom = denominator * denominator
+    accept_bottom = 2 * variance_top * variance_bottom * t * t
+    while True:
+        x = discrete_laplace(stream, t)
+        distance = abs(x) * t * variance_bottom - variance_top
+        if bernoulli_exp(stream, distance * distance, accept_bottom):
+            return x
+
+
+# A continuous draw is an integer number of steps of 2^-53, the precision of a double.
+_STEPS_PER_UNIT = 1 << 53
+# From this sd on, a rounded normal has the variance of the discrete Gaussian to seven digits.
+_ROUNDING_IS_EXACT_FROM = 1000
+
+
+class Law(ABC):
+    """The distribution of the number drawn at a slot."""
+
+    dtype: ClassVar[type] = np.int64
+
+    @abstractmethod
+    def sample(self, stream: Stream) -> Any:
+        """Draw exactly, from a keyed stream."""
+
+    @abstractmethod
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Draw ``count`` times from a NumPy generator, with floating-point precision."""
+
+
+def _check_rational(name: str, value: int | Fraction) -> Fraction:
+    # No floats: the law must be the same on every machine, so its scale is exact.
+    if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
+        raise InvalidSetting(
+            f"{name} must be a whole number or a Fraction, at least 0; "
+            f"got {_settings.safe_repr(value)}."
+        )
+    return Fraction(value)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Law):
+    """Integers with probability proportional to exp(-|x| / scale); scale 0 is always 0."""
+
+    scale: int | Fraction
+
+    def __post_init__(self) -> None:
+        _check_rational("scale", self.scale)
+
+    def sample(self, stream: Stream) -> int:
+        """Draw exactly."""
+        if self.scale == 0:
+            return 0
+        return discrete_laplace(stream, *self.scale.as_integer_ratio())
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Draw as the difference of two geometric numbers, floor(scale x exponential)."""
+        halves = np.floor(rng.standard_exponential((2, count)) * float(self.scale))
+        return (halves[0] - halves[1]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Law):
+    """Integers with probability proportional to exp(-x² / (2 sd²)); sd 0 is always 0."""
+
+    sd: int | Fraction
+
+    def __post_init__(self) -> None:
+        _check_rational("sd", self.sd)
+
+    def sample(self, stream: Stream) -> int:
+        """Draw exactly."""
+        if self.sd == 0:
+            return 0
+        return discrete_gaussian(stream, *self.sd.as_integer_ratio())
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Round a normal number; a narrow law, where rounding would show, inverts its CDF."""
+        if self.sd == 0:
+            return np.zeros(count, dtype=np.int64)
+        if self.sd >= _ROUNDING_IS_EXACT_FROM:
+            return np.rint(rng.standard_normal(count) * float(self.sd)).astype(np.int64)
+        cumulative = _cumulative_probabilities(self.sd)
+        return np.searchsorted(cumulative, rng.random(count), side="right") - len(cumulative) // 2
+
+
+@dataclass(frozen=True)
+class CutGaussian(Law):
+    """A discrete Gaussian given that it is at most ``limit`` in size, drawn by rejection.
+
+    >>> import numpy as np
+    >>> drawn = CutGaussian(1_000, 2_500).simulate(np.random.default_rng(0), 10_000)
+    >>> int(abs(drawn).max()) <= 2_500
+    True
+    """
+
+    sd: int | Fraction
+    limit: int
+
+    def __post_init__(self) -> None:
+        _check_rational("sd", self.sd)
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < self.sd:
+            raise InvalidSetting(
+                "limit must be a whole number of at least the standard deviation; "
+                f"got {_settings.safe_repr(self.limit)}."
+            )
+
+    def sample(self, stream: Stream) -> int:
+        """Draw exactly: again and again, until a draw is within the limit."""
+        law = DiscreteGaussian(self.sd)
+        while abs(drawn := law.sample(stream)) > self.limit:
+            pass
+        return drawn
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Draw as ``DiscreteGaussian`` does, and those beyond the limit again."""
+        law = DiscreteGaussian(self.sd)
+        drawn = law.simulate(rng, count)
+        while len(beyond := np.flatnonzero(np.abs(drawn) > self.limit)):
+            drawn[beyond] = law.simulate(rng, len(beyond))
+        return drawn
+
+
+@lru_cache(maxsize=64)
+def _cumulative_probabilities(sd: int | Fraction) -> np.ndarray[Any, Any]:
+    reach = math.ceil(9 * sd) + 1
+    x = np.arange(-reach, reach + 1)
+    mass = np.exp(-0.5 * (x / float(sd)) ** 2)
+    cumulative: np.ndarray[Any, Any] = np.cumsum(mass / mass.sum())
+    cumulative[-1] = 1.0
+    return cumulative
+
+
+@dataclass(frozen=True)
+class Laplace(Law):
+    """The continuous Laplace law with this scale (its standard deviation is sqrt(2) scale)."""
+
+    dtype: ClassVar[type] = np.float64
+    scale: float
+
+    def __post_init__(self) -> None:
+        _settings.number("scale", self.scale, at_least=0)
+
+    def sample(self, stream: Stream) -> float:
+        """Draw a discrete Laplace number of scale 2^53 and scale it down, without logarithms."""
+        if self.scale == 0:
+            return 0.0
+        return discrete_laplace(stream, _STEPS_PER_UNIT) / _STEPS_PER_UNIT * self.scale
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Draw as the difference of two exponential numbers."""
+        halves = rng.standard_exponential((2, count))
+        return (halves[0] - halves[1]) * self.scale
+
+
+@dataclass(frozen=True)
+class Seed(Law):
+    """Thirty-two uniform bytes, for mechanisms that shuffle or resample."""
+
+    dtype: ClassVar[type] = object
+
+    def sample(self, stream: Stream) -> bytes:
+        """Take 32 bytes."""
+        return stream.take(32)
+
+    def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        """Take 32 bytes, ``count`` times."""
+        raw = rng.bytes(32 * count)
+        drawn = np.empty(count, dtype=object)
+        drawn[:] = [raw[32 * i : 32 * i + 32] for i in range(count)]
+        return drawn
+
 
 Draws = tuple[Any, ...]
 DrawsMany = tuple[np.ndarray[Any, Any], ...]

@@ -1,10 +1,6 @@
 """``ladderboard board``: create, run, close and move the boards of a database."""
 
-from typing import ClassVar
-
-import typer
-
-from ladderboard.cli._app import LazyGroup
+from ladderboard.cli._app import make_group
 
 __all__ = ["app"]
 
@@ -16,8 +12,10 @@ used.
 """
 
 
-class _BoardGroup(LazyGroup):
-    import_paths: ClassVar[dict[str, str]] = {
+app = make_group(
+    "board",
+    _HELP,
+    {
         "new": "_board._create:new",
         "check": "_board._create:check",
         "create": "_board._create:create",
@@ -32,8 +30,8 @@ class _BoardGroup(LazyGroup):
         "dump": "_board._dump:dump",
         "restore": "_board._dump:restore",
         "keygen": "_board._dump:keygen",
-    }
-    short_helps: ClassVar[dict[str, str]] = {
+    },
+    {
         "new": "Create a board's folder, or an example.",
         "check": "Check a board's folder before publishing it.",
         "create": "Create a board in the database.",
@@ -42,19 +40,5 @@ class _BoardGroup(LazyGroup):
         "tokens": "List a board's valid tokens, or end one.",
         "dump": "Write a board to one encrypted file.",
         "keygen": "Generate a key for dumps.",
-    }
-
-
-app = typer.Typer(
-    name="board",
-    cls=_BoardGroup,
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+    },
 )
-
-
-@app.callback(help=_HELP)
-def _board() -> None:
-    pass

@@ -1,11 +1,8 @@
 """``ladderboard guard``: a holdout that may be asked as often as its budget allows."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
-import typer
-
-from ladderboard.cli._app import LazyGroup, load_command
+from ladderboard.cli._app import load_command, make_group
 
 __all__ = ["app", "find_simple_command"]
 
@@ -17,44 +14,34 @@ costs no question and changes nothing.
 """
 
 
-class _GuardGroup(LazyGroup):
-    import_paths: ClassVar[dict[str, str]] = {
-        "create": "_guard._create:create",
-        "ask": "_guard._ask:ask",
-        "status": "_guard._status:status",
-        "export": "_guard._export:export",
-        "restore": "_guard._export:restore",
-        "backup": "_guard._export:backup",
-        "serve": "_guard._serve:serve",
-    }
-    short_helps: ClassVar[dict[str, str]] = {
+_IMPORT_PATHS = {
+    "create": "_guard._create:create",
+    "ask": "_guard._ask:ask",
+    "status": "_guard._status:status",
+    "export": "_guard._export:export",
+    "restore": "_guard._export:restore",
+    "backup": "_guard._export:backup",
+    "serve": "_guard._serve:serve",
+}
+
+app = make_group(
+    "guard",
+    _HELP,
+    _IMPORT_PATHS,
+    {
         "create": "Create a guard's file from labels.",
         "ask": "Ask about a model by its predictions.",
         "status": "Show budget, best, ladders and certificate.",
         "export": "Write the public side of the ledger.",
         "restore": "Continue with an older copy of the file.",
         "serve": "Answer over HTTP or a Unix socket.",
-    }
-
-
-app = typer.Typer(
-    name="guard",
-    cls=_GuardGroup,
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+    },
 )
-
-
-@app.callback(help=_HELP)
-def _guard() -> None:
-    pass
 
 
 def find_simple_command(words: list[str]) -> Callable[..., None] | None:
     """Return the function of a command that ``parse_simple_arguments`` can parse, or None."""
-    if not words or words[0] not in _GuardGroup.import_paths or words[0] == "serve":
+    if not words or words[0] not in _IMPORT_PATHS or words[0] == "serve":
         return None
-    command: Callable[..., None] = load_command(_GuardGroup.import_paths[words[0]])
+    command: Callable[..., None] = load_command(_IMPORT_PATHS[words[0]])
     return command

@@ -12,8 +12,14 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem, WorkerError
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._process import NO_REPLY, ParserLimits, ParserProcess
-from ladderboard.server._sandbox._reply import InvalidWorkerReply, Spec, read_refusal
+from ladderboard.server._sandbox._process import (
+    NO_REPLY,
+    InvalidWorkerReply,
+    ParserLimits,
+    ParserProcess,
+    Spec,
+    read_refusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
