@@ -332,4 +332,34 @@ def test_a_disqualified_team_has_no_rank_in_the_finals(
     rows = board.as_seen_by(PUBLIC).finals()["rows"]
     ranking = [(row["rank"], row["team"]["name"], row["public_rank"], row["move"]) for row in rows]
     assert ranking == [(1, "Cyd", 2, 1), (2, "Bob", 1, -1)]
-    assert rows[0]["submission"] == selected[-1]
+    assert rows[0]["submission"] == selected[0]  # the best of them on the public rows
+
+
+def test_without_a_selection_the_best_exact_public_scores_take_part(
+    boards, make_folder, join, submit, predict, organiser
+):
+    board = boards.create(
+        make_folder(mechanism="{name: ladder, step: 0.1}", finals="{selections: 2}")
+    )
+    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+    answers = [
+        submit(board, ada, predict(*wrong))
+        for wrong in ((90, 0), (45, 30), (38, 20), (39, 10), (41, 0))
+    ]
+    assert [answer.release.improved for answer in answers] == [True, True, False, False, False]
+    choice = submit(board, bob, predict(60, 40))
+    submit(board, bob, predict(5, 0))
+    board.closer.select_submissions(bob, [choice.id])
+    labels = np.arange(400) % 2
+    labels[38] ^= 1  # the third has 39 errors now, the fourth 38; neither is scored again
+    assert board.amendments.correct_labels(organiser, make_folder(labels=labels).table) == 2
+
+    rows = board.closer.close(organiser)["rows"]
+    assert [(row["team"]["name"], row["submission"], row["score"]) for row in rows] == [
+        ("Ada", answers[3].id, 0.1),
+        ("Bob", choice.id, 0.4),
+    ]
+    assert board.as_seen_by(ada).selections() == [answers[2].id, answers[3].id]
+    assert board.as_seen_by(bob).selections() == [choice.id]
+    seen = board.as_seen_by(ada).submissions()
+    assert [row["number"] for row in seen if row["selected"]] == [4, 3]

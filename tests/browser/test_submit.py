@@ -206,7 +206,7 @@ def test_selecting_submissions_for_the_finals(visit, live_server, submit_page, s
     team = visit(token, script=script)
     page = team.page
     team.open(path)
-    assert "You have selected none, so your latest 2 submissions with a new best" in team.text()
+    assert "your 2 submissions with the best exact public scores take part" in team.text()
     boxes = page.get_by_role("checkbox")
     assert boxes.count() == 3
     boxes.nth(1).check()

@@ -330,7 +330,7 @@ def test_selecting_for_the_finals(empty_server):
             for number in range(23)
         ]
         ids = [answer["id"] for answer in answers]
-        default = "You have selected none, so your latest 2 submissions with a new best take part"
+        default = "your 2 submissions with the best exact public scores take part."
         assert default in page_text(team.look().text)
         response = team.post("selections", submission=[ids[0], ids[22]])
         assert response.status_code == 303
@@ -353,7 +353,10 @@ def test_selecting_for_the_finals(empty_server):
         assert default in page_text(team.look().text)
         live_server.call("POST", "/boards/first/close", live_server.organiser)
         page = team.look().text
-        assert "what is selected stays" in page
+        assert "Selections cannot change any more." in page
+        assert "The table above marks the 2 submissions that take part." in page_text(page)
+        took_part = live_server.call("GET", "/boards/first/selections", team.token).json()
+        assert took_part["submissions"] == ids[21:]
         assert 'name="submission"' not in page
         refused = team.post("selections", submission=[ids[0]])
         assert refused.status_code == 409

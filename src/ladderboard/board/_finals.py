@@ -20,6 +20,7 @@ from ladderboard.board._repository import (
     iter_submissions_by_entry,
     list_chosen,
     list_finalists,
+    list_submissions,
     list_teams,
     read_board,
     to_json,
@@ -28,7 +29,7 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
-from ladderboard.board._submissions import open_stored_predictions
+from ladderboard.board._submissions import open_stored_predictions, read_secret_side
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import BoardContext
-    from ladderboard.board._model import BoardRow, SubmissionRow
+    from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._submissions import Sandbox
     from ladderboard.ledger import (
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         Entry,
         ReadView,
         SecretSide,
+        WriteView,
     )
 
 STANDINGS_KEY = "standings"
@@ -73,6 +75,13 @@ class _Finalist(NamedTuple):
     name: str
     kind: str
     submission: SubmissionRow
+
+
+class _Candidates(NamedTuple):
+    """The submissions of a team from which its finalists are chosen."""
+
+    team: TeamRow
+    submissions: list[SubmissionRow]
 
 
 class BoardCloser:
@@ -107,11 +116,12 @@ class BoardCloser:
         self._board.queue.run(replace_selection)
 
     def close(self, caller: Caller, *, sandbox: Sandbox | None = None) -> dict[str, Any] | None:
-        """Close the board for good; score the selected submissions on the private split.
+        """Close the board for good; score each team's finalists once on the private split.
 
-        Returns the final ranking; None without a private split. ``sandbox`` parses uploaded files
-        that an older version stored. An interrupted close can be repeated: selections stay locked,
-        and scores come out the same.
+        These are the submissions that the team selected. If it selected none, its best by exact
+        public score take part. Returns the final ranking; None without a private split.
+        ``sandbox`` parses uploaded files that an older version stored. An interrupted close can be
+        repeated: selections stay locked, and scores come out the same.
         """
         check_permission(caller, "run")
         board = self._board
@@ -127,9 +137,12 @@ class BoardCloser:
         with board.reading() as view:
             row = read_board(view)
             rules = board.rules_of(row)
-            entrants = read_finalists(view, rules)
+            candidates = _read_candidates(view)
             ranks = _public_ranks(view, board.book.mac)
             now = board.book.environment.current_time(view)
+        entrants = []
+        if board.epoch_of(row).ranked:
+            entrants = self._choose_finalists(row, rules, candidates, sandbox=sandbox)
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
 
@@ -138,9 +151,10 @@ class BoardCloser:
             now = read_board(view)
             if now.status == "closed":
                 return
-            current = (read_finalists(view, rules), _public_ranks(view, board.book.mac))
-            if now.epoch != row.epoch or current != (entrants, ranks):
+            current = (_read_candidates(view), _public_ranks(view, board.book.mac))
+            if now.epoch != row.epoch or current != (candidates, ranks):
                 raise NotOpen("The board changed while it was being closed. Close it again.")
+            _mark_finalists(view, entrants)
             final_json = None if final is None else to_json(final)
             standings = Commitment("standings", list_final_standings(view), salt)
             summary = {"standings": standings.hash.hex()}
@@ -160,6 +174,38 @@ class BoardCloser:
 
         board.queue.run(record_close)
         return final
+
+    def _choose_finalists(
+        self,
+        row: BoardRow,
+        rules: Rules,
+        candidates: list[_Candidates],
+        *,
+        sandbox: Sandbox | None,
+    ) -> list[_Finalist]:
+        """Return each team's candidates with the best exact public scores, the earliest of equals.
+
+        Exact scores may decide, because the public rows are spent at the close. Files that were
+        lost take no part, unless the team has no others.
+        """
+        board, finalists = self._board, []
+        scorer = board.scorer_of(row)
+        with open_stored_predictions(board, row, sandbox) as read:
+
+            def public_risk(submission: SubmissionRow) -> float:
+                if submission.epoch == row.epoch:
+                    return read_secret_side(board, submission.entry).risk
+                return scorer.score(read(submission)).risk  # labels were corrected since
+
+            for team, submissions in candidates:
+                limit = rules.selections if team.kind == "team" else 1
+                compared = [stored for stored in submissions if stored.place] or submissions
+                if len(compared) > limit:
+                    compared = sorted(compared, key=public_risk)[:limit]
+                finalists += [
+                    _Finalist(team.id, team.name, team.kind, submission) for submission in compared
+                ]
+        return finalists
 
     def _score_finalists(
         self,
@@ -276,16 +322,34 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
     return standings
 
 
-def read_finalists(view: ReadView, rules: Rules) -> list[_Finalist]:
-    """Return the submissions in the final ranking: the selected ones, or the default choice."""
-    finalists: list[_Finalist] = []
+def _read_candidates(view: ReadView) -> list[_Candidates]:
+    """Return each team's selected submissions, or all of them if it selected none, oldest first."""
+    return [
+        _Candidates(
+            team,
+            list_chosen(view, team.number)
+            or list_submissions(view, team.number, before=None, limit=team.used)[::-1],
+        )
+        for team in list_teams(view)
+    ]
+
+
+def _mark_finalists(view: WriteView, finalists: list[_Finalist]) -> None:
+    """Record which submissions took part: they alone stay selected."""
+    for team in {finalist.submission.team for finalist in finalists}:
+        clear_chosen(view, team)
+    for finalist in finalists:
+        submission = finalist.submission
+        update_submission(view, submission.team, submission.number, chosen=True)
+
+
+def _list_finalist_ids(view: ReadView, rules: Rules) -> set[str]:
+    """Return the ids of the submissions in the final ranking of a closed board."""
+    finalists = set()
     for team in list_teams(view):
         selected = len(list_chosen(view, team.number))
         count = min(selected or rules.selections, rules.selections) if team.kind == "team" else 1
-        finalists += [
-            _Finalist(team.id, team.name, team.kind, submission)
-            for submission in list_finalists(view, team.number, count)
-        ]
+        finalists |= {submission.id for submission in list_finalists(view, team.number, count)}
     return finalists
 
 
@@ -345,10 +409,9 @@ def _write_entries_with_files(
     bundle: BundleWriter, board: BoardContext, view: ReadView, row: BoardRow
 ) -> None:
     """Write each entry, and after it the file that it was scored for."""
-    selected = set()
+    selected: set[str] = set()
     if row.final is not None:
-        finalists = read_finalists(view, board.rules_of(row))
-        selected = {finalist.submission.id for finalist in finalists}
+        selected = _list_finalist_ids(view, board.rules_of(row))
     files = iter_submissions_by_entry(view)
     file = next(files, None)
     for number, (entry, secret) in enumerate(iter_decrypted_entries(board.book, view)):

@@ -284,7 +284,8 @@ _SELECT_SUBMISSIONS = SUBMISSION.select(
 )
 _SELECT_CHOSEN = SUBMISSION.select("WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number")
 _SELECT_BY_ENTRIES = SUBMISSION.select("WHERE book = ? AND entry > ? ORDER BY entry LIMIT ?")
-# The selected ones first; then the default choice, the latest improvements first.
+# A close marks all finalists as chosen. On boards that were closed before it did, the latest
+# improvements of a team that had selected none took part.
 _SELECT_FINALISTS = SUBMISSION.select(
     "WHERE book = ? AND team = ? ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
 )
@@ -334,7 +335,7 @@ def list_chosen(view: ReadView, team: int) -> list[SubmissionRow]:
 
 
 def list_finalists(view: ReadView, team: int, limit: int) -> list[SubmissionRow]:
-    """Return a team's submissions for the finals: selected ones first, then the default choice."""
+    """Return the submissions of a team that took part in the finals of a closed board."""
     return _select_rows(view, SUBMISSION, _SELECT_FINALISTS, view.book_id, team, limit)
 
 

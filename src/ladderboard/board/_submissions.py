@@ -565,7 +565,7 @@ def open_stored_predictions(
                 largest = max(board.rules_of(row).files.bytes, len(body), _MAX_STORED_BYTES)
                 limits = Limits(bytes=largest, rows=2**50, columns=2**20)
                 submission = parse(scorer.roster, scorer.loss, limits, body, stored.format)
-            if submission.digest != _recorded_digest(board, stored.entry):
+            if submission.digest != read_secret_side(board, stored.entry).submission:
                 raise BrokenLedger(
                     f"The stored predictions of entry {stored.entry} do not match the ledger."
                 )
@@ -583,10 +583,10 @@ def _require_sandbox(sandbox: Sandbox | None) -> Sandbox:
     return sandbox
 
 
-def _recorded_digest(board: BoardContext, entry: int) -> bytes:
-    """Return the digest of the predictions that an entry recorded."""
+def read_secret_side(board: BoardContext, entry: int) -> SecretSide:
+    """Return the decrypted secret side of an entry: its exact risk and the digest of the file."""
     with board.reading() as view:
         packed = view.secret_side(entry)
     if packed is None:
         raise BrokenLedger(f"The secret side of entry {entry} of the ledger is missing.")
-    return SecretSide.unpack(board.book.encryption.decrypt(f"secret {entry}", packed)).submission
+    return SecretSide.unpack(board.book.encryption.decrypt(f"secret {entry}", packed))

@@ -416,12 +416,12 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
 
     >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}))
     When the organiser closes the board, the final ranking is made on private examples that no
-    earlier score used. Every team selects up to 2 submissions for it; if it selects none, its
-    last 2 submissions count, preferring those that improved. The best of them is ranked.
+    earlier score used. Every team selects up to 2 submissions for it; if it selects none, its 2
+    submissions with the best exact public scores count. The best of them is ranked.
     >>> print(_describe_finals({"status": "closed", "finals": {"selections": 1}}))
     When the board was closed, the final ranking was made on private examples that no earlier score
-    used. Every team could select 1 submission for it; if it selected none, its last submission
-    counted, preferring those that improved.
+    used. Every team could select 1 submission for it; if it selected none, its submission with the
+    best exact public score counted.
     """
     finals = board["finals"]
     selections = 1 if finals is None else finals["selections"]
@@ -430,21 +430,25 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
         if finals is not None
         else "on the private examples, if the board has some, which no earlier score used"
     )
+    by_default = (
+        "its submission with the best exact public score"
+        if selections == 1
+        else f"its {selections} submissions with the best exact public scores"
+    )
+    up_to = "up to " if selections > 1 else ""
     if board["status"] == "closed":
-        last = "last submission" if selections == 1 else f"last {selections} submissions"
-        up_to = "up to " if selections > 1 else ""
         best = "" if selections == 1 else " The best of them was ranked."
         return (
             f"When the board was closed, the final ranking was made {private}. Every team could "
-            f"select {up_to}{count(selections, 'submission')} for it; if it selected none, its "
-            f"{last} counted, preferring those that improved.{best}"
+            f"select {up_to}{count(selections, 'submission')} for it; if it selected none, "
+            f"{by_default} counted.{best}"
         )
-    last = "last submission counts" if selections == 1 else f"last {selections} submissions count"
+    counts = "counts" if selections == 1 else "count"
     best = "" if selections == 1 else " The best of them is ranked."
     return (
         f"When the organiser closes the board, the final ranking is made {private}. Every team "
-        f"selects up to {count(selections, 'submission')} for it; if it selects none, its "
-        f"{last}, preferring those that improved.{best}"
+        f"selects {up_to}{count(selections, 'submission')} for it; if it selects none, "
+        f"{by_default} {counts}.{best}"
     )
 
 
