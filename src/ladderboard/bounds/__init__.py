@@ -3,7 +3,7 @@
 A *certificate* is an interval for the best true risk so far, with its confidence and assumptions.
 It counts every transcript that a mechanism can produce and prices the observed one in nats. The
 proofs are in docs/explanation/certificates.md. The paper's own theorem is included, with its
-constants.
+constants. Paired tests compare two models on the same examples: docs/explanation/gate.md.
 """
 
 from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
@@ -27,6 +27,12 @@ from ladderboard.bounds._certificate import (
 from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
+from ladderboard.bounds._looks import LookPrices as LookPrices
+from ladderboard.bounds._paired import log_bets as log_bets
+from ladderboard.bounds._paired import log_convex_tail as log_convex_tail
+from ladderboard.bounds._paired import log_sign_tail as log_sign_tail
+from ladderboard.bounds._paired import price_with_beta as price_with_beta
+from ladderboard.bounds._paired import proven_better, required_net_wins
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
 from ladderboard.bounds._ranks import RankRange, rank_ranges
@@ -44,8 +50,10 @@ __all__ = [
     "nonadaptive_error",
     "paper",
     "plan",
+    "proven_better",
     "rank_ranges",
     "read_beta",
     "read_count",
+    "required_net_wins",
     "vacuous_certificate",
 ]

@@ -1,0 +1,270 @@
+"""Exact paired tests of two models on the same examples: better, or not worse by a margin.
+
+B_i is the rival's loss on example i minus the candidate's. The null hypothesis is that the expected
+sum of B_i + margin is at most 0. Proofs: docs/explanation/gate.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import log_binomial
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# More than all rounding errors, as a fraction of the largest logarithm that is added up:
+# docs/explanation/gate.md, "In floating point".
+_ROUNDING = 1e-12
+# A sum that underflows is never taken for zero.
+_LEAST_PROBABILITY = 1e-290
+_LARGEST_BET = 0.9
+# Bets are made for squared differences that add up to 0.8, 0.2, 0.05, ... of the examples. The
+# second and the third are common; together they get this many times the weight of all others.
+_LARGEST_SHARE, _SHARE_RATIO = 0.8, 4
+_COMMON, _COMMON_ODDS = slice(1, 3), 4
+
+
+def price_with_beta(nats: float, beta: float) -> float:
+    """Return ln(1 / (beta w)) for a price of nats = -ln w, rounded up."""
+    return (nats - math.log(beta)) * (1 + 1e-11)
+
+
+def log_sign_tail(differing: int, wins: int, share: float = 0.5) -> float:
+    """Return ln P(Bin(differing, share) >= wins), rounded up.
+
+    It bounds the probability of so many wins among independent examples with unequal chances
+    whose mean is at most ``share``, if wins >= differing * share + 1. Otherwise 0 is returned.
+
+    >>> round(math.exp(log_sign_tail(10, 9)) * 2**10, 6)  # 10 of 9, and 1 of 10
+    11.0
+    """
+    if wins < differing * share + 1:
+        return 0.0
+    if wins > differing or share <= 0:
+        return -math.inf
+    first = (
+        log_binomial(differing, wins)
+        + wins * math.log(share)
+        + (differing - wins) * math.log1p(-share)
+    )
+    successes = np.arange(wins, differing, dtype=np.float64)
+    ratios = (differing - successes) / (successes + 1) * (share / (1 - share))
+    total = 1 + float(np.cumprod(ratios).sum())
+    return min(first + math.log(total) + _slack(differing), 0.0)
+
+
+def log_convex_tail(differing: int, total: float, share: float = 0.5) -> float:
+    """Return a bound on ln P(S >= total), rounded up, for S of ``differing`` terms in [0, 1].
+
+    The terms are independent and their expectations have a mean of at most ``share``. The bound is
+    the least E(Bin - h)+ / (total - h) over whole h: at most e times the tail of the binomial law.
+
+    >>> math.exp(log_convex_tail(100, 65)) / math.exp(log_sign_tail(100, 65)) < math.e
+    True
+    """
+    if total <= differing * share:
+        return 0.0
+    if total > differing or share <= 0:
+        return -math.inf
+    lowest = math.floor(differing * share)
+    first = (
+        log_binomial(differing, lowest)
+        + lowest * math.log(share)
+        + (differing - lowest) * math.log1p(-share)
+    )
+    successes = np.arange(lowest, differing, dtype=np.float64)
+    ratios = (differing - successes) / (successes + 1) * (share / (1 - share))
+    # masses[j] = P(Bin = lowest + j) and excess[j] = E(Bin - lowest - j)+, over P(Bin = lowest).
+    masses = np.concatenate([[1.0], np.cumprod(ratios)])
+    tails = np.cumsum(masses[::-1])[::-1]
+    excess = np.append(np.cumsum(tails[::-1])[::-1][1:], 0.0)
+    thresholds = np.arange(lowest, math.ceil(total), dtype=np.float64)
+    bounds = np.maximum(excess[: len(thresholds)], _LEAST_PROBABILITY) / (total - thresholds)
+    return min(first + math.log(float(bounds.min())) + _slack(differing), 0.0)
+
+
+def _slack(differing: int) -> float:
+    return _ROUNDING * (1 + math.lgamma(differing + 1))
+
+
+def log_bets(differences: NDArray[Any], price: float, scale: float | None = None) -> float:
+    """Return ln E, rounded down: the mean over bets theta of prod(1 + theta * difference).
+
+    If the expected sum of the differences is at most 0, P(E >= 1/a) <= a. The bets depend on
+    ``price`` = ln(1/a) and on ``scale``, the largest possible sum of squared differences, which
+    must not depend on labels; the number of examples by default.
+
+    Parameters
+    ----------
+    differences
+        One per example, in [-1, 2]: B_i + margin, multiplied by the weight over the largest weight.
+    price
+        The value of ln E that proves.
+    scale
+        Of the differences.
+    """
+    thetas, weights = _bets(price, len(differences) if scale is None else scale)
+    logs = [
+        math.log(weight) + float(np.log1p(theta * differences).sum())
+        for theta, weight in zip(thetas, weights, strict=True)
+    ]
+    largest = max(logs)
+    mixed = largest + math.log(sum(math.exp(value - largest) for value in logs))
+    return mixed - _ROUNDING * (1 + len(differences))
+
+
+def _bets(price: float, scale: float) -> tuple[list[float], list[float]]:
+    """Return the bets and their weights: theta is best where the squares add up to share * scale.
+
+    With sum S and squares V, ln E is about theta S - theta^2 V / 2; it reaches the price first at
+    theta = sqrt(2 price / V).
+    """
+    shares = [_LARGEST_SHARE]
+    while 2 * price < _LARGEST_BET**2 * shares[-1] * scale:
+        shares.append(shares[-1] / _SHARE_RATIO)
+    thetas = [min(math.sqrt(2 * price / (share * scale)), _LARGEST_BET) for share in shares]
+    common = len(shares[_COMMON])
+    raw = [1.0] * len(shares)
+    raw[_COMMON] = [_COMMON_ODDS * (len(shares) - common or 1) / 2] * common
+    return thetas, [weight / sum(raw) for weight in raw]
+
+
+def required_net_wins(
+    differing: int,
+    nats: float,
+    beta: float,
+    *,
+    binary: bool = True,
+    examples: int | None = None,
+    margin: float = 0.0,
+) -> int | None:
+    """Return the least wins minus losses that prove "better" under zero-one loss; None if none do.
+
+    With a margin: that prove "not worse by more than the margin", which may be negative. The result
+    does not depend on labels, so it may be shown.
+
+    Parameters
+    ----------
+    differing
+        On how many examples the two predictions differ.
+    nats
+        The price of the look, -ln w.
+    beta
+        The probability with which any verdict may be false.
+    binary
+        Whether there are two classes, so that one of two different predictions is right.
+    examples
+        The number of all examples; needed with a margin.
+    margin
+        In units of the risk.
+
+    Examples
+    --------
+    >>> required_net_wins(30, nats=0, beta=0.05), required_net_wins(30, nats=5.3, beta=0.05)
+    (10, 20)
+    """
+    price = price_with_beta(nats, beta)
+    share = _null_share(differing, examples, margin)
+    if share < 0:
+        return -differing
+    step = 2 if binary else 1
+    # Net wins -differing, -differing + step, ...: the least that proves, by bisection.
+    low, high = 0, 2 * differing // step + 1
+    while low < high:
+        middle = (low + high) // 2
+        if _is_proven(differing, middle * step - differing, share, price, binary=binary):
+            high = middle
+        else:
+            low = middle + 1
+    net = low * step - differing
+    return net if net <= differing else None
+
+
+def _null_share(differing: int, examples: int | None, margin: float) -> float:
+    """Return the largest mean chance of a win under the null hypothesis; negative if impossible."""
+    if not margin:
+        return 0.5
+    if examples is None:
+        raise InvalidSetting("A margin needs the number of examples.")
+    # Rounded up, which is on the safe side.
+    return (
+        -1.0
+        if examples * margin > differing
+        else (1 - examples * margin / differing) / 2 + _ROUNDING
+    )
+
+
+def _is_proven(differing: int, net: int, share: float, price: float, *, binary: bool) -> bool:
+    wins = (differing + net) / 2
+    if binary:
+        return log_sign_tail(differing, round(wins), share) <= -price
+    return log_convex_tail(differing, wins, share) <= -price
+
+
+def proven_better(
+    losses_before: Any,
+    losses_after: Any,
+    nats: float,
+    beta: float,
+    *,
+    margin: float = 0.0,
+    binary: bool = False,
+    differing: int | None = None,
+    weight: Any = None,
+) -> bool:
+    """Return whether losses prove a model better than the one before, or not worse by a margin.
+
+    The two models, the price and all options must not depend on labels except through what was
+    released before. Then the prices of all looks at the same labels decide how often any of the
+    answers is false: with weights w = exp(-nats) that add up to at most 1, with probability at most
+    beta, at any time.
+
+    Parameters
+    ----------
+    losses_before, losses_after
+        In [0, 1], one per example, or the mean of each group.
+    nats
+        The price of this look, -ln w.
+    beta
+        The probability with which any answer may be false.
+    margin
+        Prove "not worse by more than this" instead of "better".
+    binary
+        For zero-one loss with two classes: the sign test.
+    differing
+        For zero-one loss with more classes: on how many examples the predictions differ.
+    weight
+        Of examples or groups, at least 0.
+
+    Examples
+    --------
+    >>> before, after = np.repeat([1, 0, 0], [14, 4, 82]), np.repeat([0, 1, 0], [14, 4, 82])
+    >>> proven_better(before, after, nats=0, beta=0.05, binary=True)
+    True
+    >>> proven_better(before, after, nats=3, beta=0.05, binary=True)
+    False
+    """
+    before, after = (
+        np.asarray(losses, dtype=np.float64) for losses in (losses_before, losses_after)
+    )
+    margin = _settings.number("margin", margin, at_least=0, below=1)
+    if before.shape != after.shape or before.ndim != 1:
+        raise InvalidSetting("Both models need one loss per example.")
+    if weight is None and (binary or differing is not None):
+        if binary:
+            differing = int(np.count_nonzero(before != after))
+        needed = required_net_wins(
+            differing or 0, nats, beta, binary=binary, examples=len(before), margin=margin
+        )
+        return needed is not None and round(float((before - after).sum())) >= needed
+    scales = np.ones(len(before)) if weight is None else np.asarray(weight, dtype=np.float64)
+    scales = scales / scales.max()
+    price = price_with_beta(nats, beta)
+    differences = scales * (before - after + margin)
+    return log_bets(differences, price, float((scales**2).sum())) >= price
