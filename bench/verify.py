@@ -44,7 +44,7 @@ class BundleFile:
 
 def state_of(session: lb.Session) -> bytes:
     """Return the digest of a session's state, as a secret side has it."""
-    return digest("state", session.progress)
+    return digest("state", session.mutable_state)
 
 
 def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSide | None]]:
