@@ -5,7 +5,8 @@
 A second verifier, to be read and to be translated: all that it does is said in
 docs/reference/ledger.md and docs/reference/tape.md, and it takes nothing but Python's standard
 library. It follows the chain, opens the commitments to the labels, the key, every submission and
-every secret side, and draws all noise again. It does not recompute releases, risks, standings and
+every secret side, and draws all noise again. Of a growing ladder it checks that every value lies on
+the grid that the entries before it decide. It does not recompute releases, risks, standings and
 finals; `ladderboard verify` does.
 """
 
@@ -202,6 +203,63 @@ def mechanism(told: dict[str, Any], n: int) -> tuple[list[tuple[str, Any]], dict
     return [], {"best": known[name]}
 
 
+class GrowingLadders:
+    """The values and changes of all ladders, which decide the grid of the next value."""
+
+    def __init__(self, settings: dict[str, Any], n: int) -> None:
+        self.settings, self.n = settings, n
+        self.best: list[int] = []  # the value of each ladder, in units
+        self.changes: list[int] = []
+
+    def start(self) -> None:
+        self.best.append(10**12)
+        self.changes.append(0)
+
+    def setting(self, name: str) -> int:
+        return round(self.settings[name] * 10**6)  # settings are whole millionths
+
+    def standard_error(self, best: int) -> int:
+        variance = best * (10**12 - best) if 2 * best < 10**12 else 10**24 // 4
+        return math.isqrt(max(variance, 10**24 // self.n) // self.n)
+
+    def growth(self, changes: int) -> int:
+        """Return (1 + changes) ** growth in millionths; changes are in millionths, too."""
+        quarters = round(4 * self.settings["growth"])
+        power = (10**6 + changes) ** quarters * 10 ** (6 * (4 - quarters))
+        return math.isqrt(math.isqrt(power))
+
+    def grid(self, ladder: int, standard_error: int) -> int:
+        changes = self.changes[ladder]
+        multiple = self.growth(changes * 10**6)
+        others = self.changes[:ladder] + self.changes[ladder + 1 :]
+        counted = sum(sorted(others, reverse=True)[: self.settings["accounts"] - 1])
+        if counted and self.settings["sharing"]:
+            shared = self.growth(changes * 10**6 + counted * self.setting("sharing"))
+            multiple = min(shared, multiple * self.setting("sharing_cap") // 10**6)
+        if self.settings["cap"] is not None:
+            multiple = min(multiple, self.setting("cap"))
+        step = self.setting("step") * multiple * standard_error // 10**12
+        wanted = max(step * self.setting("grid") // 10**6, 1)
+        power = 10 ** (len(str(wanted)) - 1)
+        for factor, product in ((1, 2), (2, 10), (5, 50)):
+            if wanted**2 < product * power**2:
+                return factor * power
+        return 10 * power
+
+    def question(self, entry: dict[str, Any]) -> None:
+        ladder, value = entry["ladder"], units(entry["value"])
+        need(encode(value / 10**12) == encode(entry["value"]), "its value is not a whole unit")
+        if not entry["improved"]:
+            need(value == self.best[ladder], "its value changed without an improvement")
+            return
+        need(0 <= value < self.best[ladder], "its value is not lower than the last")
+        if self.settings["scale"] == "value":
+            grid = self.grid(ladder, self.standard_error(self.best[ladder]))
+            need(value % grid == 0, "its value is not on the grid of its ladder")
+        self.best[ladder] = value
+        self.changes[ladder] += 1
+
+
 # The chain.
 
 
@@ -218,6 +276,7 @@ class Chain:
         self.book, self.head, self.time, self.number = None, bytes(32), 0, 0
         self.questions, self.corrected, self.ended = 0, 0, False
         self.ladders: list[tuple[int, bytes]] = []  # questions asked, and the digest of the state
+        self.growing: GrowingLadders | None = None
 
     def add(self, form: bytes, secret: dict[str, Any] | None) -> None:
         try:
@@ -252,6 +311,8 @@ class Chain:
         names = ("n", "loss", "mechanism", "rules", "holdout", "key")
         self.decided = {name: entry[name] for name in names}
         self.decide(entry)
+        if entry["mechanism"]["mechanism"] == "growing_ladder":
+            self.growing = GrowingLadders(entry["mechanism"], entry["n"])
         if self.key is not None:
             told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
             need(told == entry["key"], "the key in the bundle is not the one committed to")
@@ -288,6 +349,8 @@ class Chain:
                 start = {**start, "slack": self.draw(len(self.ladders), 0, b"")[2]}
             state = digest("state", {"question": 0, "closed": False, "state": start})
         self.ladders.append((0, state))
+        if self.growing is not None:
+            self.growing.start()
 
     def draw(self, ladder: int, question: int, context: bytes) -> list[Any]:
         return [
@@ -307,6 +370,8 @@ class Chain:
         declared = self.decided["rules"].get("ladders", used)  # by guards only
         need(used <= declared, "it is asked on a ladder more than were declared")
         self.questions += 1
+        if self.growing is not None:
+            self.growing.question(entry)
 
     def secret(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
         names = ("content", "salt", "submission", "submission_salt")

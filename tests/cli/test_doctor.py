@@ -67,7 +67,7 @@ def test_a_sound_installation_passes_and_stays_unchanged(
     listing_before = snapshot(tmp_path)
     findings = doctor(*database_options)
     assert problems(findings) == set()
-    assert findings["database"][0][:2] == ("ok", f"{database_options[1]} has 1 board, in format 1.")
+    assert findings["database"][0][:2] == ("ok", f"{database_options[1]} has 1 board, in format 2.")
     assert findings["key file"] == [
         ("ok", f"{database_options[3]} exists and fits the database.", None)
     ]
@@ -131,20 +131,20 @@ def test_a_key_beside_the_database_and_a_database_without_one(doctor, run_cli, f
 
 
 def test_formats_that_are_newer_or_older(doctor, database_options, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
+    monkeypatch.setattr("ladderboard.server._doctor._database.latest_format", lambda: 3)
     state, message, do = doctor(*database_options)["database"][0]
-    assert (state, "format 1, an old one" in message) == ("note", True)
+    assert (state, "format 2, an old one" in message) == ("note", True)
     assert "copies and migrates it" in do
     monkeypatch.undo()
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
     with closing(sqlite3.connect(database_options[1])) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)  # it was only looked at
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)  # it was only looked at
         database.execute("PRAGMA user_version = 99")
     state, message, do = doctor(*database_options)["database"][0]
     assert (state, "newer Ladderboard" in message) == ("problem", True)
     assert "Install that version again" in do
     with closing(sqlite3.connect(database_options[1])) as database:
-        database.execute("PRAGMA user_version = 1")
+        database.execute("PRAGMA user_version = 2")
         database.execute("UPDATE board_format SET version = 99")
         database.commit()
     assert doctor(*database_options)["database"][0][0] == "problem"

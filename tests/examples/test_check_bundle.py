@@ -1,5 +1,6 @@
 """The second verifier: it accepts what the package writes, and nothing that was changed."""
 
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, Entry, digest, write_bundle
+from ladderboard.verify import verify_bundle
 from support.randomness import seeded_random
+from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import (
     BOOK,
     MECHANISMS,
@@ -23,6 +27,7 @@ from support.verify.second_verifier import PROGRAM, load_program, run_second_ver
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle.ladderboard"
 DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
+FINER = "its value is not on the grid of its ladder"
 HOLDS = "the chain and the tape hold"
 
 
@@ -111,6 +116,39 @@ def test_the_golden_draws():
                 bytes(range(32)), ladder, question, context.encode(), slot
             )
             assert draws[name](stream, scale) == drawn, (ladder, question, slot, context, law)
+
+
+def test_values_of_a_growing_ladder_lie_on_their_grids(tmp_path):
+    bundle = make_bundle(tmp_path, MECHANISMS["growing"], questions=40, ladders=3)
+    forge = BundleForge(read_records(bundle))
+    assert verify_bundle(bundle).releases == 40
+    improved = [entry for entry in forge.of("question") if entry.fields["improved"]]
+    assert len(improved) > 10
+
+    def check_changed(entry, **changes):
+        fields, entry.fields = entry.fields, {**entry.fields, **changes}
+        path = write_records(tmp_path / "changed", forge.records())
+        with pytest.raises(BrokenLedger):
+            verify_bundle(path)
+        entry.fields = fields
+        output = run_second_verifier(path)
+        path.unlink()
+        return output.partition(": ")[2]
+
+    value = improved[8].fields["value"]
+    assert check_changed(improved[8], value=value - 1e-4) == FINER
+    assert check_changed(improved[8], value=value + 1e-12 / 3) == "its value is not a whole unit"
+    assert check_changed(improved[8], value=0.99) == "its value is not lower than the last"
+    unchanged = next(entry for entry in forge.of("question") if not entry.fields["improved"])
+    assert check_changed(unchanged, value=0.0) == "its value changed without an improvement"
+    # With fewer accounts grids are finer.
+    (tmp_path / "one").mkdir()
+    one = dataclasses.replace(MECHANISMS["growing"], accounts=1)
+    bundle = make_bundle(tmp_path / "one", one, questions=40, ladders=3)
+    assert run_second_verifier(bundle).endswith(HOLDS)
+    forge = BundleForge(read_records(bundle))
+    mechanism = MECHANISMS["growing"].describe()
+    assert check_changed(forge.entries[0], mechanism=mechanism) == FINER
 
 
 def test_a_public_ledger(records, tmp_path):

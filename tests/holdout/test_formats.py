@@ -51,9 +51,10 @@ def test_a_copy_from_before_a_newer_format_can_be_restored(tmp_path, monkeypatch
     for suffix in (".db", ".db.mark"):
         shutil.copy(FORMATS / f"1{suffix}", tmp_path / f"guard{suffix}")
     file = tmp_path / "guard.db"
-    step = _schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+    latest = _schema.latest_format()
+    step = _schema.Migration(latest, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
     with monkeypatch.context() as newer:
-        newer.setattr(_schema, "MIGRATIONS", (step,))
+        newer.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, step))
         with closing(lb.Holdout.open(file)) as opened:
             opened.ask(model(1))  # this answer is lost
     with pytest.raises(InvalidState, match=r"Or put guard\.db\.before-1 back"):

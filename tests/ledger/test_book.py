@@ -8,6 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import (
+    BrokenLedger,
     BudgetSpent,
     InvalidSetting,
     InvalidState,
@@ -98,6 +99,37 @@ def test_releases_are_those_of_a_session_on_the_same_tape(book):
         expected = session.ask(risk=risk, context=submission_digest(number))
         assert book.ask(make_question(number, risk)).release == expected
     assert book.check() == 6
+
+
+SHARING = lb.GrowingLadder(step=0.2, accounts=3, sharing=0.5, sharing_cap=4)
+# Risks by ladder, in the order of questions: three busy ladders and two quiet ones.
+CLIMB = [("abcde"[index % 5], 0.6 - 0.012 * index) for index in range(40)]
+CLIMB = [(name, risk if name in "abc" else 0.5) for name, risk in CLIMB]
+
+
+def test_changes_of_the_most_changed_other_ladders_count(database):
+    opening = make_opening(SHARING, questions=100)
+    book = Book.create(database.create(), opening, name="b", key=KEY)
+    sessions = {
+        name: SHARING.start(n=1000, tape=lb.Tape(key=KEY), ladder=number)
+        for number, name in enumerate("abcde", start=1)
+    }
+    changes, counted = dict.fromkeys(sessions, 0), []
+    for index, (name, risk) in enumerate(CLIMB):
+        counted.append(sum(sorted(changes[other] for other in changes if other != name)[-2:]))
+        expected = sessions[name].ask(
+            risk=risk, others=counted[-1], context=submission_digest(index)
+        )
+        assert book.ask(make_question(index, risk, ladder=name)).release == expected
+        changes[name] += expected.improved
+    assert max(counted) > max(changes.values()) > 3
+    assert book.check() == len(CLIMB)
+    again = book.ask(make_question(0, CLIMB[0][1], ladder="a"))
+    assert (again.repeated, again.release.question) == (True, 1)
+    with book.storage.write_transaction("b") as view:
+        view.count_ladder_change(1)
+    with pytest.raises(BrokenLedger, match="state of ladder 1"):
+        book.check()
 
 
 def test_an_entry_tells_the_release_and_hides_the_rest(book):

@@ -16,15 +16,17 @@ from ladderboard.ledger._storage._schema import Migration
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
+LATEST = _schema.latest_format()
 STEP = Migration(
-    1,
+    LATEST,
     (
         "ALTER TABLE main.book ADD COLUMN colour TEXT",
         "CREATE TABLE main.extra (id {serial}, value {blob} NOT NULL)",
         "UPDATE main.book SET colour = 'blue'",
     ),
 )
-BROKEN = Migration(1, (*STEP.statements, "INSERT INTO main.nowhere VALUES (1)"))
+BROKEN = Migration(LATEST, (*STEP.statements, "INSERT INTO main.nowhere VALUES (1)"))
+NEWER, FAILING = (*_schema.MIGRATIONS, STEP), (*_schema.MIGRATIONS, BROKEN)
 
 
 def check_content(storage):
@@ -37,9 +39,10 @@ def check_content(storage):
                 assert view.secret_side(number) == secret
             if book["entries"]:
                 assert view.chain_state() == book["entries"][-1][1]
-            assert view.ladder_names() == [ladder for ladder, _ in book["ladders"]]
-            for number, (_, state) in enumerate(book["ladders"]):
+            assert view.ladder_names() == [ladder for ladder, *_ in book["ladders"]]
+            for number, (_, state, changes) in enumerate(book["ladders"]):
                 assert view.ladder_state(number) == state
+                assert view.ladder_changes(number) == changes
             assert [(mark, view.find_by_dedupe_key(mark)) for mark, _ in book["marks"]] == book[
                 "marks"
             ]
@@ -80,7 +83,7 @@ def test_a_newer_file_is_refused_and_both_formats_are_named(file):
     database = sqlite3.connect(file)
     database.execute("PRAGMA user_version = 7")
     database.close()
-    with pytest.raises(InvalidState, match=r"format 7; this one knows formats up to 1\."):
+    with pytest.raises(InvalidState, match=rf"format 7; this one knows formats up to {LATEST}\."):
         SqliteStorage(file)
     assert len(before) == len(file.read_bytes())
 
@@ -88,7 +91,9 @@ def test_a_newer_file_is_refused_and_both_formats_are_named(file):
 def test_a_newer_schema_is_refused_and_both_formats_are_named(postgres, schema):
     postgres.run(f"UPDATE {schema}.format SET version = 7")
     for create in (True, False):
-        with pytest.raises(InvalidState, match=r"format 7; this one knows formats up to 1\."):
+        with pytest.raises(
+            InvalidState, match=rf"format 7; this one knows formats up to {LATEST}\."
+        ):
             PostgresStorage(postgres.url(), schema=schema, create=create)
     postgres.run(f"DELETE FROM {schema}.format")
     with pytest.raises(InvalidState, match="damaged"):
@@ -110,34 +115,42 @@ def colours(path):
 
 
 def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
-    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    file = Path(shutil.copy(FORMATS / f"{LATEST}.db", tmp_path / "guard.db"))
     old = SqliteStorage(file)
     check_content(old)
-    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", NEWER)
     with SqliteStorage(file) as storage:
         check_content(storage)
         assert not any(storage.is_copy(name) for name in storage.books())
     assert colours(file) == [("blue",)] * 3
-    copy = tmp_path / "guard.db.before-1"
+    copy = tmp_path / f"guard.db.before-{LATEST}"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert colours(copy) is None
-    with pytest.raises(InvalidState, match="format 2 now"), old.write_transaction("first") as book:
+    with (
+        pytest.raises(InvalidState, match=f"format {LATEST + 1} now"),
+        old.write_transaction("first") as book,
+    ):
         grow(book)  # by a process that still runs the older version
     old.close()
     with SqliteStorage(file) as storage:  # nothing left to do
         check_content(storage)
     monkeypatch.undo()
-    with pytest.raises(InvalidState, match="format 2; this one knows formats up to 1"):
+    with pytest.raises(
+        InvalidState, match=f"format {LATEST + 1}; this one knows formats up to {LATEST}"
+    ):
         SqliteStorage(file)
     with SqliteStorage(copy) as storage:
         check_content(storage)
         assert all(storage.is_copy(name) for name in storage.books())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["guard.db", "guard.db.before-1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "guard.db",
+        f"guard.db.before-{LATEST}",
+    ]
 
 
 def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
-    shutil.copy(FORMATS / "1.db", tmp_path / "old.db")
-    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
+    shutil.copy(FORMATS / f"{LATEST}.db", tmp_path / "old.db")
+    monkeypatch.setattr(_schema, "MIGRATIONS", NEWER)
     SqliteStorage(tmp_path / "old.db").close()
     SqliteStorage(tmp_path / "new.db", create=True).close()
 
@@ -151,17 +164,17 @@ def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
 
 
 def test_a_migration_that_fails_changes_nothing_and_overwrites_no_copy(tmp_path, monkeypatch):
-    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
-    monkeypatch.setattr(_schema, "MIGRATIONS", (BROKEN,))
+    file = Path(shutil.copy(FORMATS / f"{LATEST}.db", tmp_path / "guard.db"))
+    monkeypatch.setattr(_schema, "MIGRATIONS", FAILING)
     with pytest.raises(StorageFailed, match="nowhere"):
         SqliteStorage(file)
     assert colours(file) is None
-    first = (tmp_path / "guard.db.before-1").read_bytes()
-    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
+    first = (tmp_path / f"guard.db.before-{LATEST}").read_bytes()
+    monkeypatch.setattr(_schema, "MIGRATIONS", NEWER)
     SqliteStorage(file).close()
     assert colours(file) == [("blue",)] * 3
-    assert (tmp_path / "guard.db.before-1").read_bytes() == first
-    assert (tmp_path / "guard.db.before-1-2").is_file()
+    assert (tmp_path / f"guard.db.before-{LATEST}").read_bytes() == first
+    assert (tmp_path / f"guard.db.before-{LATEST}-2").is_file()
 
 
 def test_a_schema_is_copied_and_then_migrated(postgres, monkeypatch, grow):
@@ -171,27 +184,48 @@ def test_a_schema_is_copied_and_then_migrated(postgres, monkeypatch, grow):
         with old.add_book(name) as book:
             grow(book, b"secret")
             book.add_ladder(0, "", b"state")
-    monkeypatch.setattr(_schema, "MIGRATIONS", (BROKEN,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", FAILING)
     with pytest.raises(StorageFailed, match="nowhere"):
         PostgresStorage(postgres.url(), schema=schema)
-    assert postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = %s", f"{schema}_before_1") == []
-    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
+    assert (
+        postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = %s", f"{schema}_before_{LATEST}")
+        == []
+    )
+    monkeypatch.setattr(_schema, "MIGRATIONS", NEWER)
     with PostgresStorage(postgres.url(), schema=schema) as storage:
         assert storage.books() == ["b", "c"]
         assert not storage.is_copy("b")
     assert postgres.run(f"SELECT colour FROM {schema}.book") == [("blue",), ("blue",)]
-    assert postgres.run(f"SELECT version FROM {schema}.format") == [(2,)]
+    assert postgres.run(f"SELECT version FROM {schema}.format") == [(LATEST + 1,)]
     monkeypatch.undo()
-    with pytest.raises(InvalidState, match="format 2"), old.write_transaction("b") as book:
+    with (
+        pytest.raises(InvalidState, match=f"format {LATEST + 1}"),
+        old.write_transaction("b") as book,
+    ):
         grow(book)
     old.close()
-    with PostgresStorage(postgres.url(), schema=f"{schema}_before_1") as storage:
+    with PostgresStorage(postgres.url(), schema=f"{schema}_before_{LATEST}") as storage:
         assert storage.is_copy("b")
         with storage.read_transaction("c") as view:
             assert (list(view.entries()), view.secret_side(0)) == ([b"entry 0"], b"secret")
         with storage.add_book("d"), storage.read_transaction("c"):
             pass
         assert storage.books() == ["b", "c", "d"]
+
+
+def test_changes_of_ladders_are_counted_from_the_entries_of_format_1(postgres, monkeypatch):
+    schema = f"m_{secrets.token_hex(4)}"
+    insert_ladder = "INSERT INTO main.ladder (book, number, name, state) VALUES (?, ?, ?, ?)"
+    with monkeypatch.context() as older:
+        older.setattr(_schema, "MIGRATIONS", ())
+        with PostgresStorage(postgres.url(), create=True, schema=schema) as old:
+            for name, content in MAKE["CONTENT"].items():
+                with old.add_book(name) as book:
+                    MAKE["write_book"](book, {**content, "ladders": []})
+                    for number, (ladder, state, _) in enumerate(content["ladders"]):
+                        book.execute(insert_ladder, (book.book_id, number, ladder, state))
+    with PostgresStorage(postgres.url(), schema=schema) as storage:
+        check_content(storage)
 
 
 def test_a_copy_knows_that_it_is_one_until_it_is_adopted(file, tmp_path, grow):

@@ -18,7 +18,9 @@ from ladderboard.ledger._storage import _schema
 from ladderboard.ledger._storage._schema import Migration, newer_format_message
 
 FORMATS = Path(__file__).parent / "formats"
-STEP = Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+LATEST = _schema.latest_format()
+STEP = Migration(LATEST, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+NEWER = (*_schema.MIGRATIONS, STEP)
 FIRST = ("CREATE TABLE main.hat (book {whole} NOT NULL, size {real} NOT NULL)",)
 SECOND = ("ALTER TABLE main.hat ADD COLUMN colour TEXT",)
 OLD, NEW = SchemaModule("hats", (FIRST,)), SchemaModule("hats", (FIRST, SECOND))
@@ -99,10 +101,13 @@ def test_an_older_program_names_the_copy_of_a_part(place):
 
 def test_an_older_program_names_the_copy(place, monkeypatch):
     with monkeypatch.context() as newer_program:
-        newer_program.setattr(_schema, "MIGRATIONS", (STEP,))
+        newer_program.setattr(_schema, "MIGRATIONS", NEWER)
         place.open().close()
     (copy,) = place.copies()
-    said = rf"up to 1\. Install the newer one again; this is {lb.__version__}\. Or put {copy} back"
+    said = (
+        rf"up to {LATEST}\. Install the newer one again; this is {lb.__version__}\. "
+        f"Or put {copy} back"
+    )
     with pytest.raises(InvalidState, match=said):
         place.open()
     assert place.hats(name=copy) == [(1, 0.5)]
@@ -113,7 +118,7 @@ def test_an_upgrade_works_again_after_going_back(postgres, monkeypatch):
     PostgresStorage(postgres.url(), create=True, schema=schema).close()
     for round_ in (1, 2):
         with monkeypatch.context() as newer_program:
-            newer_program.setattr(_schema, "MIGRATIONS", (STEP,))
+            newer_program.setattr(_schema, "MIGRATIONS", NEWER)
             PostgresStorage(postgres.url(), schema=schema).close()
         postgres.run(f"ALTER SCHEMA {schema} RENAME TO {schema}_newer_{round_}")
         if round_ == 1:
@@ -121,7 +126,7 @@ def test_an_upgrade_works_again_after_going_back(postgres, monkeypatch):
             PostgresStorage(postgres.url(), create=True, schema=schema).close()
     names = "SELECT nspname FROM pg_namespace WHERE nspname LIKE %s ORDER BY 1"
     found = [row[0] for row in postgres.run(names, f"{schema}_before%")]
-    assert found == [f"{schema}_before_1", f"{schema}_before_1_2"]
+    assert found == [f"{schema}_before_{LATEST}", f"{schema}_before_{LATEST}_2"]
 
 
 def test_the_newest_copy_that_can_be_read_here_is_named():
@@ -137,7 +142,8 @@ from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _schema
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (36_000, 36_000))
-_schema.MIGRATIONS = (_schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+step = _schema.Migration(_schema.latest_format(), ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+_schema.MIGRATIONS = (*_schema.MIGRATIONS, step)
 try:
     SqliteStorage(sys.argv[1])
 except Exception as error:
@@ -146,7 +152,7 @@ except Exception as error:
 
 
 def test_no_room_for_the_copy_changes_nothing(tmp_path):
-    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    file = Path(shutil.copy(FORMATS / f"{LATEST}.db", tmp_path / "guard.db"))
     before = file.read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", NO_ROOM, file], capture_output=True, text=True, check=False
@@ -157,16 +163,16 @@ def test_no_room_for_the_copy_changes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["guard.db"]
     assert file.read_bytes() == before
     with sqlite3.connect(file) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+        assert database.execute("PRAGMA user_version").fetchone() == (LATEST,)
     database.close()
 
 
 def test_a_copy_is_its_owners_whatever_the_umask(tmp_path, monkeypatch):
-    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    file = Path(shutil.copy(FORMATS / f"{LATEST}.db", tmp_path / "guard.db"))
     old = os.umask(0)
     try:
-        monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
+        monkeypatch.setattr(_schema, "MIGRATIONS", NEWER)
         SqliteStorage(file).close()
     finally:
         os.umask(old)
-    assert stat.S_IMODE((tmp_path / "guard.db.before-1").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / f"guard.db.before-{LATEST}").stat().st_mode) == 0o600

@@ -121,14 +121,14 @@ def test_the_doctor_changes_no_file_of_a_running_or_killed_server(tmp_path, monk
             assert result.returncode == 0, result.stdout
             checks = {check["about"]: check for check in json.loads(result.stdout)["checks"]}
             assert checks["port"]["said"] == f"A Ladderboard answers on port {port}."
-            assert checks["database"]["said"].endswith("has 1 board, in format 1.")
+            assert checks["database"]["said"].endswith("has 1 board, in format 2.")
         finally:
             server.send_signal(signal.SIGKILL)
             server.wait()
     assert database.with_name("boards.db-wal").stat().st_size > 0
     files = modification_times(tmp_path)
     checks = checks_by_subject(database)
-    assert checks["database"][0].message.endswith("has 1 board, in format 1.")
+    assert checks["database"][0].message.endswith("has 1 board, in format 2.")
     assert modification_times(tmp_path) == files
     database.with_name("boards.db-shm").unlink()  # a crash of the machine leaves no shared memory
     files = modification_times(tmp_path)

@@ -64,7 +64,7 @@ def test_a_good_installation_has_no_problems(database_url, board_folder, tmp_pat
         boards.create(board_folder)
     checks = checks_by_subject(database_url, key_file=tmp_path / "key")
     assert {check.subject for check in checks.values() if check.state == "problem"} == set()
-    assert checks["database"].message.endswith("has 1 board, in format 1.")
+    assert checks["database"].message.endswith("has 1 board, in format 2.")
     assert checks["PostgreSQL"].message.startswith("PostgreSQL 1")
     assert "synchronous_commit = on, encoding UTF8" in checks["durability"].message
     assert checks["key file"].message.endswith("fits the database.")
@@ -130,18 +130,18 @@ def test_older_newer_and_damaged_formats(database_url, monkeypatch):
     open_boards(database_url).close()
     assert checks_by_subject(database_url)["database"].state == "ok"
     with monkeypatch.context() as newer:
-        newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
+        newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 3)
         assert "an old one" in checks_by_subject(database_url)["database"].message
     import psycopg
 
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
-        assert connection.execute("SELECT version FROM ladderboard.format").fetchall() == [(1,)]
+        assert connection.execute("SELECT version FROM ladderboard.format").fetchall() == [(2,)]
         connection.execute("UPDATE ladderboard.format SET version = 99")
     check = checks_by_subject(database_url)["database"]
     assert (check.state, "newer Ladderboard" in check.message) == ("problem", True)
     with psycopg.connect(database_url.replace("+psycopg", "")) as connection:
         connection.execute("DROP TABLE ladderboard.kept")
-        connection.execute("UPDATE ladderboard.format SET version = 1")
+        connection.execute("UPDATE ladderboard.format SET version = 2")
     assert "damaged" in checks_by_subject(database_url)["database"].message
 
 

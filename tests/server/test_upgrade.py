@@ -9,7 +9,8 @@ from support.server.live_server import make_predictions
 NEWER = """
 import pickle, sys
 from ladderboard.ledger._storage import _schema
-_schema.MIGRATIONS = (_schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+step = _schema.Migration(_schema.latest_format(), ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+_schema.MIGRATIONS = (*_schema.MIGRATIONS, step)
 pickle.load(sys.stdin.buffer).close()
 """
 

@@ -28,6 +28,8 @@ MECHANISMS = {
     "rounded": {"name": "rounded", "digits": 2},
     "noisy": {"name": "noisy", "sd": 0.01},
     "bootstrap": {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20},
+    "growing": {"name": "growing_ladder", "step": 0.3},
+    "shared": {"name": "growing_ladder", "step": 0.3, "accounts": 2, "sharing": 0.5},
     "one bit": {"name": "one_bit", "step": 0.02},
 }  # fmt: skip
 LOSSES = {"parameter free", "bootstrap"}  # what they look at

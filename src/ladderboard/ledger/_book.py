@@ -140,8 +140,6 @@ class Book(BookContext):
         encryption = NoEncryption() if encryption is None else encryption
         key = secrets.token_bytes(32) if key is None else key
         answering_mechanism = mechanism_of(opening.mechanism) if mechanism is None else mechanism
-        if answering_mechanism.shares_changes:
-            raise InvalidSetting("A ledger cannot share changes between ladders; use accounts=1.")
         salts = (environment.salt(), environment.salt())
         secret_values = {
             "key": key,

@@ -241,7 +241,8 @@ class BookTransaction:
         )
         if question.training is not None:
             observation["training"] = question.training
-        release = session.ask(**observation, context=question.submission)
+        others = book.ladder_sessions.changes_of_others(view, ladder)
+        release = session.ask(**observation, others=others, context=question.submission)
         state_after = encode_state(session)
         secret = SecretSide(
             risk=float(question.risk),
@@ -274,6 +275,8 @@ class BookTransaction:
             changes=self.chain_state.changes + release.improved,
         )
         book.ladder_sessions.store(view, ladder, state_after, session)
+        if release.improved:
+            view.count_ladder_change(ladder)
         receipt = Receipt(
             book.name, number, self.chain_state.head, question.submission, secret.submission_salt
         )

@@ -14,7 +14,7 @@ from ladderboard.ledger._commitments import COMMITTED_FIELDS, Commitment, Secret
 from ladderboard.ledger._encoding import digest
 from ladderboard.ledger._ladders import digest_state, encode_state
 from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
-from ladderboard.mechanisms import Release
+from ladderboard.mechanisms import LadderChanges, Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -213,6 +213,7 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
     only its sequence of states is checked, and the result is 0.
     """
     sessions: list[Session] = []
+    ladder_changes = LadderChanges(ladders.shared_ladders)
     ladder_digests: list[bytes] = []
     chain_state = EMPTY_CHAIN
     for number, (entry, fields) in enumerate(iter_checked_entries(book.entries(), name)):
@@ -222,6 +223,7 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
         )
         if fields["kind"] == "ladder":
             sessions.append(ladders.start(fields["ladder"]))
+            ladder_changes.start_ladder()
             ladder_digests.append(digest_state(encode_state(sessions[-1])))
         elif fields["kind"] == "question":
             packed = book.secret_side(number)
@@ -232,11 +234,15 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
             _check_hashes(number, fields, secret, ladder_digests[ladder])
             ladder_digests[ladder] = secret.after
             if ladders.can_replay:
-                _replay_question(number, fields, secret, sessions[ladder])
+                others = ladder_changes.of_others(ladder)
+                _replay_question(number, fields, secret, sessions[ladder], others)
+            ladder_changes.count(ladder, changed=fields["improved"])
     if chain_state != book.chain_state():
         raise BrokenLedger("The stored chain state does not match the last entry.")
     for ladder, last_digest in enumerate(ladder_digests):
-        if digest_state(ladders.encoded_state(book, ladder)) != last_digest:
+        if digest_state(ladders.encoded_state(book, ladder)) != last_digest or book.ladder_changes(
+            ladder
+        ) != ladder_changes.of(ladder):
             raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
     return chain_state.asked if ladders.can_replay else 0
 
@@ -269,11 +275,13 @@ def _check_hashes(
 
 
 def _replay_question(
-    number: int, fields: dict[str, Any], secret: SecretSide, session: Session
+    number: int, fields: dict[str, Any], secret: SecretSide, session: Session, others: int
 ) -> None:
     try:
         training: dict[str, Any] = {} if secret.training is None else {"training": secret.training}
-        release = session.ask(risk=secret.risk, context=secret.submission, **training)
+        release = session.ask(
+            risk=secret.risk, others=others, context=secret.submission, **training
+        )
     except LadderboardError as error:
         raise broken_entry(number, f"it cannot be asked again ({error})") from None
     if session.draws != secret.draws:

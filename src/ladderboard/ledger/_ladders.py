@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.errors import BrokenLedger, InvalidSetting
 from ladderboard.ledger._encoding import PREFIX, MapEncoder, decode, encode, pad, unpad
+from ladderboard.mechanisms import changes_of_others
 
 if TYPE_CHECKING:
     from typing import Any
@@ -68,6 +69,11 @@ class LadderSessions:
         self._cached_sessions: dict[int, tuple[bytes, bytes, Session]] = {}
 
     @property
+    def shared_ladders(self) -> int:
+        """How many other ladders count on a ladder; see ``Mechanism``."""
+        return self._mechanism.shared_ladders
+
+    @property
     def can_replay(self) -> bool:
         """Whether a question can be replayed from its risk alone."""
         return self._mechanism.needs == "risk"
@@ -106,6 +112,23 @@ class LadderSessions:
         stored = self._encrypt_state(ladder, encoded)
         book.set_ladder_state(ladder, stored)
         self._cached_sessions[ladder] = (stored, encoded, session)
+
+    def changes_of_others(self, book: ReadView, ladder: int) -> int:
+        """Return the changes of other ladders that count on a ladder, which must be started.
+
+        The cost grows neither with the number of questions nor with that of ladders: at most one
+        row of an index is read for each ladder that counts.
+        """
+        count = self.shared_ladders + 1
+        if count == 1:
+            return 0
+        chain_state = book.chain_state()
+        largest = (
+            (chain_state.changes, 0)
+            if count >= chain_state.ladders
+            else book.largest_ladder_changes(count)
+        )
+        return changes_of_others(book.ladder_changes(ladder), *largest)
 
     def _encrypt_state(self, ladder: int, encoded: bytes) -> bytes:
         """Pad and encrypt a state, to one size whether or not it holds the leader's losses.

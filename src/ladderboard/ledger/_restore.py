@@ -5,6 +5,7 @@ The exported records contain all secrets, so write them to a vault.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -124,6 +125,7 @@ def import_book(
     """
     chain_state = EMPTY_CHAIN
     secrets: list[bytes | None] = []
+    changes: Counter[int] = Counter()
 
     def encoded_entries() -> Iterator[bytes]:
         for encoded, secret in records.read_section("entry"):
@@ -132,6 +134,8 @@ def import_book(
 
     for entry, fields in iter_checked_entries(encoded_entries(), name):
         secret = secrets.pop()
+        if fields["kind"] == "question" and fields["improved"]:
+            changes[fields["ladder"]] += 1
         chain_state = chain_state._replace(
             entries=chain_state.entries + 1,
             head=entry.hash,
@@ -144,7 +148,8 @@ def import_book(
         closed = None if secret is None else encryption.encrypt(f"secret {number}", secret)
         view.append(row, chain_state, closed)
     for number, ladder, state in records.read_section("ladder"):
-        view.add_ladder(number, ladder, encryption.encrypt(f"state {number}", state))
+        encrypted = encryption.encrypt(f"state {number}", state)
+        view.add_ladder(number, ladder, encrypted, changes=changes[number])
     for mark, number in records.read_section("mark"):
         if not 0 <= number < chain_state.entries:
             raise BrokenLedger(

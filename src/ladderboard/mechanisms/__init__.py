@@ -38,6 +38,8 @@ from ladderboard.mechanisms._types import (
     leaderboard_error,
     risk_from_losses,
 )
+from ladderboard.mechanisms._types import LadderChanges as LadderChanges
+from ladderboard.mechanisms._types import changes_of_others as changes_of_others
 from ladderboard.mechanisms._types import to_float_vector as to_float_vector
 
 __all__ = [

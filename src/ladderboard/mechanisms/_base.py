@@ -69,9 +69,9 @@ class Mechanism(ABC):
         return False
 
     @property
-    def shares_changes(self) -> bool:
-        """Whether a step depends on the changes of other ladders."""
-        return False
+    def shared_ladders(self) -> int:
+        """How many other ladders count: a step depends on the changes of those changed most."""
+        return 0
 
     @property
     def laws(self) -> tuple[Law, ...]:

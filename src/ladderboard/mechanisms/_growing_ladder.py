@@ -265,9 +265,9 @@ class GrowingLadder(Mechanism):
         return self.scale == "model"
 
     @property
-    def shares_changes(self) -> bool:
-        """Whether a step depends on the changes of other ladders."""
-        return self.accounts > 1 and self.sharing > 0
+    def shared_ladders(self) -> int:
+        """How many other ladders count: a step depends on the changes of those changed most."""
+        return self.accounts - 1 if self.sharing else 0
 
     @property
     def needs(self) -> Literal["risk", "losses"]:  # type: ignore[override]

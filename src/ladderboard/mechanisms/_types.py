@@ -1,7 +1,8 @@
-"""Inputs and outputs of a mechanism's step, releases, and the leaderboard error."""
+"""Inputs and outputs of a mechanism's step, releases, changes, and the leaderboard error."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -150,6 +151,70 @@ class ComparisonSettings(NamedTuple):
     grid: float = 0.0
     standard_errors: float = 0.0
     compares_released: bool = False
+
+
+def changes_of_others(own: int, largest_sum: int, smallest: int) -> int:
+    """Return the changes of the k other ladders that changed most.
+
+    ``largest_sum`` and ``smallest`` are the sum and the minimum of the k + 1 largest numbers of
+    changes, this ladder's among them; of all numbers if there are fewer ladders. If this ladder is
+    one of the k + 1, the others are the k wanted; if not, the smallest is left out.
+
+    >>> changes_of_others(own=7, largest_sum=7 + 4, smallest=4)
+    4
+    >>> changes_of_others(own=1, largest_sum=7 + 4, smallest=4)
+    7
+    """
+    return largest_sum - max(own, smallest)
+
+
+class LadderChanges:
+    """Counts the changes of all ladders while the questions of a ledger are asked again.
+
+    ``shared_ladders`` is the mechanism's number of other ladders whose changes count.
+
+    >>> changes = LadderChanges(shared_ladders=1)
+    >>> for _ in range(3):
+    ...     changes.start_ladder()
+    >>> for ladder in (0, 0, 1):
+    ...     changes.count(ladder, changed=True)
+    >>> [changes.of_others(ladder) for ladder in range(3)]
+    [1, 2, 2]
+    """
+
+    def __init__(self, shared_ladders: int) -> None:
+        self._largest_count = shared_ladders + 1
+        self._by_ladder: list[int] = []
+        self._ascending: list[int] = []
+        self._largest: tuple[int, int] | None = None  # sum and minimum, until the next change
+
+    def start_ladder(self) -> None:
+        """Add a ladder, without changes."""
+        self._by_ladder.append(0)
+        self._ascending.insert(0, 0)
+        self._largest = None
+
+    def count(self, ladder: int, *, changed: bool) -> None:
+        """Count a question that may have changed a ladder."""
+        if not changed:
+            return
+        own = self._by_ladder[ladder]
+        self._by_ladder[ladder] = own + 1
+        self._ascending[bisect_right(self._ascending, own) - 1] = own + 1
+        self._largest = None
+
+    def of(self, ladder: int) -> int:
+        """Return how often a ladder has changed."""
+        return self._by_ladder[ladder]
+
+    def of_others(self, ladder: int) -> int:
+        """Return the changes of the other ladders that count on this one."""
+        if self._largest_count == 1:
+            return 0
+        if self._largest is None:
+            largest = self._ascending[-self._largest_count :]
+            self._largest = sum(largest), largest[0]
+        return changes_of_others(self._by_ladder[ladder], *self._largest)
 
 
 def risk_from_losses(setup: Setup, losses: NDArray[np.float64]) -> float:

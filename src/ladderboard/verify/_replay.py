@@ -13,7 +13,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.ledger import broken_entry, decode, encode
-from ladderboard.mechanisms import Observation, Setup, risk_from_losses
+from ladderboard.mechanisms import LadderChanges, Observation, Setup, risk_from_losses
 from ladderboard.tape import Tape
 from ladderboard.verify._strict import is_int, same_encoding
 
@@ -190,6 +190,7 @@ class Replay:
         if mechanism is not None:
             mechanism.check(self._setup)
         self._ladders: list[_ReplayedLadder] = []
+        self._changes = LadderChanges(0 if mechanism is None else mechanism.shared_ladders)
         self.releases = self.draws = 0
 
     @property
@@ -201,6 +202,7 @@ class Replay:
         """Start the next ladder."""
         ladder, mechanism, number = _ReplayedLadder(), self._mechanism, len(self._ladders)
         self._ladders.append(ladder)
+        self._changes.start_ladder()
         if mechanism is not None:
             draws = self._tape.draw(self._laws, ladder=number, question=0)
             ladder.state = mechanism.begin(self._setup, draws)
@@ -240,6 +242,7 @@ class Replay:
             ladder.unknown = True  # the losses of examples are not there
         else:
             self._ask(mechanism, ladder, fields, opened=opened, losses=losses, draws=draws)
+        self._changes.count(fields["ladder"], changed=fields["improved"])
 
     def _ask(
         self,
@@ -262,9 +265,9 @@ class Replay:
             risk = risk_from_losses(self._setup, losses)
         else:
             losses = None
-        step = mechanism.advance(
-            self._setup, ladder.state, Observation(risk, losses, opened.training), draws
-        )
+        others = self._changes.of_others(fields["ladder"])
+        observation = Observation(risk, losses, opened.training, others=others)
+        step = mechanism.advance(self._setup, ladder.state, observation, draws)
         # HistoryChecker has checked the types of these fields.
         if step[1:] != (fields["value"], fields["score"], fields["improved"]):
             raise broken_entry(number, "its release does not follow from its risk and noise")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing
+from typing import Any
 
-from ladderboard.ledger import ChainState, EntryRow, SqliteStorage
+from ladderboard.ledger import ChainState, EntryRow, SqliteStorage, WriteView
 
-__all__ = ["CONTENT", "write"]
+__all__ = ["CONTENT", "write", "write_book"]
 
-# Of each book: its entries with where they left it and their secret sides, its ladders, its marks
-# and what is kept.
+# Of each book: its entries with where they left it and their secret sides, its ladders
+# with their changes, its marks and what is kept.
 CONTENT = {
     "first": {
         "entries": [
@@ -34,7 +35,7 @@ CONTENT = {
                 b"",
             ),
         ],
-        "ladders": [("", b"state 0"), ("étude", b"\x00\xff")],
+        "ladders": [("", b"state 0", 1), ("étude", b"\x00\xff", 0)],
         "marks": [(b"mark of 1", 1), (b"\x00", 2)],
         "kept": {"key": b"k" * 32, "": b"", "雪": b"snow"},
     },
@@ -54,19 +55,24 @@ CONTENT = {
 }
 
 
+def write_book(book: WriteView, content: dict[str, Any]) -> None:
+    """Write the content of one book."""
+    for row, at, secret in content["entries"]:
+        book.append(row, at, secret)
+    for number, (ladder, state, changes) in enumerate(content["ladders"]):
+        book.add_ladder(number, ladder, state, changes=changes)
+    for mark, number in content["marks"]:
+        book.add_dedupe_key(mark, number)
+    for key, value in content["kept"].items():
+        book.set_value(key, value)
+
+
 def write(path: str) -> None:
     """Write the content through the contract, and leave nothing beside the file."""
     with SqliteStorage(path, create=True) as storage:
         for name, content in CONTENT.items():
             with storage.add_book(name) as book:
-                for row, at, secret in content["entries"]:
-                    book.append(row, at, secret)
-                for number, (ladder, state) in enumerate(content["ladders"]):
-                    book.add_ladder(number, ladder, state)
-                for mark, number in content["marks"]:
-                    book.add_dedupe_key(mark, number)
-                for key, value in content["kept"].items():
-                    book.set_value(key, value)
+                write_book(book, content)
     with closing(sqlite3.connect(path)) as database:
         database.execute("VACUUM")
 

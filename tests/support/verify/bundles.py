@@ -37,6 +37,7 @@ MECHANISMS = {
     "paper": lb.ShakyLadder(
         step=0.02, compare_noise=0.011, release_noise=0.007, law="laplace", standing_noise=0.003
     ),
+    "growing": lb.GrowingLadder(step=0.2, accounts=3, sharing=0.5, sharing_cap=4),
     "ladder": lb.Ladder(step=0.05),
     "parameter free": lb.ParameterFreeLadder(),
     "exact": lb.Exact(),

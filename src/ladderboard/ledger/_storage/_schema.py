@@ -49,7 +49,24 @@ class Migration(NamedTuple):
     statements: tuple[str, ...]
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+# An entry's place is 2^40 times its book's number, and its own.
+_COUNT_LADDER_CHANGES = """
+    UPDATE main.ladder SET changes = counted.changes FROM (
+        SELECT entry.place / 1099511627776 AS book, entry.ladder AS number, COUNT(*) AS changes
+        FROM main.entry AS entry JOIN main.entry AS previous ON previous.place = entry.place - 1
+        WHERE entry.kind = 'question' AND entry.changes > previous.changes
+        GROUP BY entry.place / 1099511627776, entry.ladder) AS counted
+    WHERE ladder.book = counted.book AND ladder.number = counted.number"""
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        1,
+        (
+            "ALTER TABLE main.ladder ADD COLUMN changes {whole} NOT NULL DEFAULT 0",
+            _COUNT_LADDER_CHANGES,
+            "CREATE INDEX {prefix}ladder_changes ON {on}ladder (book, changes)",
+        ),
+    ),
+)
 
 
 def latest_format() -> int:

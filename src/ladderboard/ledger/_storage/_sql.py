@@ -39,6 +39,11 @@ _SELECT_SECRETS = "SELECT packed FROM main.secret WHERE place = ?"
 _SELECT_LADDER_NAMES = "SELECT name FROM main.ladder WHERE book = ? ORDER BY number"
 _SELECT_LADDER_NUMBER = "SELECT number FROM main.ladder WHERE book = ? AND name = ?"
 _SELECT_LADDER_STATE = "SELECT state FROM main.ladder WHERE book = ? AND number = ?"
+_SELECT_LADDER_CHANGES = "SELECT changes FROM main.ladder WHERE book = ? AND number = ?"
+_SELECT_LARGEST_CHANGES = (
+    "SELECT SUM(changes), MIN(changes) FROM (SELECT changes FROM main.ladder WHERE book = ? "
+    "ORDER BY changes DESC LIMIT ?) AS largest"
+)
 _SELECT_BY_DEDUPE_KEY = "SELECT number FROM main.mark WHERE book = ? AND mark = ?"
 _SELECT_VALUE = "SELECT value FROM main.kept WHERE book = ? AND name = ?"
 _INSERT_ENTRY = (
@@ -51,9 +56,11 @@ _INSERT_DEDUPE_KEY = (
     "INSERT INTO main.mark (book, mark, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _INSERT_LADDER = (
-    "INSERT INTO main.ladder (book, number, name, state) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    "INSERT INTO main.ladder (book, number, name, state, changes) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
 )
 _UPDATE_LADDER_STATE = "UPDATE main.ladder SET state = ? WHERE book = ? AND number = ?"
+_COUNT_LADDER_CHANGE = "UPDATE main.ladder SET changes = changes + 1 WHERE book = ? AND number = ?"
 _UPSERT_VALUE = (
     "INSERT INTO main.kept (book, name, value) VALUES (?, ?, ?) "
     "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
@@ -240,6 +247,21 @@ class ReadView(TableView):
         """Return a ladder's state."""
         return self._read_blob(_SELECT_LADDER_STATE, self.book_id, check_int(ladder))
 
+    def ladder_changes(self, ladder: int) -> int:
+        """Return how often a ladder has changed."""
+        rows = self.query(_SELECT_LADDER_CHANGES, (self.book_id, check_int(ladder)))
+        if not rows:
+            raise InvalidState(f"There is no ladder {ladder}.")
+        return _checked_type(rows[0][0], int)
+
+    def largest_ladder_changes(self, count: int) -> tuple[int, int]:
+        """Return the sum and the smallest of the ``count`` largest numbers of changes."""
+        ((total, smallest),) = self.query(
+            _SELECT_LARGEST_CHANGES, (self.book_id, min(check_int(count), _MAX_ENTRIES))
+        )
+        # PostgreSQL sums whole numbers in a type without limits.
+        return (0, 0) if total is None else (int(total), _checked_type(smallest, int))
+
     def find_by_dedupe_key(self, key: bytes) -> int | None:
         """Return the number of the entry with this key; None if there is none."""
         rows = self.query(_SELECT_BY_DEDUPE_KEY, (self.book_id, check_bytes(key)))
@@ -297,10 +319,10 @@ class WriteView(ReadView):
         ):
             raise InvalidState("This key belongs to an entry already.")
 
-    def add_ladder(self, ladder: int, name: str, state: bytes) -> None:
+    def add_ladder(self, ladder: int, name: str, state: bytes, *, changes: int = 0) -> None:
         """Add a ladder; a number or a name that is taken is refused."""
         values = (self.book_id, check_int(ladder), check_text(name), check_bytes(state))
-        if not self.execute(_INSERT_LADDER, values):
+        if not self.execute(_INSERT_LADDER, (*values, check_int(changes))):
             raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
 
     def set_ladder_state(self, ladder: int, state: bytes) -> None:
@@ -308,6 +330,11 @@ class WriteView(ReadView):
         if not self.execute(
             _UPDATE_LADDER_STATE, (check_bytes(state), self.book_id, check_int(ladder))
         ):
+            raise InvalidState(f"There is no ladder {ladder}.")
+
+    def count_ladder_change(self, ladder: int) -> None:
+        """Add one to the number of changes of a ladder."""
+        if not self.execute(_COUNT_LADDER_CHANGE, (self.book_id, check_int(ladder))):
             raise InvalidState(f"There is no ladder {ladder}.")
 
     def set_value(self, name: str, value: bytes) -> None:
