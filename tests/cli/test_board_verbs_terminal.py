@@ -1,4 +1,4 @@
-"""Taking part at a terminal: a bar while sending, a token that is not shown, completion."""
+"""Taking part at a terminal: a bar while sending, and a token that is not shown."""
 
 from __future__ import annotations
 
@@ -126,37 +126,3 @@ def test_login_does_not_echo_the_token(live_server, page):
 def test_login_without_input_fails(live_server, page):
     code, output = run_at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
     assert (code, b"Aborted" in output) == (130, False)
-
-
-def test_shell_completion_offers_commands_and_saved_boards(live_server, page, run_cli):
-    run_cli("login", page, piped=live_server.join("Ada")[1].encode())
-    read_config().with_token("https://b.example.org", "letters", "y").write()
-
-    def complete(line):
-        variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        result = run_piped([], _LADDERBOARD_COMPLETE="complete_bash", **variables)
-        assert result.returncode == 0
-        return result.stdout.decode().split()
-
-    assert complete("ladderboard sub") == ["submit", "submissions"]
-    assert complete("ladderboard submit ") == [
-        live_server.slug,
-        "https://b.example.org/boards/letters",
-    ]
-    assert complete("ladderboard leaderboard https") == ["https://b.example.org/boards/letters"]
-    # Whatever shell runs the tests, if any does.
-    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    assert "complete" in run_piped(["--show-completion", "bash"], **named).stdout.decode()
-
-
-def test_shell_completion_loads_no_http_library(live_server):
-    code = (
-        "import sys\n"
-        "from ladderboard.cli._client._options import _complete_board_names\n"
-        "_complete_board_names('')\n"
-        "print(*sys.modules)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert not {"httpx", "numpy"} & set(result.stdout.split())

@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from ladderboard.ledger import PostgresStorage, SqliteStorage
-from ladderboard.testing import check_storage
+from support.storage_contract import check_storage
 
 
 def test_sqlite_keeps_the_contract(tmp_path):

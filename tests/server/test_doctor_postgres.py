@@ -10,7 +10,6 @@ import pytest
 from ladderboard.board import open_boards, read_folder
 from ladderboard.ledger import PostgresStorage
 from ladderboard.server import check_installation
-from ladderboard.server._doctor._database import check_postgres
 from support.credentials import random_secret
 from support.postgres import PASSWORD
 
@@ -65,8 +64,7 @@ def test_a_good_installation_has_no_problems(database_url, board_folder, tmp_pat
     checks = checks_by_subject(database_url, key_file=tmp_path / "key")
     assert {check.subject for check in checks.values() if check.state == "problem"} == set()
     assert checks["database"].message.endswith("has 1 board, in format 2.")
-    assert checks["PostgreSQL"].message.startswith("PostgreSQL 1")
-    assert "synchronous_commit = on, encoding UTF8" in checks["durability"].message
+    assert checks["PostgreSQL"].message.startswith("Version 1")
     assert checks["key file"].message.endswith("fits the database.")
     (tmp_path / "other").write_text("0" * 64)
     assert (
@@ -145,48 +143,9 @@ def test_older_newer_and_damaged_formats(database_url, monkeypatch):
     assert "damaged" in checks_by_subject(database_url)["database"].message
 
 
-def test_a_role_that_may_not_create_or_write_the_tables(postgres, database_url):
-    name = database_url.rpartition("/")[2]
-    role = f"role_{secrets.token_hex(4)}"
-    postgres.run(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
-    role_url = database_url.replace("tester:", f"{role}:")
-    check = checks_by_subject(role_url)["database"]
-    assert (check.state, check.remedy) == ("problem", "GRANT CREATE ON DATABASE name TO user;")
-    open_boards(database_url, create=True).close()
-    check = checks_by_subject(role_url)["database"]
-    assert (check.state, check.remedy) == ("problem", "Use the role that created them.")
-    assert name in check.message
-
-
-def test_a_database_in_another_encoding(postgres):
-    name = f"doctor_{secrets.token_hex(6)}"
-    postgres.run(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0")
-    checks = checks_by_subject(postgres.url().replace("/postgres", f"/{name}"))
-    assert checks["durability"].state == "problem"
-    assert "SQL_ASCII" in checks["durability"].message
-    postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.mark.parametrize("name", ["fsync", "full_page_writes", "synchronous_commit"])
-def test_settings_that_risk_durability_are_problems(postgres, database_url, name):
-    set_here = name == "synchronous_commit"  # the others are settings of the whole server
-    if set_here:
-        database = database_url.rpartition("/")[2]
-        postgres.run(f"ALTER DATABASE {database} SET {name} = off")
-    else:
-        postgres.run(f"ALTER SYSTEM SET {name} = off")
-        postgres.run("SELECT pg_reload_conf(), pg_sleep(0.2)")
-    try:
-        check = checks_by_subject(database_url)["durability"]
-    finally:
-        if not set_here:
-            postgres.run(f"ALTER SYSTEM RESET {name}")
-            postgres.run("SELECT pg_reload_conf(), pg_sleep(0.2)")
-    assert (check.state, f"{name} = off" in check.message) == ("problem", True)
-    assert check.remedy.startswith(f"ALTER SYSTEM SET {name} = on;")
-
-
-def test_more_connections_than_the_server_has(database_url):
-    findings, _ = check_postgres(database_url, 1000)
-    (check,) = (finding for finding in findings if finding.subject == "connections")
-    assert (check.state, "may need 1000 at once" in check.message) == ("note", True)
+def test_settings_that_risk_durability_are_problems(postgres, database_url):
+    database = database_url.rpartition("/")[2]
+    postgres.run(f"ALTER DATABASE {database} SET synchronous_commit = off")
+    check = checks_by_subject(database_url)["database"]
+    assert (check.state, "synchronous_commit = off" in check.message) == ("problem", True)
+    assert check.remedy.startswith("ALTER SYSTEM SET synchronous_commit = on;")

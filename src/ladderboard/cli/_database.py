@@ -3,11 +3,9 @@
 Every user who can open the database acts as the organiser.
 """
 
-import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -22,25 +20,6 @@ if TYPE_CHECKING:
     from ladderboard.ledger import Storage
 
 DATABASE_VARIABLE, DEFAULT_DATABASE = "LADDERBOARD_DATABASE", "ladderboard.db"
-_SELECT_SLUGS = "SELECT slug FROM board ORDER BY book"
-
-
-def complete_board_names(ctx: Any, incomplete: str) -> list[str]:
-    """Complete the names of the boards in a SQLite database, without writing to it."""
-    database = str(ctx.params.get("database") or "").removeprefix("sqlite:///")
-    if "://" in database or not Path(database).is_file():
-        return []
-    # Completion must not create or migrate anything. Opening a file that no process has open would
-    # create a log beside it, unless it is opened as immutable.
-    in_use = all(Path(f"{database}{suffix}").exists() for suffix in ("-wal", "-shm"))
-    mode = "mode=ro" if in_use else "mode=ro&immutable=1"
-    address = f"file:{quote(str(Path(database).absolute()))}?{mode}"
-    try:
-        with closing(sqlite3.connect(address, uri=True, timeout=0.1)) as connection:
-            slugs = [slug for (slug,) in connection.execute(_SELECT_SLUGS)]
-    except sqlite3.Error:
-        return []
-    return [slug for slug in slugs if slug.startswith(incomplete)]
 
 
 def require_server(command: str, *, needs: str = "SETTINGS") -> None:
@@ -94,7 +73,6 @@ Slug = Annotated[
     typer.Argument(
         metavar="BOARD",
         help="The board's slug, as in its address.",
-        autocompletion=complete_board_names,
     ),
 ]
 Folder = Annotated[

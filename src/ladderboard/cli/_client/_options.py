@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ladderboard.cli._output import echo_err
-from ladderboard.client import read_config, split_board
+from ladderboard.client import split_board
 from ladderboard.errors import BudgetSpent, InvalidSetting, LadderboardError, NotFound
 
 if TYPE_CHECKING:
@@ -18,26 +18,11 @@ if TYPE_CHECKING:
 _MAX_NAMES = 10
 
 
-def _complete_board_names(incomplete: str) -> list[str]:
-    """Complete the names of the boards that tokens are saved for."""
-    try:
-        config = read_config()
-    except LadderboardError:
-        return []
-    names = [
-        board if server == config.default else f"{server}/boards/{board}"
-        for server, boards in config.tokens.items()
-        for board in boards
-    ]
-    return [name for name in names if name.startswith(incomplete)]
-
-
 BoardName = Annotated[
     str,
     typer.Argument(
         metavar="BOARD",
         help="The board's short name, or the address of its page.",
-        autocompletion=_complete_board_names,
     ),
 ]
 Url = Annotated[

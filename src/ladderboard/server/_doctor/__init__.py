@@ -3,7 +3,7 @@
 Every check is a function that returns findings.
 """
 
+from ladderboard.server._doctor._database import Finding
 from ladderboard.server._doctor._examine import check_installation
-from ladderboard.server._doctor._finding import Finding
 
 __all__ = ["Finding", "check_installation"]

@@ -6,10 +6,11 @@ The checks only read: they create no file and no table, and hold no lock.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from ladderboard._formatting import format_count
@@ -33,30 +34,68 @@ from ladderboard.ledger import (
     select_from,
     translate_sqlite_error,
 )
-from ladderboard.server._doctor._finding import may_write, note, ok, other_readers, problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from ladderboard.server._doctor._finding import Finding
-
     Run = Callable[..., list[tuple[Any, ...]]]
+
+
+class Finding(NamedTuple):
+    """The result of one check: its subject, state and message, and a remedy if one is needed."""
+
+    subject: str
+    state: Literal["ok", "note", "problem"]
+    message: str
+    remedy: str | None = None
+
+    def describe(self) -> dict[str, str | None]:
+        """Return the finding as ``ladderboard doctor --json`` prints it."""
+        return {
+            "about": self.subject,
+            "state": self.state,
+            "said": self.message,
+            "do": self.remedy,
+        }
+
+
+def ok(subject: str, message: str) -> Finding:
+    """Return a finding that needs no action."""
+    return Finding(subject, "ok", message)
+
+
+def note(subject: str, message: str, remedy: str | None = None) -> Finding:
+    """Return a finding that may need action."""
+    return Finding(subject, "note", message, remedy)
+
+
+def problem(subject: str, message: str, remedy: str) -> Finding:
+    """Return a finding that needs action, with its remedy."""
+    return Finding(subject, "problem", message, remedy)
+
+
+def may_write(path: Path) -> bool:
+    """Tell whether this user may write a file or folder; False on a read-only disk."""
+    supported = os.access in os.supports_effective_ids
+    return os.access(path, os.W_OK, effective_ids=supported)
+
+
+def other_readers(path: Path) -> str:
+    """Return who else may read or write a file: ``"anybody"``, ``"its group"`` or ``""``."""
+    if os.name != "posix":
+        return ""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return "anybody"
+    return "its group" if mode & (stat.S_IRGRP | stat.S_IWGRP) else ""
 
 
 SCHEMA = "ladderboard"
 _TIMEOUT_SECONDS = 5  # seconds
 _SUBJECT = "database"
 _SQLITE_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
-_DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
-_MIN_VERSION = 100000  # version 10, the first with the columns that are used
-_SETTINGS = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(?)"
 _POSTGRES_TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
-_CAN_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE')"
-_CAN_INSERT = (
-    "SELECT CASE WHEN has_schema_privilege(?, 'USAGE') THEN has_table_privilege(?, 'INSERT') END"
-)
-_IS_STANDBY = "SELECT pg_is_in_recovery()"
 _KEY_FILE = "key file"
 _KEY_PLACE = "kept signing key"
 _RESTORE_KEY = "Restore it from its copy: without it the database cannot be used."
@@ -108,11 +147,15 @@ def open_sqlite_readonly(path: Path) -> Iterator[Run]:
 
 
 @contextmanager
-def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
-    """Yield a function that runs read-only statements on PostgreSQL, and the connection."""
+def open_postgres_readonly(url: str) -> Iterator[tuple[Run, PostgresAddress, int]]:
+    """Yield a function that runs read-only statements, the address, and the server's version.
+
+    Raises ``StorageFailed`` if a server cannot be reached, or may lose acknowledged data.
+    """
     driver = load_psycopg()
     address = PostgresAddress(url.replace("postgres://", "postgresql://", 1))
     with closing(address.connect()) as connection:
+        address.check_server(connection)
         connection.execute("SET default_transaction_read_only = on")
         connection.execute(f"SET statement_timeout = '{_TIMEOUT_SECONDS}s'")
 
@@ -126,7 +169,7 @@ def open_postgres_readonly(url: str) -> Iterator[tuple[Run, Any]]:
                 ) from None
             return rows
 
-        yield run, connection
+        yield run, address, connection.info.server_version
 
 
 def read_database_state(run: Run, version: object, tables: set[str], where: str) -> DatabaseState:
@@ -261,32 +304,26 @@ def _check_permissions(path: Path) -> Finding:
     return ok(subject, f"Only its owner may open {path}.")
 
 
-def check_postgres(url: str, connections: int) -> tuple[list[Finding], DatabaseState | None]:
-    """Check a PostgreSQL server and its database; ``connections`` is how many may be needed."""
+def check_postgres(url: str) -> tuple[list[Finding], DatabaseState | None]:
+    """Check a PostgreSQL server and its database."""
     try:
-        address = repr(PostgresAddress(url.replace("postgres://", "postgresql://", 1)))
-        with open_postgres_readonly(url) as (run, connection):
-            findings = [_check_version(connection.info.server_version), _check_durability(run)]
-            if run(_IS_STANDBY)[0][0]:
-                findings.append(
-                    problem(
-                        "writing",
-                        f"{address} is a read-only standby server.",
-                        "Name the primary server.",
-                    )
-                )
-            findings += _check_connection_limit(run, connections)
-            schema_finding, state = _check_schema(run, address)
+        with open_postgres_readonly(url) as (run, address, version):
+            schema_finding, state = _check_schema(run, repr(address))
     except MissingDependency as error:
         return [problem(_SUBJECT, f"{error}", "pip install 'ladderboard[server]'")], None
     except LadderboardError as error:
         return [problem(_SUBJECT, str(error), _advise(str(error)))], None
-    return [schema_finding, *findings], state
+    shown = f"Version {version // 10000}.{version % 10000}, with durable commits."
+    return [schema_finding, ok("PostgreSQL", shown)], state
 
 
 def _advise(message: str) -> str:
     if "cannot be read" in message or "must look like" in message:
         return "Correct the address: ladderboard settings shows where it comes from."
+    if match := re.search(r"(\w+) = off", message):
+        return f"ALTER SYSTEM SET {match[1]} = on; SELECT pg_reload_conf();"
+    if "encoded in UTF8" in message:
+        return "Create a new one: createdb -E UTF8 -T template0 NAME"
     if "password" in message:
         return "Put the password into PGPASSWORD or ~/.pgpass, or into the address."
     return (
@@ -294,68 +331,13 @@ def _advise(message: str) -> str:
     )
 
 
-def _check_version(number: int) -> Finding:
-    shown = f"PostgreSQL {number // 10000}.{number % 10000}"
-    if number < _MIN_VERSION:
-        return problem("PostgreSQL", f"{shown} is too old.", "Use PostgreSQL 10 or newer.")
-    return ok("PostgreSQL", f"{shown}.")
-
-
-def _check_durability(run: Run) -> Finding:
-    subject = "durability"
-    settings: dict[str, str] = dict(run(_SETTINGS, ([*_DURABLE, "server_encoding"],)))
-    for name in _DURABLE:
-        if settings.get(name) == "off":
-            return problem(
-                subject,
-                f"The server runs with {name} = off, so it may lose acknowledged data.",
-                f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
-            )
-    encoding = settings.get("server_encoding")
-    if encoding != "UTF8":
-        return problem(
-            subject,
-            f"The database has the encoding {encoding}.",
-            "Create a new one: createdb -E UTF8 -T template0 NAME",
-        )
-    shown = ", ".join(f"{name} = {settings.get(name)}" for name in _DURABLE)
-    return ok(subject, f"{shown}, encoding {encoding}.")
-
-
-def _check_connection_limit(run: Run, wanted: int) -> list[Finding]:
-    names = ["max_connections", "superuser_reserved_connections"]
-    settings = {name: int(value) for name, value in run(_SETTINGS, (names,))}
-    available = settings["max_connections"] - settings["superuser_reserved_connections"]
-    if available >= wanted:
-        return []
-    return [
-        note(
-            "connections",
-            f"The server allows {available}; workers and threads may need {wanted} at once.",
-            f"Lower serve.threads, or: ALTER SYSTEM SET max_connections = {wanted + 10};",
-        )
-    ]
-
-
 def _check_schema(run: Run, address: str) -> tuple[Finding, DatabaseState | None]:
     tables = {row[0] for row in run(_POSTGRES_TABLES, (SCHEMA,))}
     if not tables:
-        if not run(_CAN_CREATE)[0][0]:
-            return problem(
-                _SUBJECT,
-                f"{address} has no boards yet, and this user may not create tables.",
-                "GRANT CREATE ON DATABASE name TO user;",
-            ), None
         return note(
             _SUBJECT,
             f"{address} answers, and has no boards yet.",
             "ladderboard serve DIR or ladderboard board create DIR creates the tables.",
-        ), None
-    if "entry" in tables and not run(_CAN_INSERT, (SCHEMA, f"{SCHEMA}.entry"))[0][0]:
-        return problem(
-            _SUBJECT,
-            f"This user may not write the tables in {address}.",
-            "Use the role that created them.",
         ), None
     rows = run("SELECT version FROM main.format") if "format" in tables else []
     state = read_database_state(run, rows[0][0] if len(rows) == 1 else None, tables, address)
