@@ -92,16 +92,6 @@ def test_the_charts_order_the_boards_by_gain(visit, digits_board, script):
         assert picture.bounding_box()["height"] > 150
 
 
-def test_boards_without_play_have_no_page(visit, make_board):
-    slug = make_board(title="In earnest")
-    visitor = visit()
-    visitor.monitor.expect_statuses(404)
-    assert visitor.open(f"/boards/{slug}/play") == 404
-    visitor.open(f"/boards/{slug}")
-    tabs = visitor.page.get_by_role("navigation", name="In earnest")
-    assert tabs.get_by_role("link").all_inner_texts() == ["Board", "Submit"]
-
-
 def test_the_animation_plays_and_pauses(visit, digits_board):
     visitor = visit(motion=True)
     visitor.open(PLAY_PATH)

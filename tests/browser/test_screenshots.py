@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from support.browser.page_states import PAGE_STATES
 from support.processes import run_module
 
 ROOT = Path(__file__).parents[2]
@@ -36,17 +35,6 @@ def test_screenshots_of_two_pages(tmp_path):
             corner = picture.convert("L").getpixel((2, 2))
         assert shades[1] - shades[0] > 150  # not blank
         assert (corner < 60) == name.endswith("dark")
-
-
-def test_unknown_pages_are_refused(tmp_path):
-    completed = take_screenshots(tmp_path, "--only", "nowhere")
-    assert completed.returncode == 2
-    assert "no such page; there is: boards, board," in completed.stderr
-
-
-def test_page_names_are_unique():
-    names = [state.name for state in PAGE_STATES]
-    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("name", ["board", "play"])

@@ -256,17 +256,6 @@ def test_a_disqualified_team_is_not_ranked_but_counts_in_the_certificate(
     assert "Bob" not in checked
 
 
-@pytest.mark.parametrize(("typed", "status"), [("first\n", "closed"), ("fist\n", "open")])
-def test_close_asks_for_confirmation_at_a_terminal(run_cli, folder, monkeypatch, typed, status):
-    run_cli("board", "create", folder)
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda: typed)
-    result = run_cli("board", "close", "first")
-    assert result.code == (0 if status == "closed" else 2)
-    assert "cannot be undone" in result.err
-    assert run_cli("board", "list", "--json").json["boards"][0]["status"] == status
-
-
 def test_a_moved_board_continues_in_another_database(run_cli, folder, monkeypatch, tmp_path):
     monkeypatch.setenv("LADDERBOARD_PASSPHRASE", "four words nobody guesses")
     run_cli("board", "create", folder)

@@ -266,11 +266,3 @@ def test_without_psycopg_a_postgres_database_is_a_problem(tmp_path):
     result = run_without("psycopg", "doctor", "--database", address, cwd=tmp_path)
     assert "PostgreSQL needs psycopg" in result.stdout
     assert (result.returncode, result.stderr) == (1, "")
-
-
-@pytest.mark.parametrize("verb", ["doctor", "settings"])
-def test_without_typer_it_says_what_to_install(verb, tmp_path):
-    result = run_without("typer", verb, cwd=tmp_path)
-    assert result.returncode == 2
-    (line,) = result.stderr.splitlines()
-    assert "typer: pip install 'ladderboard[server]'" in line

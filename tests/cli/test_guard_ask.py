@@ -212,31 +212,3 @@ def test_an_unreachable_url_exits_with_4(run_guard, guard_folder):
     result = run_guard("ask", f"unix:{guard_folder}/nobody.sock", "half.csv", "--json")
     assert (result.code, result.json["error"]["code"]) == (4, "guard_unreachable")
     assert run_guard("status", "http://127.0.0.1:1").code == 4
-
-
-def test_a_url_is_asked_over_http(run_guard, guard_folder, monkeypatch):
-    """An answer over HTTP is printed like the answer of a file."""
-    calls = []
-
-    class RemoteGuardStub:
-        def ask(self, predictions, **options):
-            calls.append((predictions.read(), options))
-            return lb.Reply(0.5, True, 1, 9, "Said elsewhere.")
-
-        def close(self):
-            calls.append("closed")
-
-    def connect(url):
-        calls.append(url)
-        return RemoteGuardStub()
-
-    monkeypatch.setattr(lb.Holdout, "connect", staticmethod(connect))
-    for url in ("http://127.0.0.1:8765", "unix:/run/guard.sock"):
-        calls.clear()
-        result = run_guard("ask", url, "-", "--ladder", "x", piped=b"id,prediction\n")
-        assert result == (0, "Said elsewhere.\n", "")
-        assert calls[0] == url
-        options = {"training": None, "format": None, "ladder": "x"}
-        assert (b"id,prediction\n", options) in calls
-        assert calls[-1] == "closed"
-    assert "has its key itself" in run_guard("ask", url, "half.csv", "--key-file", "key").err

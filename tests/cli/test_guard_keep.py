@@ -166,14 +166,6 @@ def test_a_damaged_guard_exits_with_4(run_guard, guard_folder, spoil, arguments)
     assert not (guard_folder / "to").exists()
 
 
-def test_a_wrong_key_file_exits_with_2(run_guard, guard_folder):
-    (guard_folder / "other").write_text("ab" * 32)
-    run_guard("create", "s.db", "--labels", "labels.csv", "--questions", "5", "--key-file", "key")
-    for arguments in ([], ["--key-file", "other"], ["--key-file", "nothing"]):
-        assert run_guard("ask", "s.db", "half.csv", *arguments).code == 2
-    assert run_guard("ask", "s.db", "half.csv", "--key-file", "key").code == 0
-
-
 @pytest.fixture
 def killed_guard(run_guard, guard_folder):
     """A guard with a copy made after one question and three more in its write-ahead log."""

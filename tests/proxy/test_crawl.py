@@ -96,22 +96,6 @@ def test_a_proxy_that_strips_the_prefix(site, another_proxy):
         assert browser.get("/boards/first/submit").status_code == 200
 
 
-@pytest.mark.slow
-def test_a_server_without_a_prefix(make_site):
-    """The same configuration with location / and no path in --url."""
-    changes = {"location /ladder/ {": "location / {"}
-    with (
-        make_site([("first", 400)], prefix="", changes=changes) as site,
-        site.browser() as browser,
-    ):
-        _, pages, _ = crawl(browser)
-        assert f"{site.url}/boards/first" in pages
-        response = site.sign_in(browser, site.organiser)
-        assert response.headers["location"] == "/"
-        assert "Path=/;" in response.headers["set-cookie"]
-        assert "Secure" in response.headers["set-cookie"]
-
-
 def test_no_template_or_script_has_an_absolute_path():
     folder = Path(_pages.__file__).parent
     for path in folder.glob("templates/*.html"):

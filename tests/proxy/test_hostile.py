@@ -55,30 +55,6 @@ def test_signing_in_redirects_below_the_prefix(site):
             assert "a=b" not in str(response.headers)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "https://evil.example"},
-        {"Origin": "https://localhost.evil.example"},
-        {"Origin": "https://localhost:1"},
-        {"Origin": "file://"},
-        {"Origin": "https://evil.example", "X-Forwarded-Host": "evil.example"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-    ],
-    ids=str,
-)
-def test_a_form_of_another_site_is_refused(site, headers):
-    with site.browser() as browser:
-        word = re.search(r'name="csrf" value="([^"]+)"', browser.get("/login").text)[1]
-        form = {"token": site.organiser, "csrf": word}
-        response = browser.post("/session", data=form, headers=headers)
-        assert response.status_code == 403
-        assert "set-cookie" not in response.headers
-        same_origin = {"Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
-        assert browser.post("/session", data=form, headers=same_origin).status_code == 303
-
-
 def test_a_proxy_that_drops_the_port_of_its_host(site, another_proxy):
     """Many a configuration has $host: what people type is known from --url."""
     other = another_proxy({"Host $http_host;": "Host $host;"})

@@ -54,15 +54,6 @@ def test_submitting_by_page(site, predict):
         ]
 
 
-def test_joining_by_page(site):
-    with site.browser(follow_redirects=True) as browser:
-        word = re.search(r'name="csrf" value="([^"]+)"', browser.get("/boards/first/join").text)[1]
-        response = browser.post("/boards/first/join", data={"name": "Newcomer", "csrf": word})
-        assert response.status_code == 201
-        assert f"ladderboard submit {site.url}/boards/first -f" in response.text
-        assert "Newcomer" in browser.get("/boards/first/submit").text
-
-
 def test_submitting_in_python(trusting_site, predict):
     token = trusting_site.team("In Python")
     with Client(trusting_site.url, token) as client:
@@ -98,19 +89,6 @@ def test_submitting_in_a_shell(site, predict):
     # By its address it is the same board, and the same question.
     done = site.program("submit", page, "-f", "predictions.csv", "--json")
     assert json.loads(done.stdout)["again"] is True
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "args", [["leaderboard"], ["submissions", "--csv"], ["leaderboard", "--json"], ["ledger"]]
-)
-def test_reading_in_a_shell(site, args):
-    token = site.team(f"Reads {' '.join(args)}")
-    page = f"{site.url}/boards/first"
-    done = site.program(*args, page, LADDERBOARD_TOKEN=token)
-    assert done.returncode == 0, done.stderr
-    known = site.program(*args, "first", LADDERBOARD_TOKEN=token, LADDERBOARD_URL=site.url)
-    assert known.stdout == done.stdout
 
 
 def test_a_large_submission(trusting_site, predict):

@@ -13,7 +13,6 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, StorageFailed
 from ladderboard.holdout._payload import _FORMATS
-from ladderboard.server import GuardApp
 
 
 def npy(array):
@@ -148,19 +147,6 @@ def test_no_more_ladders_than_declared_can_be_used(guard_server, labels):
     }
     assert guard_server.ask(npy(labels ^ 1), "?ladder=4")[0] == 201
     assert guard_server.guard.remaining == 4
-
-
-def test_only_one_ladder_may_be_served(serve_guard, guard, labels):
-    guard_server = serve_guard(guard, ladder="study")
-    assert guard_server.ask(npy(labels))[2]["ladder"] == "study"
-    assert guard_server.ask(npy(labels), "?ladder=study")[2]["again"]
-    assert_problem(guard_server.ask(npy(labels), "?ladder=other"), 409, "too_many_ladders")
-    assert_problem(
-        guard_server.call(path="/api/v1/guard/meter?ladder=other"), 409, "too_many_ladders"
-    )
-    meter = guard_server.call(path="/api/v1/guard/meter")[2]
-    assert (meter["ladder"], meter["released"], meter["ladders"]) == ("study", 0.0, 5)
-    assert [ladder.questions for ladder in guard.status().ladders] == [0, 1]
 
 
 def test_a_refusal_starts_no_ladder(guard_server, labels):
@@ -299,8 +285,3 @@ def test_the_same_predictions_from_many_threads_are_one_question(guard_server, l
         answers = list(threads.map(lambda _: guard_server.ask(npy(labels)), range(24)))
     assert sorted(status for status, _, _ in answers) == [200] * 23 + [201]
     assert guard_server.guard.remaining == 9
-
-
-def test_a_limit_of_zero_bytes_is_refused(guard):
-    with pytest.raises(lb.LadderboardError, match="max_bytes"):
-        GuardApp(guard, hosts=None, max_bytes=0)

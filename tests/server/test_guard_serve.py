@@ -189,17 +189,3 @@ def test_without_the_extra_the_message_says_what_to_install(guard_file, monkeypa
     monkeypatch.setitem(sys.modules, "ladderboard.server", None)
     monkeypatch.delattr(lb, "server", raising=False)
     assert "ladderboard[guard]" in str(run_refused(guard_file).exception)
-
-
-def test_every_option_is_explained():
-    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    for option in (
-        "key-file",
-        "host",
-        "port",
-        "socket",
-        "socket-mode",
-        "token-file",
-        "limit",
-    ):
-        assert f"--{option}" in result.stdout

@@ -203,21 +203,6 @@ def test_an_endless_body_is_stopped_and_others_are_read(hostile_spec, monkeypatc
     run_with_parsers(work, count=3, seconds=3, uses=10**9)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_parser_killed_from_outside_is_not_blamed_on_the_file(kill_parsers, caplog, number):
-    async def work(parsers):
-        kill_parsers(1, number)
-        submission = await parsers.read(PLAIN, BODY)
-        assert submission.values.tolist() == [1] * N
-        kill_parsers(2, number)
-        with pytest.raises(WorkerError, match=f"2 parsers were killed .*{number.name}"):
-            await parsers.read(PLAIN, BODY)
-        await parsers.read(PLAIN, BODY)
-
-    run_with_parsers(work)
-    assert caplog.text.count(number.name) == 3
-
-
 def test_a_parser_that_crashes_or_disconnects_is_blamed_on_the_file(
     hostile_spec, kill_parsers, monkeypatch
 ):

@@ -7,7 +7,6 @@ from html import unescape
 import pytest
 
 import ladderboard as lb
-from support.server.live_server import make_predictions
 
 INLINE = "time|code|strong|a"
 
@@ -188,12 +187,6 @@ def test_pages_tell_organisers_and_evaluators_how_to_submit(score_server):
         assert page.status_code == 200
         assert "--labels" not in page.text
         assert browser.get(f"{path}/organise/teams/{team}").status_code == 200
-
-
-def test_teams_still_submit_predictions_on_other_boards(live_server):
-    _, token = live_server.join("Alpha")
-    assert live_server.call("GET", "/boards/first").json()["takes"] == "predictions"
-    assert live_server.submit(token, make_predictions(30)).status_code == 201
 
 
 def test_a_guard_of_scores_is_served(tmp_path, serve_guard):

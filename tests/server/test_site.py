@@ -13,9 +13,8 @@ import pytest
 
 import ladderboard
 from ladderboard.board import Caller, Role, View
-from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
+from ladderboard.errors import NotOpen
 from ladderboard.server import write_site
-from ladderboard.server._pages import _site
 from support.server.live_server import make_folder, make_predictions
 from support.site_crawler import crawl_site
 
@@ -227,21 +226,6 @@ def test_a_site_is_written_to_a_new_or_empty_folder(live_server, tmp_path, targe
     assert not [name for name in names if name.startswith(".")]
 
 
-def fail_with_full_disk(*_):
-    raise OSError(28, "No space left on device")
-
-
-def test_a_failed_site_leaves_no_files(live_server, tmp_path, monkeypatch):
-    board, path = live_server.boards.open(live_server.slug), tmp_path / "out"
-    with pytest.raises(NotOpen, match="is not closed"):
-        write_site(board, path)
-    board.closer.close(ORGANISER)
-    monkeypatch.setattr(_site, "archive_pages", fail_with_full_disk)
-    with pytest.raises(StorageFailed, match="out cannot be made: No space left on device"):
-        write_site(board, path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_change_while_writing_is_refused(live_server, tmp_path, monkeypatch):
     board = live_server.boards.open(live_server.slug)
     board.closer.close(ORGANISER)
@@ -255,23 +239,3 @@ def test_a_change_while_writing_is_refused(live_server, tmp_path, monkeypatch):
     with pytest.raises(NotOpen, match="was changed while its site was written"):
         write_site(board, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("target", ["a file", "a full folder", "no parent", "here"])
-def test_other_targets_are_refused_and_unchanged(live_server, tmp_path, monkeypatch, target):
-    board, path = live_server.boards.open(live_server.slug), tmp_path / "out"
-    board.closer.close(ORGANISER)
-    if target == "a file":
-        path.write_text("mine")
-    elif target == "a full folder":
-        path.mkdir()
-        (path / "mine").write_text("mine")
-    elif target == "no parent":
-        path = tmp_path / "nowhere" / "out"
-    else:
-        path.mkdir()
-        monkeypatch.chdir(path)
-    files_before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InvalidSetting):
-        write_site(board, path)
-    assert sorted(tmp_path.rglob("*")) == files_before

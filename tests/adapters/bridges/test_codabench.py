@@ -278,29 +278,6 @@ def test_a_boards_address_may_be_copied_from_a_browser(live_server, tmp_path, pa
     assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
 
 
-def test_a_submission_is_run_again_after_a_correction(live_server, tmp_path, pack, correct_labels):
-    settings = {
-        "board": f"{live_server.url}/boards/{live_server.slug}",
-        "token": live_server.issue_token("evaluator"),
-    }
-    settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
-    worker = CodabenchWorker(tmp_path / "runs", settings)
-    assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
-    correct_labels()
-    ran = worker.score(pack(make_predictions(60), team=ALPHA))
-    assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
-
-
-def test_a_hidden_board_is_refused(live_server, tmp_path, pack):
-    live_server.create_board("veiled", visibility="hidden")
-    teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "veiled")[0]}
-    settings = {"board": f"{live_server.url}/boards/veiled", "teams": teams}
-    settings["token"] = live_server.issue_token("evaluator", "veiled")
-    ran = CodabenchWorker(tmp_path / "runs", settings).score(pack(make_predictions(9), team=ALPHA))
-    assert (ran.status, ran.code) == ("Failed", 2)
-    assert "neither hidden nor frozen" in ran.stderr
-
-
 def test_guards_and_boards_of_scores_are_refused(
     here, live_server, serve, guard_of_scores, scores, capsys
 ):

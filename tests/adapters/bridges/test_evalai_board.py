@@ -141,19 +141,6 @@ def test_a_board_without_public_releases_by_team_is_refused(
     assert live_server.call("GET", f"/boards/{other}", live_server.organiser).json()["used"] == 0
 
 
-def test_a_board_of_scores_is_refused(live_server, make_worker, evalai, scores):
-    live_server.create_board("scores", loss="score")
-    team = live_server.join("Ada", "scores")[0]
-    with Client(
-        live_server.url, live_server.issue_token("evaluator", "scores"), receipts=None
-    ) as client:
-        evalai.submit(5, scores)
-        (done,) = make_worker(submit_to_board(client, "scores", {5: team})).drain()
-    assert (done.status, evalai.leaderboard) == ("left", [])
-    assert "would score themselves" in done.message
-    assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
-
-
 def test_a_token_without_permission_is_left_for_the_organiser(
     live_server, teams, make_worker, evalai
 ):

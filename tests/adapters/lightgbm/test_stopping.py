@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import lightgbm as lgb
 import numpy as np
 import pytest
@@ -154,14 +152,6 @@ def test_unsupported_trainings_are_refused_without_a_question(task, train):
         train(callback)
     assert asked_steps == []
     assert guard.remaining == 100
-
-
-def test_it_can_be_pickled(make_guard):
-    guard, _ = make_guard()
-    callback = GuardStopping(guard, np.asarray, **SETTINGS)
-    copy = pickle.loads(pickle.dumps(callback))
-    assert isinstance(copy, GuardStopping)
-    assert (copy.order, copy.judge.guard.remaining) == (30, 100)
 
 
 def test_it_passes_the_conformance_suite():

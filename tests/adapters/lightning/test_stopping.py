@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import lightning
-import numpy as np
 import pytest
 import torch
 
@@ -90,13 +88,6 @@ def test_errors_are_raised_unchanged(make_guard, fit):
     with pytest.raises(InvalidSetting, match="got 'loss', and the scores are: val_loss"):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS | {"monitor": "loss"}))
     assert guard.remaining == 100
-
-
-def test_it_can_be_pickled(make_guard):
-    guard, _ = make_guard()
-    copy = pickle.loads(pickle.dumps(GuardStopping(guard, np.asarray, **WORDS)))
-    assert isinstance(copy, lightning.Callback)
-    assert copy.judge.guard.remaining == 100
 
 
 @pytest.mark.parametrize("case", ["whole", "broken"])

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import ladderboard as lb
 from ladderboard.adapters.lm_eval import read_samples
-from ladderboard.errors import InvalidPredictions, NoPerExampleLoss
+from ladderboard.errors import NoPerExampleLoss
 from support.adapters import lm_eval_runs
 
 pytest.importorskip("lm_eval")
@@ -53,33 +52,6 @@ def test_ids_are_equal_in_another_run(complete_run):
     assert new.ids == old.ids
     assert (new.task, new.model, new.dataset_size) == (old.task, old.model, old.dataset_size)
     assert new.dataset_size == len(lm_eval_runs.SUMS)
-
-
-def test_a_limited_run_is_incomplete(complete_run, limited, tmp_path):
-    scores = read_samples(limited["sums"])
-    assert (len(scores), scores.dataset_size) == (5, 12)
-    guard = lb.Holdout.create(
-        tmp_path / "guard.db", ids=read_samples(complete_run["sums"]).ids, loss="score", questions=5
-    )
-    with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):
-        scores.ask(guard)
-    assert guard.remaining == 5
-
-
-def test_on_the_command_line(complete_run, tmp_path):
-    def ladderboard(*args):
-        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, args)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    log = complete_run["sums_written"]
-    args = ("--lm-eval", log, "--metric", "exact_match,loose")
-    created = ladderboard("create", "guard.db", *args, "--questions", 5, "--mechanism", "exact")
-    assert created.returncode == 0, created.stderr
-    answer = ladderboard("ask", "guard.db", *args)
-    assert answer.stdout == "The best is now 0.666667. 4 questions left.\n"
-    other = ladderboard("ask", "guard.db", "--lm-eval", complete_run["sums"])
-    assert other.returncode == 2
-    assert "None of the ids is in the holdout" in other.stderr
 
 
 def test_the_example(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
 
@@ -169,15 +168,6 @@ def test_training_in_two_processes_is_refused(make_guard, tmp_path):
     outputs = [worker.communicate(timeout=300)[0] for worker in workers]
     assert all("this training uses 2. Train with one worker." in output for output in outputs)
     assert guard.remaining == 100
-
-
-def test_it_can_be_pickled(make_guard):
-    guard, _ = make_guard()
-    callback = GuardStopping(guard, np.asarray, **WORDS)
-    copy = pickle.loads(pickle.dumps(callback))
-    assert isinstance(copy, GuardStopping)
-    assert isinstance(copy, xgb.callback.TrainingCallback)
-    assert copy.judge.guard.remaining == 100
 
 
 def test_it_passes_the_conformance_suite():
