@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import AbstainingAttack, RareClassWorld, pack_bits
-from ladderboard.analysts._shifted._placement import (
-    KnownLabelsGuess,
+from ladderboard.analysts import (
+    AbstainingAttack,
+    GuessModel,
     LadderRungs,
-    PartialGuess,
-    PlacementPlan,
-    plan_placements,
+    RareClassWorld,
+    pack_bits,
+    unpack_bits,
 )
+from ladderboard.analysts._shifted._placement import PlacementPlan, plan_placements
 from ladderboard.errors import InvalidPredictions
 
 LADDER = lb.ShakyLadder(
@@ -91,41 +92,72 @@ def test_the_world_has_a_rare_class():
         assert world.risk(model) == pytest.approx(risk, abs=0.025)
 
 
+def test_known_labels_are_counted_exactly_and_never_of_the_rare_class():
+    world = RareClassWorld(1_000, np.random.default_rng(0), rare=0.3, easy=0.4)
+    known = unpack_bits(world.known.labels, 1_000).astype(int)
+    assert world.known.size == 400
+    model = np.where(np.arange(1_000) < 400, known, 2)
+    assert world.true_risk(model) == pytest.approx(0.6 * 0.7)
+    model[:100] = 2  # surely wrong
+    model[100:200] ^= 1
+    assert world.true_risk(model) == pytest.approx(0.2 + 0.6 * 0.7)
+    assert world.losses(model)[:400].sum() == 200
+
+
+@pytest.mark.parametrize("known", [0, 300])
 @pytest.mark.parametrize("rare", [0.0, 0.05, 0.3])
-def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
-    guess = PartialGuess(1_000, rare)
-    for size in (0, 1, 500, 1_000):
-        assert guess.size(guess.expected(size)) == size
-    assert guess.expected(1_000) == pytest.approx(guess.fewest_wrong)
-    assert guess.size(0) == 1_000
-    assert guess.size(2_000) == 0
+def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare, known):
+    guess = GuessModel(1_000, known, rare)
+    for size in (1, 500, guess.unknown):
+        wrong = guess.expected(size, known)
+        assert guess.size(wrong) == size
+        assert guess.mistakes(wrong) == known
+    assert guess.expected(guess.unknown, 0) == pytest.approx(guess.fewest_wrong)
+    assert guess.expected(1, known) == pytest.approx(guess.most_wrong)
+    # Known labels are used up before examples are abstained on.
+    assert guess.size(0) == guess.size(guess.fewest_wrong + known) == guess.unknown
+    assert guess.mistakes(guess.fewest_wrong + known / 3) == known // 3
+    assert guess.size(2_000) == 1
 
 
-def test_expected_errors_agree_with_simulation():
-    # Frequencies over 200,000 guesses at five standard errors: false alarms below 1e-5.
-    plan = PlacementPlan(RUNGS, PartialGuess(1_000))
+def test_without_abstention_all_unknown_labels_are_guessed():
+    guess = GuessModel(1_000, 400, None)
+    assert guess.size(300) == guess.size(900) == 600
+    assert (guess.fewest_wrong, guess.most_wrong) == (300, 700)
+
+
+def test_expected_luck_agrees_with_simulation():
+    # Means over 400,000 guesses at five standard errors: false alarms below 1e-5.
+    rule = RUNGS.rule_at(600.0, 0)
     value, wrong = 600.0, 550.0
-    size = PartialGuess(1_000).size(wrong)
+    deviation = float(GuessModel(1_000).deviation(np.array(wrong)))
     rng = np.random.default_rng(0)
-    luck = rng.standard_normal(200_000)
-    errors = wrong - math.sqrt(size) / 2 * luck
-    crossed = errors + rng.normal(0, 22, 200_000) < value - 70
-    answers = np.round((errors + rng.normal(0, 3, 200_000)) / 20) * 20
-    moved = crossed & (answers < value)
-    for fall in (20.0, 40.0, 60.0):
-        mine = luck[moved & (answers == value - fall)]
-        expected = plan.mean_luck(wrong, value, 0, fall)
-        # Sizes and shifts are discrete: allow for their rounding as well.
-        assert mine.mean() == pytest.approx(expected, abs=5 / len(mine) ** 0.5 + 0.05)
-    assert luck[~moved].mean() == pytest.approx(plan.mean_luck(wrong, value, 0, None), abs=0.02)
-    assert luck[moved].mean() == pytest.approx(plan.mean_luck(wrong, value, 0, math.inf), abs=0.05)
+    luck = rng.standard_normal(400_000)
+    errors = wrong - deviation * luck
+    crossed = errors + rng.normal(0, 22, 400_000) < value - 70
+    released = np.round((errors + rng.normal(0, 3, 400_000)) / 20) * 20
+    moved = crossed & (released < value)
+    for fall in (40.0, 60.0, 80.0):
+        mine = luck[moved & (released == value - fall)]
+        expected = rule.luck_if_released(wrong - value, deviation, fall)
+        # A cell is wider than a deviation: allow for treating its blur as normal.
+        assert mine.mean() == pytest.approx(expected, abs=5 / len(mine) ** 0.5 + 0.1)
+    silent = rule.luck_if_silent(wrong - value, deviation)
+    assert luck[~crossed].mean() == pytest.approx(silent, abs=0.01)
+    assert luck[crossed].mean() == pytest.approx(
+        rule.luck_if_crossed(wrong - value, deviation), abs=5 / crossed.sum() ** 0.5
+    )
 
 
 def test_with_more_questions_left_it_waits_for_more_luck():
-    plan = plan_placements(RUNGS, PartialGuess(1_000), 1_000)
-    with_5, with_100, with_many = (plan.expected_wrong(700.0, 0, left) for left in (5, 100, 1_000))
+    plan = plan_placements(RUNGS, GuessModel(1_000), 1_000)
+    with_5, with_100, with_many = (
+        plan.expected_wrong([(700.0, 0)], 0, left) for left in (5, 100, 1_000)
+    )
     assert with_5 < with_100 < with_many
     assert plan.information(1_000) > plan.information(100) > plan.information(10) > 0
+    # Two ladders share the questions: it waits as long as with half of them.
+    assert plan.expected_wrong([(700.0, 0)] * 2, 0, 200) == with_100
 
 
 def test_rungs_of_a_growing_ladder_are_those_of_the_mechanism():
@@ -141,11 +173,34 @@ def test_rungs_of_a_growing_ladder_are_those_of_the_mechanism():
 
 def test_a_ladder_that_grows_teaches_less_after_more_changes():
     rungs = LadderRungs.from_mechanism(lb.GrowingLadder(step=1.2, compare_noise=0.3), 1_000)
-    plan = PlacementPlan(rungs, PartialGuess(1_000))
-    worths = [plan.worth[changes, -1, 0] for changes in (0, 4, 16, 48)]
+    plan = PlacementPlan(rungs, GuessModel(1_000))
+    worths = [plan.worth[changes, -1, 0] for changes in (0, 4, 8, 12)]
     assert sorted(worths, reverse=True) == worths
-    with_known = PlacementPlan(rungs, KnownLabelsGuess(1_000, 500))
-    assert with_known.information(1_000) > 5
+    for rare in (None, 0.0):
+        assert PlacementPlan(rungs, GuessModel(1_000, 500, rare)).information(1_000) > 5
+
+
+def test_others_changes_are_seen_as_own_ones():
+    """A step that others raise is as large as after some more changes of one's own."""
+    mechanism = lb.GrowingLadder(step=1.2, accounts=3, sharing=0.5)
+    rungs = LadderRungs.from_mechanism(mechanism, 1_000)
+    assert rungs.changes_at(mechanism.rung_growth(4, 0)[-1]) == pytest.approx(3)
+    # Rungs between two numbers of changes are interpolated.
+    assert rungs.changes_at(mechanism.rung_growth(4, 5)[-1]) == pytest.approx(3 + 2.5, abs=0.05)
+
+
+def test_two_accounts_gain_more_than_one():
+    """24 games with a standard error of 0.1."""
+
+    def bias_left(accounts, sharing):
+        ladder = lb.GrowingLadder(1.2, compare_noise=0.31, accounts=2, sharing=sharing)
+        attack = AbstainingAttack(accounts=accounts)
+        played = [
+            attack.play_against(ladder, n=225, questions=100, seed=seed).bias for seed in range(24)
+        ]
+        return np.mean(played) * math.sqrt(225)
+
+    assert bias_left(2, 0.0) > bias_left(1, 0.0) + 0.1
 
 
 def test_the_growing_ladder_leaves_no_more_than_constant_steps():

@@ -98,7 +98,7 @@ def test_a_game_exposes_only_public_names():
     game.ask((50, 50))
     public_names = {name for name in dir(game) if not name.startswith("_")}
     allowed = {"n", "questions", "mechanism", "known", "rng", "asked", "remaining", "ask"}
-    allowed |= {"register_final_model", "finish"}
+    allowed |= {"register_final_model", "finish", "value_of", "changes_of", "changes_of_others"}
     assert public_names == allowed
 
 

@@ -19,7 +19,10 @@ from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._registry import ANALYSTS, analyst
 from ladderboard.analysts._shifted import AbstainingAttack, ShiftedMajority, SybilAttack
 from ladderboard.analysts._shifted import ComparisonRule as ComparisonRule
+from ladderboard.analysts._shifted import GuessModel as GuessModel
 from ladderboard.analysts._shifted import GuessOdds as GuessOdds
+from ladderboard.analysts._shifted import LadderRungs as LadderRungs
+from ladderboard.analysts._shifted import plan_placements as plan_placements
 from ladderboard.analysts._worlds import (
     CoinFlipWorld,
     KnownLabels,

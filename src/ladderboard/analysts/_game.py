@@ -69,6 +69,7 @@ class Game:
         self._released: list[float | None] = []
         self._board: float | None = None
         self._changes = 0
+        self._changes_by_account: dict[int, int] = {}
         self._last_bias = math.nan
 
     @property
@@ -110,13 +111,14 @@ class Game:
         true_risk = world.true_risk(model)
         # With unlimited training data the training loss of a model is its true risk.
         training = true_risk if self.mechanism.needs_training else None
+        others = self.changes_of_others(account)
         if self.mechanism.needs == "losses":
             losses = world.losses(model)
             risk = float(losses.mean())
-            release = session.ask(losses=losses, training=training)
+            release = session.ask(losses=losses, training=training, others=others)
         else:
             risk = world.risk(model)
-            release = session.ask(risk=risk, training=training)
+            release = session.ask(risk=risk, training=training, others=others)
         for number in (release.value, release.score):
             if number is not None and not math.isfinite(number):
                 raise InvalidRisk(
@@ -125,6 +127,24 @@ class Game:
                 )
         self._record(account, true_risk, risk, release)
         return release
+
+    def value_of(self, account: int) -> float | None:
+        """Return the released value of an account's ladder; None if there is none."""
+        return self._values.get(account)
+
+    def changes_of(self, account: int) -> int:
+        """Return how often an account's ladder changed."""
+        return self._changes_by_account.get(account, 0)
+
+    def changes_of_others(self, account: int) -> int:
+        """Return how often the other accounts' ladders changed that count on this account's."""
+        if not self.mechanism.shares_changes:
+            return 0
+        counted = int(getattr(self.mechanism, "accounts", 1)) - 1
+        others = [
+            changes for other, changes in self._changes_by_account.items() if other != account
+        ]
+        return sum(sorted(others)[-counted:])
 
     def register_final_model(self, model: Callable[[], Any]) -> None:
         """Register the model that would be asked if the next question were the last.
@@ -139,6 +159,7 @@ class Game:
         self._true_risks.append(true_risk)
         self._released.append(self._board)
         self._changes += release.improved
+        self._changes_by_account[account] = self.changes_of(account) + release.improved
         self._last_bias = true_risk - risk
 
     def _best_over_accounts(self, account: int, value: float) -> float:

@@ -178,8 +178,9 @@ class RareClassWorld(World):
     """Labels 0 and 1 by coin flips, and the label 2 with probability ``rare``.
 
     A model is a vector of n predictions 0, 1 or 2, or of zeros and ones packed by ``pack_bits``.
-    With ``rare=0`` the prediction 2 is always wrong: an abstention. The analyst knows no label, so
-    the true risk of a model is that of its predictions on fresh labels.
+    With ``rare=0`` the prediction 2 is always wrong: an abstention. The first labels, a share of
+    ``easy``, are known to the analyst and never 2. The true risk of a model counts its errors on
+    them, and the risk of its other predictions on fresh labels.
 
     Parameters
     ----------
@@ -188,7 +189,9 @@ class RareClassWorld(World):
     rng
         Generator for the labels.
     rare
-        The share of labels 2, in [0, 1].
+        The share of labels 2 among the others, in [0, 1].
+    easy
+        The share of the labels that the analyst knows, in [0, 1].
 
     Examples
     --------
@@ -197,16 +200,20 @@ class RareClassWorld(World):
     0.725
     """
 
-    def __init__(self, n: int, rng: np.random.Generator, *, rare: float = 0.0) -> None:
+    def __init__(
+        self, n: int, rng: np.random.Generator, *, rare: float = 0.0, easy: float = 0.0
+    ) -> None:
         self.n = _settings.integer("n", n, at_least=1)
         self.rare = _settings.number("rare", rare, at_least=0, at_most=1)
+        self.easy = count_easy(easy, self.n)
+        self._easy = leading_ones(self.easy, self.n)
         self._ones = pack_bits(rng.integers(0, 2, self.n))
-        self._twos = pack_bits(rng.random(self.n) < self.rare)
+        self._twos: NDArray[np.uint64] = pack_bits(rng.random(self.n) < self.rare) & ~self._easy
 
     @property
     def known(self) -> PackedKnownLabels:
-        """No label."""
-        return PackedKnownLabels(0, np.zeros_like(self._ones))
+        """The easy labels."""
+        return PackedKnownLabels(self.easy, self._ones & self._easy)
 
     def read(self, model: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return where the model predicts 1, and where 2, both packed."""
@@ -240,9 +247,12 @@ class RareClassWorld(World):
         return unpack_bits(self._error_bits(model), self.n).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
-        """Return the risk on fresh labels."""
-        abstained = count_ones(self.read(model)[1]) / self.n
-        return abstained * (1 - self.rare) + (1 - abstained) * (1 + self.rare) / 2
+        """Return the errors on easy labels and the risk on fresh labels of the others."""
+        twos = self.read(model)[1]
+        wrong = count_ones(self._error_bits(model) & self._easy) if self.easy else 0
+        abstained = count_ones(twos & ~self._easy)
+        guessed = self.n - self.easy - abstained
+        return (wrong + abstained * (1 - self.rare) + guessed * (1 + self.rare) / 2) / self.n
 
 
 class KnownLabels(NamedTuple):

@@ -160,11 +160,12 @@ class Mechanism(ABC):
         """
         return ComparisonSettings(step=float(getattr(self, "step", 0.0)))
 
-    def rung_growth(self, changes: int) -> tuple[float, ...] | None:
+    def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...] | None:
         """Return the size of the step by number of changes, relative to the first one.
 
-        For fewer than ``changes`` of them. None if steps are the same after any number of changes
-        and at every released value; otherwise they are in standard errors.
+        For fewer than ``changes`` of them, with ``others`` changes of other ladders. None if steps
+        are the same after any number of changes and at every released value; otherwise they are in
+        standard errors.
         """
         return None
 

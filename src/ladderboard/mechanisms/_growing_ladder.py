@@ -373,9 +373,9 @@ class GrowingLadder(Mechanism):
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
         return None if self.needs_standard_error else _growing_transcript(self, setup)
 
-    def rung_growth(self, changes: int) -> tuple[float, ...]:
+    def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...]:
         """Return the size of the step by number of changes, relative to the first one."""
-        return tuple(self.step_multiple(count) / MILLION for count in range(changes))
+        return tuple(self.step_multiple(count, others) / MILLION for count in range(changes))
 
     def begin(self, setup: Setup, draws: Draws) -> GrowingLadderState:
         """R_0 is the worst risk there is."""

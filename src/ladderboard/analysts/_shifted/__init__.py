@@ -8,6 +8,16 @@ search around the best model (``_local_search``) or by the odds of fresh guesses
 from ladderboard.analysts._shifted._abstaining import AbstainingAttack
 from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
 from ladderboard.analysts._shifted._majority import ShiftedMajority, SybilAttack
+from ladderboard.analysts._shifted._placement import GuessModel, LadderRungs, plan_placements
 from ladderboard.analysts._shifted._random_guesses import GuessOdds
 
-__all__ = ["AbstainingAttack", "ComparisonRule", "GuessOdds", "ShiftedMajority", "SybilAttack"]
+__all__ = [
+    "AbstainingAttack",
+    "ComparisonRule",
+    "GuessModel",
+    "GuessOdds",
+    "LadderRungs",
+    "ShiftedMajority",
+    "SybilAttack",
+    "plan_placements",
+]

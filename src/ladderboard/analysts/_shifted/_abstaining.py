@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
+from ladderboard.analysts._shifted._climb import play_placed_guesses
 from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
 from ladderboard.analysts._shifted._local_search import LocalSearch
-from ladderboard.analysts._shifted._majority import MIN_QUESTIONS, ShiftedMajority, play_with_scores
-from ladderboard.analysts._shifted._placement import LadderRungs, PartialGuess, plan_placements
+from ladderboard.analysts._shifted._majority import (
+    MAX_ACCOUNTS,
+    MIN_QUESTIONS,
+    SybilAttack,
+    play_with_scores,
+)
+from ladderboard.analysts._shifted._placement import GuessModel
 from ladderboard.analysts._worlds import CoinFlipWorld, RareClassWorld
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ladderboard.analysts._game import Game
     from ladderboard.analysts._worlds import World
-    from ladderboard.mechanisms import Release
 
-_REPLAN_AFTER = 1.25  # choose a new placement after a silence this much longer
 _ABSTAIN = 2
 _MAX_RARE = 0.3  # a class as common as the two others shifts nothing
-_MAX_VOTED = 0.8  # at most this share of the examples is left to the vote
-_MAX_EDGE = 0.49  # the surest belief about a guess, beyond chance
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,11 @@ class AbstainingAttack(Analyst):
         The share of labels of the class that it abstains with: 0 if predictions that are not a
         class are accepted, a small number if they are refused and one class is rare. ``None`` if
         there are only two declared classes: it cannot abstain then, and plays the shifted majority
-        attack with no label known.
+        attack.
+    easy
+        The share of the labels that is known, in [0, 1).
+    accounts
+        How many accounts it holds. It plays their ladders one after the other.
 
     Notes
     -----
@@ -70,22 +73,30 @@ class AbstainingAttack(Analyst):
     name: ClassVar[str] = "abstaining"
 
     rare: float | None = 0.0
+    easy: float = 0.0
+    accounts: int = 1
 
     def __post_init__(self) -> None:
-        if self.rare is not None:
-            rare = _settings.number("rare", self.rare, at_least=0, at_most=_MAX_RARE)
-            _settings.set_frozen(self, rare=rare)
+        rare = self.rare
+        if rare is not None:
+            rare = _settings.number("rare", rare, at_least=0, at_most=_MAX_RARE)
+        _settings.set_frozen(
+            self,
+            rare=rare,
+            easy=_settings.number("easy", self.easy, at_least=0, below=1),
+            accounts=_settings.integer("accounts", self.accounts, at_least=1, at_most=MAX_ACCOUNTS),
+        )
 
     def world(self, n: int, rng: np.random.Generator) -> World:
         """Return coin flips and a rare class; without one, coin flips."""
-        return (
-            CoinFlipWorld(n, rng) if self.rare is None else RareClassWorld(n, rng, rare=self.rare)
-        )
+        if self.rare is None:
+            return CoinFlipWorld(n, rng, easy=self.easy)
+        return RareClassWorld(n, rng, rare=self.rare, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Find out whether every model gets a score, learn the labels, then ask about the vote."""
         if self.rare is None:
-            ShiftedMajority(easy=0).play(game)
+            SybilAttack(self.accounts, self.easy).play(game)
             return
         shifter = RiskShifter(game.known, game.n)
         rule = ComparisonRule.from_mechanism(game.mechanism, game.n)
@@ -96,102 +107,10 @@ class AbstainingAttack(Analyst):
         # A ladder releases nothing for a model that it has seen before.
         abstention = np.full(game.n, _ABSTAIN)
         first = game.ask(abstention)
-        changes = int(first.improved)
         while first.improved and game.remaining > 1:
             first = game.ask(abstention)
-            changes += first.improved
         if first.score is not None:
             shifter.ask(game, play_with_scores(game, shifter, search).vote(), 0)
             return
-        rungs = LadderRungs.from_mechanism(game.mechanism, game.n)
-        climb = _AbstainingClimb(game, rungs, PartialGuess(game.n, self.rare))
-        if first.value is not None:
-            climb.value = first.value * game.n
-            climb.changes = changes
-        game.register_final_model(lambda: climb.vote().astype(np.int64))
-        climb.play()
-        shifter.ask(game, climb.vote(), 0)
-
-
-class _PlacedGuess(NamedTuple):
-    """Which examples to guess, the rest of the model, its expected errors and their deviation."""
-
-    guessed: NDArray[np.intp]
-    model: NDArray[np.int8]
-    wrong: float
-    deviation: float
-
-
-class _AbstainingClimb:
-    """The state of the attack on a ladder: log-odds of each label, its value and its changes."""
-
-    def __init__(self, game: Game, rungs: LadderRungs, guess: PartialGuess) -> None:
-        self.game, self.rungs, self.guess = game, rungs, guess
-        self.odds = np.zeros(game.n)  # log-odds of the label 1
-        self.value = float(game.n)
-        self.changes = 0
-        self.plan = plan_placements(rungs, guess, game.questions)
-
-    def vote(self) -> NDArray[np.bool_]:
-        """Return the likeliest labels."""
-        return self.odds > 0
-
-    def play(self) -> None:
-        """Ask until one question is left, or none is worth asking."""
-        quiet = replan_at = 0
-        question: _PlacedGuess | None = None
-        while (left := self.game.remaining - 1) > 0:
-            if question is None or quiet >= replan_at:
-                wanted = self.plan.expected_wrong(self.value, self.changes, left)
-                if wanted is None:
-                    return
-                replan_at = max(quiet + 1, int(quiet * _REPLAN_AFTER))
-                question = self._place_guess(wanted)
-            quiet += 1
-            bits = self.game.rng.integers(0, 2, len(question.guessed), dtype=np.int8)
-            question.model[question.guessed] = bits
-            if self._learn(question, bits, self.game.ask(question.model)):
-                quiet, question = 0, None
-
-    def _place_guess(self, wanted: float) -> _PlacedGuess:
-        guess, n = self.guess, self.game.n
-        sure = np.abs(self.odds)
-        order = np.argsort(sure + 1e-9 * self.game.rng.random(n))
-        model = np.full(n, _ABSTAIN, np.int8)
-        size = max(guess.size(wanted), 1)
-        wrong, variance = guess.expected(size), guess.variance(size)[1]
-        if wanted < guess.fewest_wrong:  # the vote answers the surest examples
-            wins = 2 * guess.right * (0.5 - 1 / (1 + np.exp(sure[order[::-1]])))
-            won = np.cumsum(wins)
-            voted = int(np.searchsorted(won, guess.fewest_wrong - wanted)) + 1
-            voted = min(voted, int(_MAX_VOTED * n))
-            size = n - voted
-            model[order[size:]] = self.vote()[order[size:]]
-            wrong = guess.fewest_wrong - (float(won[voted - 1]) if voted else 0.0)
-        return _PlacedGuess(order[:size], model, wrong, math.sqrt(variance))
-
-    def _learn(self, question: _PlacedGuess, bits: NDArray[np.int8], release: Release) -> bool:
-        """Let the guess vote by its expected luck; return whether the ladder moved."""
-        n, value = self.game.n, self.value
-        wrong, deviation = question.wrong, question.deviation
-        rule = self.rungs.rule_at(value, self.changes)
-        if not release.improved:
-            luck = self.plan.mean_luck(wrong, value, self.changes, None)
-        elif release.value is None:  # the value is not released: estimate it
-            luck = self.plan.mean_luck(wrong, value, self.changes, math.inf)
-            estimate = min(wrong - luck * deviation, value - rule.step)
-            self.value = max(estimate, 0.0)
-        else:
-            released = release.value * n
-            luck = self.plan.mean_luck(wrong, value, self.changes, value - released)
-            if value - wrong > rule.step + 3 * rule.compare + 3 * deviation:
-                # Sure to be released: the value is the risk plus noise.
-                luck = (wrong - released) * deviation / (deviation**2 + rule.blur)
-            self.value = min(released, value)
-        self.changes += release.improved
-        right = self.guess.right
-        share = right * (1 - right) / deviation  # of one example in the luck
-        edge = min(max(luck * share, -_MAX_EDGE * 2 * right), _MAX_EDGE * 2 * right)
-        weight = math.log((right + edge) / (right - edge))
-        self.odds[question.guessed] += np.where(bits == 1, weight, -weight)
-        return release.improved
+        guess = GuessModel(game.n, shifter.size, self.rare)
+        play_placed_guesses(game, guess, min(self.accounts, game.remaining))

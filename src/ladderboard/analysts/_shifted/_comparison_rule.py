@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from ladderboard.analysts._shifted._normal import normal_cdf, normal_density
 from ladderboard.analysts._worlds import pack_bits, unpack_bits
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release
 
 _MAX_READABLE_BLUR = 0.5  # examples, squared
-
+_MIN_CHANCE = 1e-9
+_TINY = 1e-300
 
 _LENGTHS = ("step", "fresh", "standing", "release", "grid")
 
@@ -70,6 +72,38 @@ class ComparisonRule(NamedTuple):
     def blur(self) -> float:
         """The variance of a released value around the risk; a grid of one example adds none."""
         return self.release**2 + (self.grid**2 / 12 if self.grid > 1.001 else 0.0)
+
+    def crossing_odds(self, distance: float, deviation: float) -> tuple[float, float]:
+        """Return the chance that a guess crosses, and its mean luck times that chance.
+
+        It is expected ``distance`` examples above the ladder's value, and luck is how many standard
+        deviations fewer examples are wrong.
+        """
+        total = math.hypot(deviation, self.compare) or _TINY
+        z = -(distance + self.step) / total
+        return normal_cdf(z), deviation / total * normal_density(z)
+
+    def luck_if_silent(self, distance: float, deviation: float) -> float:
+        """Return the mean luck of a guess that did not cross."""
+        chance, luck = self.crossing_odds(distance, deviation)
+        return -luck / max(1 - chance, _MIN_CHANCE)
+
+    def luck_if_crossed(self, distance: float, deviation: float) -> float:
+        """Return the mean luck of a guess that crossed, and whose value is not released."""
+        chance, luck = self.crossing_odds(distance, deviation)
+        return luck / chance if chance > _MIN_CHANCE else -(distance + self.step) / deviation
+
+    def luck_if_released(self, distance: float, deviation: float, fallen: float) -> float:
+        """Return the mean luck of a guess that lowered the ladder's value by ``fallen`` examples.
+
+        Given the released value, luck is normal; that the guess crossed tilts it.
+        """
+        variance = deviation * deviation
+        share = variance / (variance + self.blur)
+        mean, left = (distance + fallen) * share / deviation, math.sqrt(1 - share)
+        if not left:  # the release shows it
+            return mean
+        return mean + left * self.luck_if_crossed(distance - deviation * mean, deviation * left)
 
     @property
     def hides_few_examples(self) -> bool:

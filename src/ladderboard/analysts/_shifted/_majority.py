@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
+from ladderboard.analysts._shifted._climb import play_placed_guesses
 from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
 from ladderboard.analysts._shifted._local_search import LocalSearch
+from ladderboard.analysts._shifted._placement import GuessModel
 from ladderboard.analysts._shifted._random_guesses import RandomGuesses
 from ladderboard.analysts._worlds import CoinFlipWorld
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Release
 
 MIN_QUESTIONS = 4  # fewer teach nothing
+MAX_ACCOUNTS = 2**62
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class ShiftedMajority(Analyst):
     Notes
     -----
     If comparisons are free of noise it searches locally: it flips small sets of the best model so
-    far and keeps those that were released. If they are noisy it asks random guesses and votes.
+    far and keeps those that were released. If they are noisy it asks random guesses and votes; each
+    is placed by dynamic programming, or if noise stays until the ladder moves, by its odds.
 
     Examples
     --------
@@ -79,6 +83,9 @@ class ShiftedMajority(Analyst):
         if again.score is not None:
             tactic = play_with_scores(game, shifter, search)
         else:
+            if rule.compare and not rule.standing:
+                play_placed_guesses(game, GuessModel(game.n, shifter.size, None))
+                return
             if rule.compare:
                 tactic = start_random_guesses(game, shifter, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
@@ -145,7 +152,7 @@ class SybilAttack(Analyst):
     def __post_init__(self) -> None:
         _settings.set_frozen(
             self,
-            accounts=_settings.integer("accounts", self.accounts, at_least=1, at_most=2**62),
+            accounts=_settings.integer("accounts", self.accounts, at_least=1, at_most=MAX_ACCOUNTS),
             easy=_settings.number("easy", self.easy, at_least=0, below=1),
         )
 
@@ -168,6 +175,9 @@ class SybilAttack(Analyst):
             shifter.ask(game, play_with_scores(game, shifter, search).vote(), 0)
             return
         count = min(self.accounts, game.remaining)
+        if rule.compare and not rule.standing:
+            play_placed_guesses(game, GuessModel(game.n, shifter.size, None), count)
+            return
         if rule.compare or rule.hides_few_examples:
             tactic = RandomGuesses(game, shifter, rule)
         values += [tactic.open_ladder(account) for account in range(1, count)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,23 +21,29 @@ from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
 from ladderboard.analysts._shifted._normal import normal_cdf
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from ladderboard.mechanisms import Mechanism
 
-_LUCK = np.linspace(-5, 5, 101)  # of a guess, in standard deviations: fewer examples wrong
+_LUCK = np.linspace(-5, 5, 61)  # of a guess, in standard deviations: fewer examples wrong
 _WEIGHT = np.exp(-_LUCK * _LUCK / 2) / np.exp(-_LUCK * _LUCK / 2).sum()
 _KNOTS = np.linspace(-7, 7, 2_801)
 _BELOW = np.array([normal_cdf(knot) for knot in _KNOTS.tolist()])
 _DISTANCES = np.linspace(-3, 5.5, 205)  # of a guess above the step, in deviations of all noise
-_SHIFTS = np.linspace(-2, 4.5, 66)  # those that are tried
-_SPREADS = 64  # deviations of a guess, relative to the step, that are tabulated
+_SHIFTS = np.linspace(-2, 4.5, 48)  # those that are tried
+_SPREADS = 32  # deviations of a guess, relative to the step, that are tabulated
 _FALLS = 48  # cells that one release can fall, at most
-_CELLS = 320  # values that are distinguished, at most
+_CELLS = 240  # values that are distinguished, at most
 _LEVELS = 60  # numbers of changes that are distinguished, at most
-_PRICES = np.geomspace(1e-6, 2.0, 80)  # of a question, in squared standard deviations of luck
+_PRICES = np.geomspace(1e-6, 2.0, 50)  # of a question, in squared standard deviations of luck
+_SURELY = 2.5  # deviations of all noise beyond the step at which a release is nearly sure
+_SHORT_STEP = 0.6  # a fall on average, in rungs, at the least
 _MIN_CHANCE = 1e-7  # smaller chances count as none
 _TINY = 1e-300
+STOP = -1
+"""The action of asking no more."""
 
 
 class LadderRungs(NamedTuple):
@@ -72,9 +78,9 @@ class LadderRungs(NamedTuple):
         """How many numbers of changes are distinguished."""
         return len(self.multiples)
 
-    def sizes(self, values: NDArray[np.float64], level: int) -> NDArray[np.float64]:
+    def sizes(self, values: NDArray[np.float64], changes: float) -> NDArray[np.float64]:
         """Return the size of the rung below each value after this many changes."""
-        size = self.size * self.multiples[min(level, self.levels - 1)]
+        size = self.size * float(np.interp(changes, np.arange(self.levels), self.multiples))
         if not self.by_value:
             return np.full(np.shape(values), size)
         share = np.minimum(np.clip(values / self.n, 0.0, 1.0), 0.5)
@@ -82,116 +88,27 @@ class LadderRungs(NamedTuple):
         scaled: NDArray[np.float64] = size * np.sqrt(variance * self.n)
         return scaled
 
-    def rule_at(self, value: float, changes: int) -> ComparisonRule:
+    def changes_at(self, multiple: float) -> float:
+        """Return after how many changes a rung is this many times the first one."""
+        return float(np.interp(multiple, self.multiples, np.arange(self.levels)))
+
+    def rule_at(self, value: float, changes: float) -> ComparisonRule:
         """Return the rule for the next model."""
         return self.unit_rule.scaled(float(self.sizes(np.array([value]), changes)[0]))
 
 
-class GuessModel(Protocol):
-    """How a guess is made: which numbers of wrong examples can be expected, and their spread."""
+class GuessModel(NamedTuple):
+    """How a guess is made: which numbers of wrong examples can be expected, and their spread.
 
-    n: int
-
-    @property
-    def vote_weight(self) -> float:
-        """How many examples a vote wins by, at most, for each that it wins by on fair coins."""
-
-    @property
-    def unknown(self) -> int:
-        """The number of examples whose label is not known."""
-
-    @property
-    def fewest_wrong(self) -> float:
-        """The expected number of wrong examples if as much as possible is right."""
-
-    @property
-    def most_wrong(self) -> float:
-        """The expected number of wrong examples if as much as possible is wrong."""
-
-    def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard deviation of the number of wrong examples."""
-
-    def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of its variance that comes from guessed examples."""
-
-
-class PartialGuess(NamedTuple):
-    """A guess on some of the examples that abstains on the others.
-
-    With ``rare`` the share of labels that an abstention gets right, a guess of one of the other two
-    classes is right on ``(1 - rare) / 2`` of them.
+    The labels of ``known`` examples are known; as many of them as wanted are wrong. The others are
+    guessed. With ``rare``, the share of labels that an abstention gets right, some of them may be
+    abstained on; a guess of one of the other two classes is right on ``(1 - rare) / 2`` of them.
+    With ``rare=None`` there is no abstention.
     """
 
     n: int
-    rare: float = 0.0
-
-    @property
-    def right(self) -> float:
-        """The chance that a guessed example is right."""
-        return (1 - self.rare) / 2
-
-    @property
-    def vote_weight(self) -> float:
-        """Only examples of the two common classes can be won."""
-        return 1 - self.rare
-
-    @property
-    def unknown(self) -> int:
-        """No label is known."""
-        return self.n
-
-    @property
-    def fewest_wrong(self) -> float:
-        """The expected number of wrong examples if all are guessed."""
-        return self.n * (1 - self.right)
-
-    @property
-    def most_wrong(self) -> float:
-        """The expected number of wrong examples if none is guessed."""
-        return self.n * (1 - self.rare)
-
-    def size(self, wrong: float) -> int:
-        """Return how many examples to guess so that ``wrong`` are expected wrong."""
-        gain = self.right - self.rare  # of a guess over an abstention
-        return min(max(round((self.most_wrong - wrong) / gain), 0), self.n)
-
-    def expected(self, size: int) -> float:
-        """Return how many are expected wrong with ``size`` examples guessed."""
-        return self.most_wrong - size * (self.right - self.rare)
-
-    def variance(self, size: float) -> tuple[float, float]:
-        """Return the variance of the number wrong among the guessed, and among all."""
-        guessed = size * self.right * (1 - self.right)
-        return guessed, guessed + (self.n - size) * self.rare * (1 - self.rare)
-
-    def _sizes(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        size = (self.most_wrong - wrong) / (self.right - self.rare)
-        clipped: NDArray[np.float64] = np.clip(size, 1.0, self.n)
-        return clipped
-
-    def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard deviation of the number of wrong examples."""
-        size = self._sizes(wrong)
-        by_rare = (self.n - size) * self.rare * (1 - self.rare)
-        deviations: NDArray[np.float64] = np.sqrt(size * self.right * (1 - self.right) + by_rare)
-        return deviations
-
-    def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share of its variance that comes from guessed examples."""
-        guessed = self._sizes(wrong) * self.right * (1 - self.right)
-        return guessed / self.deviation(wrong) ** 2
-
-
-class KnownLabelsGuess(NamedTuple):
-    """A guess on all examples whose label is not known; the others are wrong as wanted."""
-
-    n: int
-    known: int
-
-    @property
-    def vote_weight(self) -> float:
-        """Both classes are as common."""
-        return 1.0
+    known: int = 0
+    rare: float | None = 0.0
 
     @property
     def unknown(self) -> int:
@@ -199,22 +116,66 @@ class KnownLabelsGuess(NamedTuple):
         return self.n - self.known
 
     @property
+    def right(self) -> float:
+        """The chance that a guessed example is right."""
+        return (1 - (self.rare or 0.0)) / 2
+
+    @property
+    def vote_weight(self) -> float:
+        """How many examples a vote wins by, at most, for each that it wins by on fair coins."""
+        return 2 * self.right
+
+    @property
     def fewest_wrong(self) -> float:
-        """The expected number of wrong examples with all known ones right."""
-        return (self.n - self.known) / 2
+        """The expected number of wrong examples with all known ones right, the others guessed."""
+        return self.unknown * (1 - self.right)
 
     @property
     def most_wrong(self) -> float:
-        """The expected number of wrong examples with all known ones wrong."""
-        return (self.n + self.known) / 2
+        """The largest expected number of wrong examples: with one guess, or none abstained on."""
+        if self.rare is None:
+            return self.known + self.fewest_wrong
+        return self.known + self.unknown * (1 - self.rare) - (self.right - self.rare)
+
+    def mistakes(self, wrong: float) -> int:
+        """Return how many known examples to be wrong on so that ``wrong`` are expected wrong."""
+        return min(max(round(wrong - self.fewest_wrong), 0), self.known)
+
+    def size(self, wrong: float) -> int:
+        """Return how many examples to guess so that ``wrong`` are expected wrong."""
+        return round(float(self._sizes(np.array(wrong))))
+
+    def _sizes(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.rare is None:
+            return np.full(np.shape(wrong), float(self.unknown))
+        above = wrong - self.known - self.fewest_wrong
+        clipped: NDArray[np.float64] = np.clip(
+            self.unknown - above / (self.right - self.rare), min(1.0, self.unknown), self.unknown
+        )
+        return clipped
+
+    def expected(self, size: int, mistakes: int) -> float:
+        """Return how many are expected wrong with ``size`` guessed and ``mistakes`` known wrong."""
+        abstained = (self.unknown - size) * (1 - (self.rare or 0.0))
+        return mistakes + abstained + size * (1 - self.right)
+
+    def variances(self, size: float) -> tuple[float, float]:
+        """Return the variance of the number wrong among the guessed, and among the abstained."""
+        rare = self.rare or 0.0
+        guessed = size * self.right * (1 - self.right)
+        return guessed, (self.unknown - size) * rare * (1 - rare)
 
     def deviation(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard deviation of the number of wrong examples."""
-        return np.full(np.shape(wrong), math.sqrt(self.n - self.known) / 2)
+        size, rare = self._sizes(wrong), self.rare or 0.0
+        by_rare = (self.unknown - size) * rare * (1 - rare)
+        deviations: NDArray[np.float64] = np.sqrt(size * self.right * (1 - self.right) + by_rare)
+        return deviations
 
     def informative(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return 1: all of the variance comes from guessed examples."""
-        return np.ones(np.shape(wrong))
+        """Return the share of its variance that comes from guessed examples."""
+        guessed = self._sizes(wrong) * self.right * (1 - self.right)
+        return guessed / np.maximum(self.deviation(wrong) ** 2, _TINY)
 
 
 class _ReleaseTable:
@@ -232,10 +193,10 @@ class _ReleaseTable:
         self.falls = np.arange(1, min(math.ceil(reach / cell), _FALLS) + 1)
         tables = [self._releases(spread) for spread in self.spreads.tolist()]
         self.chance = np.array([chance for chance, _ in tables])  # by spread, distance and fall
-        self.luck = np.array([luck for _, luck in tables])  # times the chance of the fall
+        luck = np.array([luck for _, luck in tables])  # times the chance of the fall
         quiet = 1 - self.chance.sum(axis=2)
-        self.information = (self.luck**2 / np.maximum(self.chance, _TINY)).sum(axis=2)
-        self.information += self.luck.sum(axis=2) ** 2 / np.maximum(quiet, _MIN_CHANCE)
+        self.information = (luck**2 / np.maximum(self.chance, _TINY)).sum(axis=2)
+        self.information += luck.sum(axis=2) ** 2 / np.maximum(quiet, _MIN_CHANCE)
 
     def _releases(self, spread: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rule = self.rule
@@ -288,7 +249,8 @@ class PlacementPlan:
         self._low = math.ceil(lowest / self.cell) - 2
         cells = math.ceil(ladder.n / self.cell) - self._low + 1
         self.values = (self._low + np.arange(cells)).astype(np.float64) * float(self.cell)
-        self.rungs = [ladder.sizes(self.values, level) for level in range(ladder.levels)]
+        self.levels = self._count_levels(lowest)
+        self.rungs = [ladder.sizes(self.values, level) for level in range(self.levels)]
         deviations = guess.deviation(self.values)
         least, largest = (
             min(rung.min() for rung in self.rungs),
@@ -300,14 +262,22 @@ class PlacementPlan:
             float(deviations.min() / largest),
             float(deviations.max() / least),
         )
-        shape = (ladder.levels, len(self.values), len(_PRICES))
+        shape = (self.levels, len(self.values), len(_PRICES))
         self.worth, self.expected_questions = np.zeros(shape), np.zeros(shape)  # until the end
-        self._action = np.full(shape, -1)  # a shift; -1: stop; below -1: a cell to jump to
-        for level in range(ladder.levels - 1, -1, -1):
+        self.action = np.full(shape, STOP)  # a shift; below STOP: a cell to jump to
+        for level in range(self.levels - 1, -1, -1):
             self._solve_level(level)
 
+    def _count_levels(self, lowest: float) -> int:
+        """Return how many numbers of changes to distinguish: those that a climb can reach."""
+        value, level = float(self.ladder.n), 0
+        while value > lowest and level < self.ladder.levels - 1:
+            value -= _SHORT_STEP * float(self.ladder.sizes(np.array([value]), level)[0])
+            level += 1
+        return level + 1
+
     def _solve_level(self, level: int) -> None:
-        final = level == self.ladder.levels - 1
+        final = level == self.levels - 1
         chances, gains, possible = self._choices(level)
         below = np.rint(self.table.falls * self.rungs[level][:, None] * self.table.cell / self.cell)
         under = np.arange(len(self.values))[:, None] - np.maximum(below, 1).astype(np.int64)
@@ -334,13 +304,18 @@ class PlacementPlan:
         chance = self.table.chance[rows, columns]
         gain = self.table.information[rows, columns]
         gain = gain * guess.informative(wrong) * self._guessed_share(wrong)
-        possible = (wrong >= guess.fewest_wrong - self.vote) & (wrong < guess.most_wrong)
+        possible = (wrong >= guess.fewest_wrong - self.vote) & (wrong <= guess.most_wrong)
         return chance, gain, possible & (chance.sum(axis=2) > _MIN_CHANCE) & (rule.step >= 0)
+
+    @property
+    def shifts(self) -> NDArray[np.float64]:
+        """The shifts that are tried, above the step in deviations of all noise."""
+        return _SHIFTS
 
     def _shift(self, rung: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the shifts that are tried, by value."""
         rule = self.ladder.unit_rule
-        widest = math.sqrt(self.guess.n) / 2
+        widest = math.sqrt(self.guess.unknown) / 2
         deviation = np.hypot(widest, rule.compare * rung)
         return -rule.step * rung[:, None] + deviation[:, None] * _SHIFTS
 
@@ -357,32 +332,44 @@ class PlacementPlan:
         inside = (under >= 0)[:, :, None]
         reached = np.maximum(under, 0)
         later_worth = chances @ np.where(inside, self.worth[following][reached], 0.0)
-        later_questions = chances @ np.where(
-            inside, self.expected_questions[following][reached], 0.0
-        )
-        total = np.maximum(chances.sum(axis=2), _MIN_CHANCE)[:, :, None]
-        worth = (gains[:, :, None] - _PRICES + later_worth) / total
+        later_questions = np.where(inside, self.expected_questions[following][reached], 0.0)
+        total = np.maximum(chances.sum(axis=2), _MIN_CHANCE)
+        worth = (gains[:, :, None] - _PRICES + later_worth) / total[:, :, None]
         worth[~possible] = -np.inf
-        best = worth.argmax(axis=1)[:, None, :]
-        best_worth = np.take_along_axis(worth, best, axis=1)[:, 0]
-        spent = np.take_along_axis((1 + later_questions) / total, best, axis=1)[:, 0]
+        best = worth.argmax(axis=1)
+        rows = np.arange(len(best))[:, None]
+        best_worth = np.take_along_axis(worth, best[:, None, :], axis=1)[:, 0]
+        spent = 1 + np.einsum("cpf,cfp->cp", chances[rows, best], later_questions)
         stop = best_worth <= 0
         self.worth[level, cells] = np.where(stop, 0.0, best_worth)
-        self.expected_questions[level, cells] = np.where(stop, 0.0, spent)
-        self._action[level, cells] = np.where(stop, -1, best[:, 0])
+        self.expected_questions[level, cells] = np.where(stop, 0.0, spent / total[rows, best])
+        self.action[level, cells] = np.where(stop, STOP, best)
 
     def _jump(self, level: int, cells: slice, following: int) -> None:
-        """Consider one question that is sure to be released, to continue at a lower value."""
+        """Consider one question that is sure to be released, to continue far below.
+
+        Its release shows the luck of the guess, blurred by noise and grid.
+        """
         indices = np.arange(len(self.values))[cells]
+        guess, rule = self.guess, self.ladder.unit_rule
+        variance = guess.deviation(self.values) ** 2
+        gain = variance / (variance + rule.blur * self.rungs[level] ** 2 + _TINY)
+        gain = gain * guess.informative(self.values) * self._guessed_share(self.values)
+        possible = (self.values >= guess.fewest_wrong - self.vote) & (
+            self.values <= guess.most_wrong
+        )
+        after = np.where(possible, gain, 0.0)[:, None] + self.worth[following]
         # The best cell below each: a running maximum.
-        best = np.maximum.accumulate(self.worth[following], axis=0)
-        is_best = self.worth[following] >= best
-        index = np.where(is_best, np.arange(len(self.values))[:, None], 0)
+        best = np.maximum.accumulate(after, axis=0)
+        index = np.where(after >= best, np.arange(len(self.values))[:, None], 0)
         best_cell = np.maximum.accumulate(index, axis=0)
-        below = np.maximum(indices - 1, 0)
-        jump_worth = np.where((indices > 0)[:, None], best[below] - _PRICES, -np.inf)
+        reach = rule.step * self.rungs[level] + _SURELY * np.hypot(
+            math.sqrt(guess.unknown) / 2, rule.compare * self.rungs[level]
+        )
+        below = indices - np.ceil(reach[cells] / self.cell).astype(np.int64)
+        jump_worth = np.where((below >= 0)[:, None], best[np.maximum(below, 0)] - _PRICES, -np.inf)
         jump = jump_worth > self.worth[level, cells]
-        lower = best_cell[below]
+        lower = best_cell[np.maximum(below, 0)]
         prices = np.arange(len(_PRICES))
         self.worth[level, cells] = np.where(jump, jump_worth, self.worth[level, cells])
         self.expected_questions[level, cells] = np.where(
@@ -390,7 +377,7 @@ class PlacementPlan:
             self.expected_questions[following][lower, prices] + 1,
             self.expected_questions[level, cells],
         )
-        self._action[level, cells] = np.where(jump, -2 - lower, self._action[level, cells])
+        self.action[level, cells] = np.where(jump, STOP - 1 - lower, self.action[level, cells])
 
     def _guessed_share(self, wrong: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of the examples that is guessed; the vote answers the surest.
@@ -411,43 +398,36 @@ class PlacementPlan:
         learned = self.worth[0, -1, price] + _PRICES[price] * expected[price]
         return float(learned * min(questions / max(expected[price], 1.0), 1.0))
 
-    def expected_wrong(self, value: float, changes: int, left: int) -> float | None:
-        """Return the expected number of wrong examples of the next guess; None to stop asking."""
-        cell = self._cell_of(value)
-        level = min(changes, self.ladder.levels - 1)
+    def expected_wrong(
+        self, ladders: Sequence[tuple[float, float]], current: int, left: int
+    ) -> float | None:
+        """Return the expected number of wrong examples of the next guess on the current ladder.
+
+        ``ladders`` are the ladders that may still be played: their values and numbers of changes,
+        which others may add to. None if no question on this one is worth its price.
+        """
+        places = [
+            (min(round(changes), self.levels - 1), self._cell_of(value))
+            for value, changes in ladders
+        ]
         # A higher price asks fewer questions: take the lowest at which they last.
-        lasting = self.expected_questions[level, cell] > left
-        price = min(int(lasting.sum()), len(_PRICES) - 1)
-        action = int(self._action[level, cell, price])
-        while action == -1 and price:  # lower the price: unused questions are worth nothing
-            price -= 1
-            action = int(self._action[level, cell, price])
-        if action == -1:
+        expected = np.sum([self.expected_questions[place] for place in places], axis=0)
+        price = min(int((expected > left).sum()), len(_PRICES) - 1)
+        level, cell = places[current]
+        action = int(self.action[level, cell, price])
+        while action == STOP and price and len(ladders) == 1:
+            price -= 1  # unused questions are worth nothing
+            action = int(self.action[level, cell, price])
+        if action == STOP:
             return None
-        if action < -1:
-            return float(self.values[-2 - action])
+        if action < STOP:
+            return float(self.values[STOP - 1 - action])
+        value = ladders[current][0]
         rung = self.ladder.sizes(np.array([value]), level)
         return value + float(self._shift(rung)[0, action])
 
     def _cell_of(self, value: float) -> int:
         return min(max(round(value / self.cell) - self._low, 0), len(self.values) - 1)
-
-    def mean_luck(self, wrong: float, value: float, changes: int, fallen: float | None) -> float:
-        """Return the mean luck of a guess, given how far the value fell (None after silence).
-
-        An infinite fall stands for a move whose value is not released.
-        """
-        rung = self.ladder.sizes(np.array([value]), min(changes, self.ladder.levels - 1))
-        spread = self.guess.deviation(np.array([wrong])) / rung
-        rows, columns = self.table.index(spread, (wrong - value) / rung)
-        chance, luck = self.table.chance[rows[0], columns[0]], self.table.luck[rows[0], columns[0]]
-        if fallen is None:
-            return float(-luck.sum() / max(1 - chance.sum(), _MIN_CHANCE))
-        if math.isinf(fallen):
-            return float(luck.sum() / max(chance.sum(), _TINY))
-        falls = len(self.table.falls)
-        cell = min(max(round(fallen / (float(rung[0]) * self.table.cell)), 1), falls) - 1
-        return float(luck[cell] / chance[cell]) if chance[cell] > _TINY else 0.0
 
 
 _SURE = np.linspace(0, 24, 2_401)
@@ -457,8 +437,9 @@ _REST = np.array([math.erf(math.sqrt(value)) for value in _SURE.tolist()])
 @lru_cache(maxsize=8)
 def plan_placements(ladder: LadderRungs, guess: GuessModel, questions: int) -> PlacementPlan:
     """Return the placements for a game of this many questions."""
-    without_vote = PlacementPlan(ladder, guess)
-    vote = math.sqrt(without_vote.information(questions) * guess.unknown / (2 * math.pi))
+    # A vote of one lucky guess, to begin with: without any, nothing is below the risk of guesses.
+    first = PlacementPlan(ladder, guess, math.sqrt(guess.unknown) / 2 * guess.vote_weight)
+    vote = math.sqrt(first.information(questions) * guess.unknown / (2 * math.pi))
     return PlacementPlan(ladder, guess, vote * guess.vote_weight)
 
 

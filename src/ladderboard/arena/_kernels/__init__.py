@@ -1,6 +1,7 @@
-"""Compiled simulations of the majority attack, and how functions are compiled. Needs numba."""
+"""Compiled simulations of attacks, and how functions are compiled. Needs numba."""
 
 from ladderboard.arena._kernels._compiled import compiled, inlined
+from ladderboard.arena._kernels._placed_attack import placed_attack_biases
 from ladderboard.arena._kernels._threads import MajorityAttackRun
 
-__all__ = ["MajorityAttackRun", "compiled", "inlined"]
+__all__ = ["MajorityAttackRun", "compiled", "inlined", "placed_attack_biases"]
