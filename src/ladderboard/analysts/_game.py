@@ -138,12 +138,12 @@ class Game:
 
     def changes_of_others(self, account: int) -> int:
         """Return how often the other accounts' ladders changed that count on this account's."""
-        if not self.mechanism.shares_changes:
+        counted = self.mechanism.shared_ladders
+        if not counted:
             return 0
-        counted = int(getattr(self.mechanism, "accounts", 1)) - 1
-        others = [
+        others = (
             changes for other, changes in self._changes_by_account.items() if other != account
-        ]
+        )
         return sum(sorted(others)[-counted:])
 
     def register_final_model(self, model: Callable[[], Any]) -> None:
