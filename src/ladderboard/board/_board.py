@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,7 @@ from ladderboard.board._standings import read_records
 from ladderboard.holdout import Meter, Scorer, decode_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._standings import RecordHistory
@@ -45,16 +44,13 @@ class BoardContext:
     def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:
         self.book, self.store, self.slug = book, store, slug
         self.queue = TransactionQueue(book)
-        self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _LabelEpoch | None = None
         self._records: tuple[BoardRow, ChainState, RecordHistory] | None = None
 
-    @contextmanager
-    def reading(self) -> Iterator[ReadView]:
-        """Give a consistent read-only view of the board's tables."""
-        with self.book.storage.read_transaction(self.book.name) as view:
-            yield view
+    def reading(self) -> AbstractContextManager[ReadView]:
+        """Begin to read the board's tables, as they are now."""
+        return self.book.reading()
 
     def row(self) -> BoardRow:
         """Return the board's current row."""
@@ -62,14 +58,8 @@ class BoardContext:
             return self.read_row(view)
 
     def read_row(self, view: ReadView) -> BoardRow:
-        """Return the board's row in an open view, and cache it."""
-        self._row = row = read_board(view)
-        return row
-
-    def cached_row(self) -> BoardRow:
-        """Return the cached row; callers must check again inside a transaction."""
-        row = self._row
-        return self.row() if row is None else row
+        """Return the board's row in an open view."""
+        return read_board(view)
 
     def cache_key(self) -> tuple[BoardRow, ChainState]:
         """Return a value that changes whenever anything visible on the board changes.

@@ -333,8 +333,7 @@ class Boards:
 
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """As :meth:`caller_by_token`, from the hash of a token, which sessions store."""
-        with self.storage.read_tables() as view:
-            found = find_credential(view, hashed)
+        found = find_credential(self.storage.query_tables, hashed)
         if found is not None and found.credential.role != "invitation":
             credential, expires = found.credential, found.credential.expires
             valid_here = found.for_all_boards or (slug is not None and found.slug == slug)
@@ -344,8 +343,7 @@ class Boards:
 
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of a token's only board; None if it is for all boards or was revoked."""
-        with self.storage.read_tables() as view:
-            found = find_credential(view, hashed)
+        found = find_credential(self.storage.query_tables, hashed)
         return None if found is None else found.slug
 
     def remove_orphaned_files(self) -> int:

@@ -16,11 +16,9 @@ from ladderboard.board._repository import (
 from ladderboard.errors import BudgetSpent, NotOpen, QuotaExceeded, RateLimited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._rules import Rules
-    from ladderboard.ledger import ChainState, ReadView, WriteView
+    from ladderboard.ledger import ChainState, Moment, ReadView, WriteView
 
 _SPENT_MESSAGES = {
     "board": "The board's budget of {0} submissions is used up.",
@@ -86,13 +84,14 @@ def recount_pooled(view: WriteView, rules: Rules, state: ChainState) -> None:
 
 
 def remaining_quota(
-    view: ReadView, rules: Rules, row: BoardRow, team: TeamRow, *, state: ChainState, now: int
+    view: ReadView, rules: Rules, row: BoardRow, team: TeamRow, moment: Moment
 ) -> Quota:
     """Return how many questions a team has left now, limit by limit.
 
     Each team's share of the board's budget is reserved for it. Questions beyond the share come
     from a pool, so no team can use up another's share.
     """
+    state, now = moment.chain_state, moment.now
     budget_left = max(rules.questions - state.asked - state.charged, 0)
     if team.kind == "baseline":  # its one question is reserved
         return Quota(
@@ -140,17 +139,17 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
         raise NotOpen(f"The board opens at {format_time(start)}.")
 
 
-def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
+def refuse_if_over_limit(quota: Quota, clock: int) -> None:
     """Raise ``RateLimited`` or ``BudgetSpent`` past a limit, and name the limit.
 
-    ``clock`` returns the clock's own time, even if it is before the last entry: the caller must
-    wait until that clock reaches the end of the window.
+    ``clock`` is the clock's own time, even if it is before the last entry: the caller must wait
+    until that clock reaches the end of the window.
     """
     for limit in quota.limits:
         if limit.remaining:
             continue
         if limit.next is not None:
-            wait = max(limit.next - clock(), 1)
+            wait = max(limit.next - clock, 1)
             raise RateLimited(
                 f"This team has used its {limit.allowed} submissions for now. The next is at "
                 f"{format_time(limit.next)}.",

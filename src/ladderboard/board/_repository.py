@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import ReadView, TableView, WriteView
 
     Query = Callable[..., list[tuple[Any, ...]]]
+    Statement = tuple[str, tuple[Any, ...]]
 
 Row = TypeVar("Row")
 ENDED_STATUSES = {"closing", "closed", "moved"}
@@ -94,8 +95,14 @@ def insert(view: WriteView, table: Table[Row], row: Row) -> None:
 def _update(
     view: WriteView, table: Table[Any], key: tuple[Any, ...], changes: dict[str, Any]
 ) -> None:
+    view.execute(*_update_statement(view, table, key, changes))
+
+
+def _update_statement(
+    view: WriteView, table: Table[Any], key: tuple[Any, ...], changes: dict[str, Any]
+) -> Statement:
     values = (*map(stored_value, changes.values()), view.book_id, *key)
-    view.execute(table.update(tuple(changes)), values)
+    return table.update(tuple(changes)), values
 
 
 # The board.
@@ -129,6 +136,11 @@ _SELECT_TEAMS_WITH_SIZE = TEAM.select(
     extra="(SELECT COALESCE(SUM(s.size), 0) FROM main.submission s "
     "WHERE s.book = t.book AND s.team = t.number)",
 )
+_SELECT_BOARD_AND_TEAM = BOARD.select(
+    "LEFT JOIN main.team t ON t.book = b.book AND t.number = ? WHERE b.book = ?",
+    alias="b",
+    extra=", ".join(f"t.{name}" for name in (*TEAM.columns, "book")),
+)
 _NEXT_TEAM_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
 _FREEZE_STANDINGS = (
     "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
@@ -149,6 +161,15 @@ def read_team(view: ReadView, number: int) -> TeamRow:
 def find_team(view: ReadView, team: str) -> TeamRow:
     """Return a team by its id."""
     return _one_team(view.query(_SELECT_TEAM_BY_ID, (view.book_id, team)))
+
+
+def read_board_and_team(view: ReadView, number: int) -> tuple[BoardRow, TeamRow]:
+    """Return the view's board and one of its teams, by its number."""
+    rows = view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
+    if not rows or rows[0][-1] is None:
+        return read_board(view), read_team(view, number)  # one of them is missing
+    split = len(BOARD.columns)
+    return BOARD.read(rows[0][:split]), TEAM.read(rows[0][split:-1])
 
 
 def _one_team(rows: list[tuple[Any, ...]]) -> TeamRow:
@@ -353,6 +374,25 @@ def iter_submissions_by_entry(view: ReadView) -> Iterator[SubmissionRow]:
         last = submissions[-1].entry
 
 
+def record_submission(
+    view: WriteView,
+    submission: SubmissionRow,
+    record: RecordRow | None,
+    *,
+    team: dict[str, Any],
+    board: dict[str, Any],
+) -> None:
+    """Insert a submission, and the record that it set; change its team and its board."""
+    statements: list[Statement] = [
+        (SUBMISSION.insert, (view.book_id, *SUBMISSION.values(submission))),
+        _update_statement(view, TEAM, (submission.team,), team),
+        _update_statement(view, BOARD, (), board),
+    ]
+    if record is not None:
+        statements.append((RECORD.insert, (view.book_id, *RECORD.values(record))))
+    view.execute_all(statements)
+
+
 def update_submission(view: WriteView, team: int, number: int, **changes: Any) -> None:
     """Change columns of a submission."""
     _update(view, SUBMISSION, (team, number), changes)
@@ -538,9 +578,9 @@ def end_team_credentials(view: WriteView, team: int, now: int) -> None:
     view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))
 
 
-def find_credential(view: TableView, hashed: bytes) -> ScopedCredential | None:
+def find_credential(query: Query, hashed: bytes) -> ScopedCredential | None:
     """Return a credential that was not revoked, with the slug of its board."""
-    rows = view.query(_SELECT_BY_HASH, (hashed,))
+    rows = query(_SELECT_BY_HASH, (hashed,))
     if not rows:
         return None
     *row, book, slug = rows[0]

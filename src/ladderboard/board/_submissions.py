@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ladderboard import _settings
 from ladderboard._formatting import format_time
 from ladderboard.board._access import Role, check_permission
 from ladderboard.board._limits import (
@@ -18,16 +18,14 @@ from ladderboard.board._limits import (
     refuse_if_storage_full,
     remaining_quota,
 )
-from ladderboard.board._model import RECORD, SUBMISSION, RecordRow, SubmissionRow
+from ladderboard.board._model import RecordRow, SubmissionRow
 from ladderboard.board._queue import KeyedLock
 from ladderboard.board._repository import (
     find_submission_by_entry,
     find_team,
-    insert,
     read_board,
-    read_team,
-    update_board,
-    update_team,
+    read_board_and_team,
+    record_submission,
 )
 from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
 from ladderboard.errors import (
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import (
         BookTransaction,
+        Moment,
         ReadView,
         Receipt,
         RecordedAnswer,
@@ -71,18 +70,19 @@ _MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
 class IncomingSubmission:
     """A submission that was received and parsed, not yet scored.
 
-    ``received`` is the time of its first byte. ``body`` is what will be stored: the aligned
-    predictions, not the uploaded file.
+    ``received`` is the time of its first byte. The aligned predictions will be stored, not the
+    uploaded file.
     """
 
     submission: AlignedPredictions
     received: int
     message: str = ""
     idempotency_key: str | None = None
-    body: bytes = field(init=False)
 
-    def __post_init__(self) -> None:
-        _settings.set_frozen(self, body=self.submission.pack())
+    @cached_property
+    def body(self) -> bytes:
+        """What will be stored."""
+        return self.submission.pack()
 
     @property
     def size(self) -> int:
@@ -216,11 +216,12 @@ class SubmissionService:
         *,
         team: str | None = None,
         idempotency_key: str | None = None,
-    ) -> None:
+    ) -> BoardRow:
         """Refuse a submission that cannot be accepted now, before its body is read.
 
-        This checks status, deadlines, limits, budget and quotas; the transaction checks them
-        again. A known ``idempotency_key`` key passes, because repeating its answer costs nothing.
+        Returns the board's row. This checks status, deadlines, limits, budget and quotas; the
+        transaction checks them again. A known ``idempotency_key`` passes, because repeating its
+        answer costs nothing.
         """
         board = self._board
         with board.reading() as view:
@@ -230,11 +231,12 @@ class SubmissionService:
                     ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
-                    return
-            now = board.book.environment.current_time(view)
+                    return row
+            moment = board.book.environment.moment(view)
             self._refuse_if_not_allowed_now(
-                view, row, team_row, _PendingUpload(received, 1), now, cache=True
+                view, row, team_row, _PendingUpload(received, 1), moment, cache=True
             )
+        return row
 
     def submit(
         self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
@@ -264,8 +266,8 @@ class SubmissionService:
             elif earlier is not None:
                 recorded = None
             else:
-                now = self._board.book.environment.current_time(view)
-                self._refuse_if_not_allowed_now(view, row, team_row, incoming, now, cache=True)
+                moment = board.book.environment.moment(view)
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
                 recorded = None
         if recorded is None and earlier is not None:
             recorded = board.queue.run(
@@ -279,15 +281,17 @@ class SubmissionService:
         self, view: ReadView, caller: Caller, team: str | None
     ) -> tuple[BoardRow, TeamRow]:
         """Return the board and the team; refuse a caller that may not submit for this team."""
-        row = self._board.read_row(view)
-        check_permission(caller, "submit", self._board.rules_of(row))
-        if team is not None and caller.role < Role.EVALUATOR:
-            raise InvalidSetting("A team can submit only for itself.")
-        if team is not None:
+        if caller.team is None or team is not None:
+            row = read_board(view)
+            check_permission(caller, "submit", self._board.rules_of(row))
+            if team is None:
+                raise InvalidSetting("Name the team that this submission is for.")
+            if caller.role < Role.EVALUATOR:
+                raise InvalidSetting("A team can submit only for itself.")
             return row, find_team(view, team)
-        if caller.team is None:
-            raise InvalidSetting("Name the team that this submission is for.")
-        return row, read_team(view, caller.team)
+        row, team_row = read_board_and_team(view, caller.team)
+        check_permission(caller, "submit", self._board.rules_of(row))
+        return row, team_row
 
     def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
@@ -302,7 +306,7 @@ class SubmissionService:
         earlier = transaction.find_duplicate(question)
         if earlier is None:  # labels were corrected since the lookup
             raise _LabelsChanged
-        return self._answer_duplicate(view, read_board(view), read_team(view, number), earlier)
+        return self._answer_duplicate(view, *read_board_and_team(view, number), earlier)
 
     def _question_for(
         self, row: BoardRow, team_row: TeamRow, incoming: IncomingSubmission
@@ -321,16 +325,16 @@ class SubmissionService:
         row: BoardRow,
         team_row: TeamRow,
         incoming: IncomingSubmission | _PendingUpload,
-        now: int,
+        moment: Moment,
         *,
         cache: bool = False,
     ) -> None:
         """Check status, deadline, limits and storage. Deadlines count from the time of receipt."""
         rules = self._board.rules_of(row)
-        ago = max(self._board.book.environment.clock() - incoming.received, 0)
-        refuse_if_closed(rules, row, None if team_row.kind == "baseline" else now - ago)
-        quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
-        refuse_if_over_limit(quota, lambda: self._board.book.environment.clock_time(view))
+        received = moment.now - max(moment.local - incoming.received, 0)
+        refuse_if_closed(rules, row, None if team_row.kind == "baseline" else received)
+        quota = remaining_quota(view, rules, row, team_row, moment)
+        refuse_if_over_limit(quota, moment.clock)
         stored = self._stored_bytes.team_total(view, team_row, cache=cache)
         refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
@@ -375,17 +379,19 @@ class SubmissionService:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, transaction.view
         submission_id, epoch, number, question, incoming, prepared = job
-        row, team_row = read_board(view), read_team(view, number)
+        row, team_row = read_board_and_team(view, number)
         earlier = transaction.find_duplicate(question)
         if earlier is not None:
             return self._answer_duplicate(view, row, team_row, earlier)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
-        self._refuse_if_not_allowed_now(view, row, team_row, incoming, transaction.now)
+        moment = transaction.moment()
+        self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment)
         outcome = transaction.answer(question, budget=rules.questions)
         prepared.commit(view)
-        release, time, count = outcome.release, transaction.chain_state.time, team_row.used + 1
+        moment = moment._replace(chain_state=outcome.chain_state)
+        release, time, count = outcome.release, outcome.chain_state.time, team_row.used + 1
         submission = SubmissionRow(
             team=number,
             number=count,
@@ -402,8 +408,7 @@ class SubmissionService:
             improved=release.improved,
             question=release.question,
         )
-        insert(view, SUBMISSION, submission)
-        best = row.best
+        best, record = row.best, None
         if release.improved:
             team_row = replace(team_row, released=release.value, since=time)
             if release.value is not None and (best is None or release.value < best):
@@ -411,24 +416,24 @@ class SubmissionService:
                 record = RecordRow(
                     entry=outcome.entry_number, epoch=epoch, time=time, team=number, value=best
                 )
-                insert(view, RECORD, record)
-        share = compute_shares(rules, row, transaction.chain_state).share
+        share = compute_shares(rules, row, outcome.chain_state).share
         pooled = row.pooled + (team_row.kind == "team" and team_row.used >= share)
         team_row = replace(team_row, used=count, last=time)
-        update_team(
-            view,
-            number,
-            used=count,
-            last=time,
-            released=team_row.released,
-            since=team_row.since,
-        )
         row = replace(row, pooled=pooled, best=best, stored=row.stored + incoming.size)
-        update_board(view, pooled=row.pooled, stored=row.stored, best=row.best)
-        quota = remaining_quota(
-            view, rules, row, team_row, state=transaction.chain_state, now=transaction.now
+        record_submission(
+            view,
+            submission,
+            record,
+            team={
+                "used": count,
+                "last": time,
+                "released": team_row.released,
+                "since": team_row.since,
+            },
+            board={"pooled": pooled, "stored": row.stored, "best": best},
         )
-        receipt = board.book.receipt_for(view, outcome)
+        quota = remaining_quota(view, rules, row, team_row, moment)
+        receipt = outcome.receipt or board.book.receipt_for(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
     def _answer_duplicate(
@@ -438,14 +443,8 @@ class SubmissionService:
         if known is None or known.team != team_row.number:
             raise NotFound("There is no such submission.")
         rules = self._board.rules_of(row)
-        quota = remaining_quota(
-            view,
-            rules,
-            row,
-            team_row,
-            state=view.chain_state(),
-            now=self._board.book.environment.current_time(view),
-        )
+        moment = self._board.book.environment.moment(view)
+        quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = self._board.book.receipt_for(view, outcome)
         return _RecordedAnswer(
             outcome, team_row, quota, known.id, known.number, known.time, receipt

@@ -316,8 +316,8 @@ class View:
         with board.reading() as view:
             row = read_board(view)
             team_row = self._find_visible_team(view, team)
-            rules, now = board.rules_of(row), self._board.book.environment.current_time(view)
-            quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
+            rules, moment = board.rules_of(row), board.book.environment.moment(view)
+            quota = remaining_quota(view, rules, row, team_row, moment)
             if self._must_redact(row):
                 quota = redact_quota(
                     quota, team_row, compute_shares(rules, row, view.chain_state()).share

@@ -12,6 +12,7 @@ from ladderboard.ledger._book import Book
 from ladderboard.ledger._book_transaction import (
     BookTransaction,
     LedgerEnvironment,
+    Moment,
     RecordedAnswer,
     ScoredQuestion,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "EntryRow",
     "HighWaterMark",
     "LedgerEnvironment",
+    "Moment",
     "NoEncryption",
     "Opening",
     "Passphrase",

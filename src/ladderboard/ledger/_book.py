@@ -224,6 +224,12 @@ class Book(BookContext):
             return chain_state, self.ladder_sessions.resume(book, number).value
 
     @contextmanager
+    def reading(self) -> Iterator[ReadView]:
+        """Begin to read the book, as it is now."""
+        with self.storage.read_transaction(self.name) as view:
+            yield view
+
+    @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:
         """Begin a transaction that can append entries; it is committed when the block ends."""
         position = self._read_mark()

@@ -72,6 +72,19 @@ class RecordedAnswer(NamedTuple):
     receipt: Receipt | None = None
 
 
+class Moment(NamedTuple):
+    """The chain state that a transaction sees, and its time.
+
+    ``now`` is never before the last entry. ``clock`` may be: it is the database's clock if it has
+    one, otherwise this machine's, which is ``local``.
+    """
+
+    chain_state: ChainState
+    now: int
+    clock: int
+    local: int
+
+
 def _now() -> int:
     return int(time.time())
 
@@ -88,14 +101,15 @@ class LedgerEnvironment:
         """Whether the clock is this machine's; then a shared database's time takes precedence."""
         return self.clock is _now
 
-    def clock_time(self, view: ReadView) -> int:
-        """Return the database's clock if it has one, otherwise this environment's."""
-        shared = view.now() if self.clock is _now else None
-        return self.clock() if shared is None else shared
+    def moment(self, view: ReadView) -> Moment:
+        """Return the chain state and the time of an open view."""
+        shared, local = view.now() if self.clock is _now else None, self.clock()
+        clock, state = local if shared is None else shared, view.chain_state()
+        return Moment(state, max(clock, state.time), clock, local)
 
     def current_time(self, view: ReadView) -> int:
         """Return the clock's time, but never one before the last entry."""
-        return max(self.clock_time(view), view.chain_state().time)
+        return self.moment(view).now
 
 
 class BookContext:
@@ -196,6 +210,11 @@ class BookTransaction:
         if self._now is None and environment.uses_system_clock:
             self._now = self.view.now()
         return max(environment.clock() if self._now is None else self._now, self.chain_state.time)
+
+    def moment(self) -> Moment:
+        """Return the chain state and the time."""
+        now, local = self.now, self._book.environment.clock()
+        return Moment(self.chain_state, now, local if self._now is None else self._now, local)
 
     def ask(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
         """Answer a question, or return its earlier answer; ``budget`` is the amended one."""

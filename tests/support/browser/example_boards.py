@@ -75,7 +75,7 @@ class ExampleBoard:
 
     def submit(self, team: ExampleTeam, body: bytes, message: str = ""):
         """Submit predictions to the board directly, at the clock's time."""
-        scorer, rules = self.board.scorer_of(self.board.cached_row()), self.board.rules
+        scorer, rules = self.board.scorer_of(self.board.row()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
         sent = IncomingSubmission(
             AlignedPredictions.from_values(read), self.live_server.clock.now, message=message
@@ -206,5 +206,5 @@ def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> Exampl
     spring |= {"title": "Seedlings in spring", "questions": 400, "teams": 20}
     add(ExampleBoard(live_server, _make_folder("seedlings", 5, **spring), 5))
     add(_make_digits_board(live_server))
-    assert hidden.board.cached_row().visibility == "hidden"
+    assert hidden.board.row().visibility == "hidden"
     return boards

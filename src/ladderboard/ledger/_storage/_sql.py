@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from ladderboard.errors import InvalidSetting, InvalidState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ladderboard.ledger._storage._pool import Connection
 
@@ -160,6 +160,11 @@ class TableView:
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
         self.query = self.execute = self._now = _refuse_ended_view
+
+    def execute_all(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        """Run statements that change rows, each with its values."""
+        for statement, values in statements:
+            self.execute(statement, values)
 
     def now(self) -> int | None:
         """Return the database server's time; None if the database has no clock of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ladderboard.errors import InvalidState
 from ladderboard.ledger._storage._schema import migrate_module, module_format
@@ -238,6 +238,11 @@ class Storage:
     def read_tables(self) -> AbstractContextManager[TableView]:
         """Begin to read tables of other packages, as they are now."""
         return _TableTransaction(self._pool, write=False)
+
+    def query_tables(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement that reads tables of other packages, and return the rows."""
+        with self.read_tables() as view:
+            return view.query(statement, values)
 
     def write_tables(self) -> AbstractContextManager[TableView]:
         """Begin to change rows of other packages that belong to no book."""

@@ -190,10 +190,10 @@ def _authorize_upload(
 ) -> AuthorizedUpload:
     """Refuse a submission that is not allowed now, before its body is read."""
     board, caller = open_board(request, slug, csrf_checked=csrf_checked)
-    board.submissions.authorize_upload(
+    row = board.submissions.authorize_upload(
         caller, meta.received, team=meta.team, idempotency_key=meta.idempotency_key
     )
-    specs, row = get_context(request).parser_specs, board.cached_row()
+    specs = get_context(request).parser_specs
     key = (board.book.name, row.epoch, row.rules)
     known_key, spec = specs.get(slug, (None, None))
     if spec is None or known_key != key:
