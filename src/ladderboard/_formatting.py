@@ -65,6 +65,18 @@ def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     return f"{lower / scale:.{decimals}f}", f"{upper / scale:.{decimals}f}"
 
 
+def format_rank_range(ranks: Sequence[int] | None) -> str:
+    """Return the ranks that the data allow a team, as text.
+
+    >>> format_rank_range([1, 3]), format_rank_range((2, 2)), format_rank_range(None)
+    ('1 to 3', '2', '')
+    """
+    if ranks is None:
+        return ""
+    low, high = ranks
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
 def format_confidence(beta: float) -> str:
     """Return 1 - beta, rounded down; as a difference if that would print as 1.
 

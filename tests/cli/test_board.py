@@ -225,8 +225,10 @@ def test_the_final_ranking(run_cli, folder, predictions):
         submit(team, predictions(public, private))
     output = run_cli("board", "close", "first", "--yes").out
     assert "first is closed for good." in output
-    assert re.search(r"^ +1  Bob +0\.1000  \[0\.\d{4}, 0\.\d{4}\] +2 +\+1$", output, re.MULTILINE)
-    assert re.search(r"^ +2  Ada +0\.5000 .* 1 +-1$", output, re.MULTILINE)
+    assert re.search(
+        r"^ +1  1 +Bob +0\.1000  \[0\.\d{4}, 0\.\d{4}\] +2 +\+1$", output, re.MULTILINE
+    )
+    assert re.search(r"^ +2  2 +Ada +0\.5000 .* 1 +-1$", output, re.MULTILINE)
     assert run_cli("board", "close", "first", "--no-bundle", "--yes").code == 3
     result = run_cli("board", "show", "first")
     assert "Final ranking on 100 private examples" in result.out
@@ -250,7 +252,7 @@ def test_a_disqualified_team_is_not_ranked_but_counts_in_the_certificate(
     assert (float(low), float(high)) == pytest.approx((bound["low"], bound["high"]), abs=1e-4)
     closed = run_cli("board", "close", "first", "--yes").out
     assert "Bob" not in closed
-    assert re.search(r"^ +1  Ada ", closed, re.MULTILINE)
+    assert re.search(r"^ +1  1 +Ada ", closed, re.MULTILINE)
     checked = run_cli("verify", "first.bundle").out
     assert re.search(r"^ +1  Ada ", checked, re.MULTILINE)
     assert "Bob" not in checked

@@ -192,8 +192,10 @@ def test_a_closed_board_shows_its_final_ranking(submit, run_cli, live_server):
         added_lines[1]
         == f"{live_server.slug} is closed. The final ranking, on {n:,} private examples:"
     )
-    assert added_lines[2].split() == ["rank", "team", "zero_one", "public", "rank", "move"]
-    assert added_lines[3].split() == ["1", "Ada", f"{row['display']:.4f}", "1", "0"]
+    assert added_lines[2].split() == [
+        "rank", "ranks", "team", "zero_one", "public", "rank", "move",
+    ]  # fmt: skip
+    assert added_lines[3].split() == ["1", "1", "Ada", f"{row['display']:.4f}", "1", "0"]
     assert added_lines[4].endswith(f"{live_server.url}/boards/{live_server.slug}")
     assert (
         run_cli("leaderboard", live_server.slug, "--csv")

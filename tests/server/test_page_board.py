@@ -225,9 +225,9 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     text = get_page(live_server).text
     assert "with confidence 90%, these and the bounds shown before the close hold together" in text
     (bob, ada) = table_rows(text, "finals")
-    assert bob[:5] == ["1", "Bob", "0.0500", "2", "up 1"]
-    assert ada[:5] == ["2", "Ada", "0.3000", "1", "down 1"]
-    low, high = map(float, bob[5].split(" and "))
+    assert bob[:6] == ["1", "1", "Bob", "0.0500", "2", "up 1"]
+    assert ada[:6] == ["2", "2", "Ada", "0.3000", "1", "down 1"]
+    low, high = map(float, bob[6].split(" and "))
     final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
     assert low <= final["low"] < 0.05 < final["high"] <= high
     assert "--data-binary" not in text

@@ -129,7 +129,8 @@ def test_downloads_are_the_same_as_the_servers(full_board, empty_server, tmp_pat
         )
     finals = json.loads((folder / "finals.json").read_bytes())["rows"]
     lines = (folder / "finals.csv").read_text().splitlines()
-    assert lines[0] == "rank,team,name,baseline,score,shown,low,high,public_rank,move,loss"
+    header = "rank,team,name,baseline,score,shown,low,high,public_rank,move,loss"
+    assert lines[0] == f"{header},best_rank,worst_rank,band"
     assert len(lines) == 1 + len(finals)
     assert any(",'=1+1," in line for line in lines)  # escaped, so that it is not a formula
 

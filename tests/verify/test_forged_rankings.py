@@ -214,6 +214,10 @@ RANKED = {
     "a better score": (better_score, "The final score of team "),
     "a narrower interval": (final_row(low=0.0), "The final score of team "),
     "another file": (final_row(submission="none"), "The final score of team "),
+    "an impossible range of ranks": (final_row(ranks=[9, 9]), "The rank range of team "),
+    "no range of ranks": (final_row(ranks=None, band=None), "The rank range of team "),
+    "another band": (final_row(band=7), "The rank range of team "),
+    "a range of ranks that is none": (final_row(ranks=[1, "x"]), MALFORMED),
 }
 
 

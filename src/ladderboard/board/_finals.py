@@ -30,7 +30,7 @@ from ladderboard.board._repository import (
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
-from ladderboard.bounds import fresh_sample_interval
+from ladderboard.bounds import MAX_COMPARED_MODELS, fresh_sample_interval, rank_ranges
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import (
@@ -45,6 +45,9 @@ from ladderboard.ledger import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import BoardContext
@@ -226,17 +229,22 @@ class BoardCloser:
         effective_n = int(scorer.grouping.effective_n)
         weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Finalist]] = {}
+        compared: list[tuple[str, NDArray[np.float32]]] = []
+        few = sum(finalist.kind == "team" for finalist in entrants) <= MAX_COMPARED_MODELS
         with open_stored_predictions(board, row, sandbox) as read:
             for finalist in entrants:
-                risk = scorer.score(read(finalist.submission)).risk
-                if finalist.team not in best or risk < best[finalist.team][0]:
-                    best[finalist.team] = (risk, finalist)
+                scored = scorer.score(read(finalist.submission))
+                if finalist.team not in best or scored.risk < best[finalist.team][0]:
+                    best[finalist.team] = (scored.risk, finalist)
+                if few and finalist.kind == "team":
+                    compared.append((finalist.team, scorer.contributions(scored)))
         rows = []
         for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
             low, high = fresh_sample_interval(
                 effective_n, risk, models=len(entrants), beta=rules.beta, weighted=weighted
             )
             rows.append(_final_row(rules, finalist, risk, (low, high), ranks.get(finalist.team)))
+        _set_rank_ranges(rows, compared, rules.beta)
         rank_finals(rows)
         return {
             "board": board.slug,
@@ -263,13 +271,35 @@ def _final_row(
         "submission": finalist.submission.id,
         "public_rank": rank,
         "move": None,
+        "ranks": None,
+        "band": None,
     }
 
 
-def rank_finals(rows: list[dict[str, Any]]) -> None:
+def _set_rank_ranges(
+    rows: list[dict[str, Any]], compared: list[tuple[str, NDArray[np.float32]]], beta: float
+) -> None:
+    """Set the ranks that the data allow each team, and its band; baselines have none."""
+    if not compared:
+        return
+    teams = list(dict.fromkeys(team for team, _ in compared))
+    ranges = rank_ranges(
+        [contributions for _, contributions in compared],
+        teams=[teams.index(team) for team, _ in compared],
+        beta=beta,
+    )
+    by_team = dict(zip(teams, ranges, strict=True))
+    for row in rows:
+        if not row["baseline"]:
+            best, worst, band = by_team[row["team"]["id"]]
+            row["ranks"], row["band"] = [best, worst], band
+
+
+def rank_finals(rows: list[dict[str, Any]], *, removed: int = 0) -> None:
     """Set ranks, equal ones for equal scores, and how far each team moved.
 
-    Both ranks count only the teams in the rows: disqualified teams take no rank.
+    Both ranks count only the teams in the rows: ``removed`` teams were disqualified. Each of them
+    may have been ahead of a team, so its range of ranks begins that much earlier.
     """
     teams = [row for row in rows if not row["baseline"]]
     public = sorted(row["public_rank"] for row in teams if row["public_rank"] is not None)
@@ -280,6 +310,9 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
         if row["score"] != last:
             last, rank = row["score"], counted
         row["rank"] = rank
+        if removed and row.get("ranks") is not None:
+            low, high = row["ranks"]
+            row["ranks"] = [max(low - removed, 1), min(high, len(teams))]
         if row["public_rank"] is not None:
             row["move"] = row["public_rank"] - rank
 
@@ -288,7 +321,9 @@ def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str,
     """Return a row of the final ranking, which is stored in losses, in the board's metric."""
     low, high = sorted((display.metric_value(row["low"]), display.metric_value(row["high"])))
     score = to_metric(display, row["score"])
-    return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
+    # Boards that were closed by an older version have no ranges.
+    ranges = {"ranks": row.get("ranks"), "band": row.get("band")}
+    return {**row, "score": score, "loss": row["score"], "low": low, "high": high, **ranges}
 
 
 def list_final_standings(view: ReadView) -> list[dict[str, Any]]:

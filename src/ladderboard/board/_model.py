@@ -579,7 +579,11 @@ class ListedToken(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalRankingRow(Document):
-    """A row of the final ranking; the intervals of all rows hold together."""
+    """A row of the final ranking; the intervals of all rows hold together.
+
+    ``ranks`` are the first and last rank that the data allow the team, for all teams at once. Teams
+    of one ``band`` cannot be told apart from the first of them. Both are None for baselines.
+    """
 
     rank: int | None
     team: TeamRef
@@ -592,6 +596,8 @@ class FinalRankingRow(Document):
     submission: Id
     public_rank: int | None
     move: int | None
+    ranks: tuple[int, int] | None = None
+    band: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -438,12 +438,10 @@ class View:
         with self._board.reading() as view:
             gone = {team.id for team in list_teams(view) if team.disqualified}
             own_id = self._own_team_id(view)
-        final["rows"] = [
-            final_row for final_row in final["rows"] if final_row["team"]["id"] not in gone
-        ]
-        rank_finals(final["rows"])
+        remaining = [row for row in final["rows"] if row["team"]["id"] not in gone]
+        rank_finals(remaining, removed=len(final["rows"]) - len(remaining))
         display = self._board.rules_of(row).display
-        final["rows"] = [serialize_final_row(final_row, display) for final_row in final["rows"]]
+        final["rows"] = [serialize_final_row(final_row, display) for final_row in remaining]
         for final_row in final["rows"]:
             team, kind = final_row["team"], "baseline" if final_row["baseline"] else "team"
             final_row["team"] = self._team_ref(row, team["id"], team["name"], kind, own_id)

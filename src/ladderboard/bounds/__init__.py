@@ -35,6 +35,7 @@ from ladderboard.bounds._paired import price_with_beta as price_with_beta
 from ladderboard.bounds._paired import proven_better, required_net_wins
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
+from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
 from ladderboard.bounds._ranks import RankRange, rank_ranges
 
 __all__ = [

@@ -6,7 +6,7 @@ Proof and simulated coverage: docs/explanation/ranks.md.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-_DRAWS = 4_000
-_CHUNK_NUMBERS = 2**22  # of pairs times draws that are compared at a time
+MAX_COMPARED_MODELS = 1_000
+"""A final ranking of more models has no rank ranges: there would be too many pairs."""
+_MAX_DRAWS, _MIN_DRAWS = 4_000, 1_000
+_MAX_NUMBERS = 2 * 10**8  # of pairs times draws
+_CHUNK_NUMBERS = 2**22  # of pairs times draws that are compared at a time, or of losses
 
 
 class RankRange(NamedTuple):
@@ -40,6 +43,7 @@ def rank_ranges(
     teams: Sequence[int] | None = None,
     beta: float = 0.05,
     seed: int = 0,
+    slack: float = 0.0,
 ) -> list[RankRange]:
     """Return a range of ranks for each team that contains its true rank, for all teams at once.
 
@@ -59,6 +63,9 @@ def rank_ranges(
         The probability with which any range may be wrong.
     seed
         Of the simulation that finds the critical value.
+    slack
+        Make the critical value larger by this fraction, and so the ranges wider; a checker allows
+        for the error of the simulation with it.
 
     Examples
     --------
@@ -67,15 +74,16 @@ def rank_ranges(
     >>> [tuple(team) for team in rank_ranges(errors)]
     [(1, 2, 1), (1, 2, 1), (3, 3, 2), (4, 4, 3)]
     """
-    matrix = np.array(losses, dtype=np.float64)
+    matrix = np.asarray(losses)
     if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
         raise InvalidSetting("losses must be finite numbers, a row for each model.")
     owners = np.arange(len(matrix)) if teams is None else np.asarray(teams, dtype=np.int64)
     if owners.shape != (len(matrix),) or set(owners.tolist()) != set(range(owners.max() + 1)):
         raise InvalidSetting("teams must hold one of 0, 1, ... for each model.")
     beta = _settings.number("beta", beta, above=0, below=1)
-    means = matrix.mean(axis=1)
-    ahead = _combine_models(_better_pairs(matrix, means, beta, seed), owners)
+    means = matrix.mean(axis=1, dtype=np.float64)
+    better = _better_pairs(matrix, beta, seed, 1 + slack)
+    ahead = _combine_models(better, owners)
     best = 1 + ahead.sum(axis=0)
     worst = len(ahead) - ahead.sum(axis=1)
     scores = np.full(len(ahead), np.inf)
@@ -83,29 +91,29 @@ def rank_ranges(
     return list(map(RankRange, best.tolist(), worst.tolist(), _bands(scores, ahead)))
 
 
-def _better_pairs(
-    matrix: NDArray[np.float64], means: NDArray[np.float64], beta: float, seed: int
-) -> NDArray[np.bool_]:
+def _better_pairs(matrix: NDArray[Any], beta: float, seed: int, factor: float) -> NDArray[np.bool_]:
     """Return for each two models whether the first is better, beyond doubt."""
     count, n = matrix.shape
-    if count == 1:
-        return np.zeros((1, 1), dtype=np.bool_)
-    # Subtracting the mean model changes no difference, and keeps products small.
-    matrix -= matrix.mean(axis=0)
-    first, second = np.triu_indices(count, k=1)
-    gram = matrix @ matrix.T / n
-    squares = gram[first, first] + gram[second, second] - 2 * gram[first, second]
-    differ = squares > np.finfo(np.float64).eps * (gram[first, first] + gram[second, second])
-    first, second, squares = first[differ], second[differ], squares[differ]
     better = np.zeros((count, count), dtype=np.bool_)
+    gram, shifts = np.zeros((count, count)), np.zeros(count)
+    step = max(_CHUNK_NUMBERS // count, 1)
+    for start in range(0, n, step):
+        part = matrix[:, start : start + step].astype(np.float64)
+        # Subtracting the mean model changes no difference, and keeps products small.
+        part -= part.mean(axis=0)
+        gram += part @ part.T / n
+        shifts += part.sum(axis=1) / n
+    first, second = np.triu_indices(count, k=1)
+    total = gram[first, first] + gram[second, second]
+    squares = total - 2 * gram[first, second]
+    differ = squares > np.finfo(np.float64).eps * total
+    first, second, squares = first[differ], second[differ], squares[differ]
     if not len(first):
         return better
     # A self-normalized sum: the second moment is that about 0, where a tie would have its mean.
-    gaps = means[second] - means[first]
-    ratio = np.sqrt(n / squares) * gaps
-    shifts = matrix.mean(axis=1)
+    ratio = np.sqrt(n / squares) * (shifts[second] - shifts[first])
     covariance = gram - np.outer(shifts, shifts)
-    critical = _critical_values(covariance, first, second, beta, seed)
+    critical = _critical_values(covariance, first, second, beta, seed) * factor
     better[first, second] = ratio > critical
     better[second, first] = ratio < -critical
     return better
@@ -135,11 +143,12 @@ def _critical_values(
     first, second = first[spreads], second[spreads]
     scale = 1 / np.sqrt(variance[spreads])
     rng = np.random.default_rng(seed)
+    draws = min(max(_MAX_NUMBERS // len(first), _MIN_DRAWS), _MAX_DRAWS)
     step = max(_CHUNK_NUMBERS // len(first), 1)
     largest = [
         np.abs((means[:, first] - means[:, second]) * scale).max(axis=1)
-        for start in range(0, _DRAWS, step)
-        for means in [rng.standard_normal((min(step, _DRAWS - start), len(root))) @ root.T]
+        for start in range(0, draws, step)
+        for means in [rng.standard_normal((min(step, draws - start), len(root))) @ root.T]
     ]
     critical[spreads] = np.quantile(np.concatenate(largest), 1 - beta, method="higher")
     return critical

@@ -174,6 +174,13 @@ class Scorer:
     def _scored_rows(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 
+    def contributions(self, scored: ScoringResult) -> NDArray[np.float32]:
+        """Return one number per group whose plain mean is the risk, to compare models in pairs."""
+        losses, weight = self.grouping.losses(scored.losses), self.grouping.weight
+        if weight is not None:
+            losses = losses * (weight / weight.mean())
+        return losses.astype(np.float32)
+
     def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
         """Return one loss per group, for mechanisms that use losses."""
         return self.grouping.losses(scored.losses)

@@ -16,6 +16,7 @@ import queue
 import re
 import tarfile
 import threading
+import time
 import unicodedata
 from collections import Counter
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ except ImportError:
 
 _MIN_PASSPHRASE = 8
 _PUBLIC, _SECRET = "age1", "AGE-SECRET-KEY-1"
+_DECRYPTION_ATTEMPTS, _DECRYPTION_PAUSE = 5, 0.2  # the pause in seconds
 _MAX_KEY_FILE = 4096  # bytes of a key file
 _AGE_START = b"age-encryption.org/v"
 _AGE_HEADER = _AGE_START + b"1\n"
@@ -102,19 +104,30 @@ class Passphrase:
             raise WrongKey("The file was encrypted for a key, not with a passphrase.")
         key, content = _open_outer_archive(file)
         try:
-            text = pyrage.passphrase.decrypt(key, self._normalised).decode()
+            text = self._decrypt(key).decode()
             return pyrage.x25519.Identity.from_str(text.strip()), content
-        except pyrage.DecryptError as error:
-            if "xcessive" in str(error):
-                raise InvalidState(
-                    "The file asks for more memory or work than a passphrase needs; it is damaged, "
-                    "or crafted to exhaust memory."
-                ) from None
-            raise WrongKey(
-                "The passphrase is wrong, or the beginning of the file was damaged."
-            ) from None
         except (UnicodeDecodeError, pyrage.IdentityError):
             raise BrokenDump("The file is damaged: its key is not one of age.") from None
+
+    def _decrypt(self, key: bytes) -> bytes:
+        """Return the decrypted key, or raise.
+
+        The library refuses a file that needs more work than this machine can do in some seconds.
+        It measures that for a moment, and a busy machine may look too slow: so it is tried again.
+        """
+        for _ in range(_DECRYPTION_ATTEMPTS):
+            try:
+                return pyrage.passphrase.decrypt(key, self._normalised)
+            except pyrage.DecryptError as error:
+                if "xcessive" not in str(error):
+                    raise WrongKey(
+                        "The passphrase is wrong, or the beginning of the file was damaged."
+                    ) from None
+                time.sleep(_DECRYPTION_PAUSE)
+        raise InvalidState(
+            "The file asks for more memory or work than a passphrase needs: it is damaged or "
+            "crafted to exhaust memory, or this machine is very busy."
+        )
 
     @property
     def _normalised(self) -> str:

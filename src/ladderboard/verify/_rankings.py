@@ -8,12 +8,15 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds import fresh_sample_interval
+from ladderboard.bounds import MAX_COMPARED_MODELS, fresh_sample_interval, rank_ranges
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, digest, parse_strict_json
 from ladderboard.verify._strict import has_exact_keys, is_release_value, same_encoding
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ladderboard.holdout import AlignedPredictions
     from ladderboard.losses import Loss
     from ladderboard.verify._history import HistoryChecker
@@ -24,8 +27,10 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FINALS_FIELDS = {"board", "closed", "n", "selected", "beta", "rows"}
 _FINAL_FIELDS = {
     "rank", "team", "baseline", "score", "low", "high", "display", "submission", "public_rank",
-    "move",
+    "move", "ranks", "band",
 }  # fmt: skip
+_EARLIER_FINAL_FIELDS = _FINAL_FIELDS - {"ranks", "band"}  # before there were rank ranges
+_SIMULATION_ERROR = 0.03  # of the critical value of a comparison
 
 
 RankingRows = list[dict[str, Any]]
@@ -104,8 +109,9 @@ def check_finals(
         raise BrokenLedger("The final ranking does not match its commitment in the closing entry.")
     finals = parse_strict_json(text)
     rows = finals["rows"]
+    fields = _FINAL_FIELDS if any("ranks" in row for row in rows) else _EARLIER_FINAL_FIELDS
     if not has_exact_keys(finals, _FINALS_FIELDS) or not all(
-        has_exact_keys(row, _FINAL_FIELDS) and _is_final(row) for row in rows
+        has_exact_keys(row, fields) and _is_final(row) for row in rows
     ):
         raise BrokenLedger("The final ranking is malformed.")
     board = history.rules.board
@@ -127,7 +133,16 @@ def _is_final(row: dict[str, Any]) -> bool:
         type(row["baseline"]) is bool
         and has_exact_keys(row["team"], {"id", "name"})
         and all(type(text) is str for text in (*row["team"].values(), row["submission"]))
+        and _is_rank_range(row)
     )
+
+
+def _is_rank_range(row: dict[str, Any]) -> bool:
+    ranks, band = row.get("ranks"), row.get("band")
+    if ranks is None or band is None:
+        return ranks is None and band is None
+    numbers = [*ranks, band] if type(ranks) is list else []
+    return len(numbers) == 3 and all(type(number) is int for number in numbers)
 
 
 def _check_final_teams(
@@ -195,6 +210,7 @@ class FinalsChecker:
     def __init__(self) -> None:
         self._best: dict[str, tuple[float, set[str]]] = {}
         self._files: set[str] = set()
+        self._compared: list[tuple[str, NDArray[np.float32]]] = []
         self._selected_by_team: Counter[str] = Counter()
 
     def score_selected(
@@ -206,8 +222,11 @@ class FinalsChecker:
             raise BrokenLedger(
                 "A file is selected twice for the final ranking, or without private rows."
             )
-        risk = scorer.score(submission).risk
+        scored = scorer.score(submission)
+        risk = scored.risk
         self._files.add(file.id)
+        if len(self._compared) <= MAX_COMPARED_MODELS:
+            self._compared.append((team, scorer.contributions(scored)))
         self._selected_by_team[team] += 1
         best, ids = self._best.get(team, (risk, set()))
         if risk <= best:
@@ -245,3 +264,34 @@ class FinalsChecker:
                 raise BrokenLedger(
                     f"The final score of team {team!r:.40} does not match its files."
                 )
+        self._check_rank_ranges(final)
+
+    def _check_rank_ranges(self, final: dict[str, Any]) -> None:
+        """Refuse rank ranges that do not follow from files and labels.
+
+        Their critical values are simulated, so they are compared with slightly wider and slightly
+        narrower ranges.
+        """
+        rows = [row for row in final["rows"] if not row["baseline"] and "ranks" in row]
+        if len(self._compared) > MAX_COMPARED_MODELS or not rows:
+            return
+        teams = {row["team"]["id"]: row for row in rows}
+        compared = [(team, losses) for team, losses in self._compared if team in teams]
+        numbers = {
+            team: number for number, team in enumerate(dict.fromkeys(t for t, _ in compared))
+        }
+        wide, narrow = (
+            rank_ranges(
+                [losses for _, losses in compared],
+                teams=[numbers[team] for team, _ in compared],
+                beta=final["beta"],
+                slack=slack,
+            )
+            for slack in (_SIMULATION_ERROR, -_SIMULATION_ERROR)
+        )
+        for team, number in numbers.items():
+            best, worst = teams[team]["ranks"] or (0, 0)
+            low, high = wide[number], narrow[number]
+            ranks = low.best <= best <= high.best and high.worst <= worst <= low.worst
+            if not ranks or (low.band == high.band != teams[team]["band"]):
+                raise BrokenLedger(f"The rank range of team {team!r:.40} does not match the files.")

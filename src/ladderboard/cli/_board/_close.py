@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard import server
-from ladderboard._formatting import round_outwards
+from ladderboard._formatting import format_rank_range, round_outwards
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
     confirm_closing,
@@ -172,16 +172,18 @@ def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
     """Print the final ranking."""
     sentence = (
         f"Final ranking on {final['n']:,} private examples. With probability at least "
-        f"{1 - final['beta']:g}, every interval contains its team's true {display.name}. With "
+        f"{1 - final['beta']:g}, every interval contains its team's true {display.name}. 'ranks' "
+        "are those that the data allow each team, at the same confidence for all teams. With "
         f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close do "
         "so too."
     )
     echo(*wrap_lines(sentence, indent="  ", first=""))
     echo_table(
-        ("rank", "team", display.name, "interval", "public rank", "move"),
+        ("rank", "ranks", "team", display.name, "interval", "public rank", "move"),
         [
             (
                 "baseline" if row["baseline"] else row["rank"],
+                format_rank_range(row["ranks"]),
                 row["team"]["name"],
                 display.text(row["loss"]),
                 "[{}, {}]".format(*round_outwards(row["low"], row["high"], display.digits)),

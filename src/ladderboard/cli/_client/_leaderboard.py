@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard._formatting import format_count
+from ladderboard._formatting import format_count, format_rank_range
 from ladderboard.cli._client._options import AsCsv, BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, format_minute
@@ -107,10 +107,11 @@ def _echo_finals(
         echo("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
     counts = Counter(row.rank for row in final.rows)
     echo_table(
-        ("rank", "team", board.display.name, "public rank", "move"),
+        ("rank", "ranks", "team", board.display.name, "public rank", "move"),
         [
             (
                 "baseline" if row.baseline else f"{'=' * (counts[row.rank] > 1)}{row.rank}",
+                format_rank_range(row.ranks),
                 row.team.id if row.team.name is None else row.team.name,
                 f"{row.display:.{board.display.digits}f}",
                 row.public_rank,

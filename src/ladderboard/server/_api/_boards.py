@@ -19,7 +19,7 @@ _COLUMNS = (
 )  # fmt: skip
 _FINALS = (
     "rank", "team", "name", "baseline", "score", "shown", "low", "high", "public_rank", "move",
-    "loss",
+    "loss", "best_rank", "worst_rank", "band",
 )  # fmt: skip
 
 
@@ -174,7 +174,8 @@ def finals_csv(ranking: dict[str, Any]) -> bytes:
     """Return the final ranking as CSV."""
     rows = [
         (*_team_columns(row), row["score"], row["display"], row["low"], row["high"],
-         row["public_rank"], row["move"], row["loss"])
+         row["public_rank"], row["move"], row["loss"], *(row["ranks"] or (None, None)),
+         row["band"])
         for row in ranking["rows"]
     ]  # fmt: skip
     return _to_csv([_FINALS, *rows])

@@ -8,7 +8,7 @@ from fastapi import Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from ladderboard._formatting import format_time, round_outwards
+from ladderboard._formatting import format_rank_range, format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.server._api import Slug
 from ladderboard.server._context import CachedPage, get_context, is_public, open_page
@@ -184,6 +184,8 @@ class FinalRow(NamedTuple):
     move: str
     low: str
     high: str
+    ranks: str
+    starts_band: bool
 
 
 def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] | None:
@@ -261,9 +263,15 @@ def finals_table(
         return None
     own_id = None if team is None else team["id"]
     rank_counts = Counter(row["rank"] for row in final["rows"])
+    # The first team of each band; a dict keeps the last value given for a key.
+    band_leaders = {row["band"]: row["team"]["id"] for row in reversed(final["rows"])}.values()
     rows = [
         _final_row(
-            row, display, own_id, tied=row["rank"] is not None and rank_counts[row["rank"]] > 1
+            row,
+            display,
+            own_id,
+            tied=row["rank"] is not None and rank_counts[row["rank"]] > 1,
+            starts_band=row["band"] is not None and row["team"]["id"] in band_leaders,
         )
         for row in _shown_rows(final["rows"], own_id)
     ]
@@ -275,6 +283,7 @@ def finals_table(
         **final,
         **confidences,
         "rows": rows,
+        "ranged": any(row.ranks for row in rows),
         "row_count": len(final["rows"]),
         "shown_count": len(rows),
     }
@@ -289,7 +298,12 @@ def _shown_rows(rows: Iterable[dict[str, Any]], own_id: str | None) -> Iterable[
 
 
 def _final_row(
-    row: dict[str, Any], display: DisplayRules, own_id: str | None, *, tied: bool
+    row: dict[str, Any],
+    display: DisplayRules,
+    own_id: str | None,
+    *,
+    tied: bool,
+    starts_band: bool,
 ) -> FinalRow:
     is_own = row["team"]["id"] == own_id
     return FinalRow(
@@ -301,6 +315,8 @@ def _final_row(
         "" if row["public_rank"] is None else str(row["public_rank"]),
         rank_change(row["move"]),
         *round_outwards(row["low"], row["high"], display.digits),
+        format_rank_range(row["ranks"]),
+        starts_band,
     )
 
 
