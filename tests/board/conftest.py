@@ -24,7 +24,10 @@ def clock():
     return ManualClock()
 
 
-_ON_BOTH_DATABASES = {"test_board", "test_boards", "test_store_database", "test_stored_predictions"}
+_ON_BOTH_DATABASES = {
+    "test_board", "test_boards", "test_identities", "test_store_database",
+    "test_stored_predictions",
+}  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

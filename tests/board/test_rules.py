@@ -183,7 +183,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("phases: [{name: a, end: 2027-01-01 AoE}, {name: a, start: 2027-01-02 AoE}]",
          "phases[1].name", "must differ"),
         ("ladder: teams", "ladder", "'team' or 'board'"),
-        ("registration: invite", "registration", "'open', 'invited' or 'organiser'"),
+        ("registration: invite", "registration", "'open', 'invited', 'organiser' or 'sign_in'"),
         ("visibility: secret", "visibility", "'public', 'hidden', 'anonymous' or 'frozen'"),
         ("baselines: [{name: a}]", "baselines[0]", "needs either a file"),
         ("baselines: [{name: a, file: x.csv, value: 0.1}]", "baselines[0]", "needs either a file"),

@@ -29,3 +29,4 @@ class FolderContent:
     rules: Rules
     table: HoldoutTable
     baselines: dict[str, Path] = field(default_factory=dict)
+    people: tuple[str, ...] = ()

@@ -65,11 +65,14 @@ if TYPE_CHECKING:
     from ladderboard.board._model import MetricBound as MetricBound
     from ladderboard.board._model import MetricDisplay as MetricDisplay
     from ladderboard.board._model import RateLimit as RateLimit
+    from ladderboard.board._model import SignInRule as SignInRule
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
     from ladderboard.board._model import TeamCredentials as TeamCredentials
     from ladderboard.board._model import TeamRef as TeamRef
     from ladderboard.board._model import TeamStatus as TeamStatus
     from ladderboard.board._model import document_fields as document_fields
+    from ladderboard.board._people import TeamWithToken
+    from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
     from ladderboard.board._repository import BOARD_SCHEMA as BOARD_SCHEMA
     from ladderboard.board._repository import count_boards as count_boards
     from ladderboard.board._repository import read_signing_key as read_signing_key
@@ -93,7 +96,6 @@ if TYPE_CHECKING:
         SubmissionStore,
     )
     from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
-    from ladderboard.board._teams import TeamWithToken
     from ladderboard.board._view import View
 
 __all__ = [
@@ -203,12 +205,14 @@ _NAMES = {
         "MetricBound",
         "MetricDisplay",
         "RateLimit",
+        "SignInRule",
         "SubmissionInfo",
         "TeamCredentials",
         "TeamRef",
         "TeamStatus",
         "document_fields",
     ],
+    "_people": ["TeamWithToken", "VerifiedIdentity"],
     "_repository": ["BOARD_SCHEMA", "count_boards", "read_signing_key", "sample_key"],
     "_rules": [
         "Baseline",
@@ -223,7 +227,6 @@ _NAMES = {
     ],
     "_store": ["DatabaseStore", "FolderStore", "MixedStore", "PreparedFile", "SubmissionStore"],
     "_submissions": ["IncomingSubmission", "ParseSubmission", "SubmissionAnswer"],
-    "_teams": ["TeamWithToken"],
     "_view": ["View"],
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

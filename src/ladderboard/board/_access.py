@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from ladderboard.errors import InvalidSetting, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ladderboard.board._rules import Rules
 
 _MAX_NAME_LENGTH = 64
+_MAX_LISTED = 10_000
+MAIL_ISSUER = "mail"
+"""The issuer under which a list's mail addresses are stored."""
 _HIDDEN_CATEGORIES = {
     "Cc",
     "Cf",
@@ -48,11 +51,15 @@ class Role(IntEnum):
 
 
 class Caller(NamedTuple):
-    """The caller of a board: role, team number, and the hash of the token used."""
+    """The caller of a board: role, team number, and the hash of the token or session used.
+
+    ``identity`` is the number of a person who signed in.
+    """
 
     role: Role
     team: int | None = None
     credential: bytes | None = None
+    identity: int | None = None
 
 
 PUBLIC = Caller(Role.PUBLIC)
@@ -106,6 +113,31 @@ def comparable_name(name: str) -> str:
     visible = "".join(character for character in name if character not in _EMOJI_JOINERS)
     folded = unicodedata.normalize("NFKC", visible).casefold().translate(_LOOKALIKES)
     return "".join(folded.split())
+
+
+def parse_people(entries: Iterable[str]) -> list[tuple[str, str]]:
+    """Return issuer and subject of each entry of a list; refuse a malformed one.
+
+    >>> parse_people(["Ada@example.edu", "https://orcid.org 0000-0002-1825-0097", ""])
+    [('mail', 'ada@example.edu'), ('https://orcid.org', '0000-0002-1825-0097')]
+    """
+    parsed: dict[tuple[str, str], None] = {}
+    for number, entry in enumerate(entries, 1):
+        words = check_text(f"Entry {number} of the list", entry, at_most=600).split()
+        if not words:
+            continue
+        if len(words) == 1 and words[0].count("@") == 1 and not words[0].startswith("@"):
+            parsed[MAIL_ISSUER, words[0].casefold()] = None
+        elif len(words) == 2 and words[0].startswith(("https://", "http://")):
+            parsed[words[0], words[1]] = None
+        else:
+            raise InvalidSetting(
+                f"Entry {number} of the list must be a mail address, such as ada@example.edu, or "
+                "an issuer and a subject, such as https://orcid.org 0000-0002-1825-0097."
+            )
+    if len(parsed) > _MAX_LISTED:
+        raise InvalidSetting(f"A list has at most {_MAX_LISTED} people; got {len(parsed)}.")
+    return list(parsed)
 
 
 ACTIONS = {

@@ -12,6 +12,7 @@ from ladderboard.board._access import check_permission
 from ladderboard.board._folder import read_table
 from ladderboard.board._limits import recount_pooled
 from ladderboard.board._model import RECORD, RecordRow
+from ladderboard.board._people import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     clear_releases,
@@ -28,7 +29,6 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._rules import RuleProblems
 from ladderboard.board._submissions import open_stored_predictions
-from ladderboard.board._teams import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
 from ladderboard.ledger import Commitment, Entry, ScoredQuestion, digest, write_array

@@ -15,12 +15,15 @@ from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
 from ladderboard.board._limits import recount_pooled
 from ladderboard.board._model import BOARD, BoardRow
+from ladderboard.board._people import Identities, Teams, caller_of, new_credential
 from ladderboard.board._repository import (
     BOARD_SCHEMA,
     add_signing_key,
+    delete_session,
     end_server_organisers,
     find_book,
     find_credential,
+    find_signed_in,
     find_team_by_name,
     has_server_organiser,
     insert,
@@ -36,7 +39,6 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._submissions import IncomingSubmission, SubmissionService
-from ladderboard.board._teams import Teams, new_credential
 from ladderboard.board._view import View
 from ladderboard.errors import (
     Conflict,
@@ -82,6 +84,7 @@ SERVER = "server"
 """What secrets that belong to all boards are encrypted for, in place of a book's name."""
 _SIGNING_KEY = "kept signing key"
 _SQLITE = "sqlite:///"
+_UNKNOWN_TOKEN = "This token is unknown or was revoked."  # noqa: S105 - a message
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
 
@@ -95,6 +98,8 @@ class Board(BoardContext):
         super().__init__(book, store, slug)
         self.teams = Teams(self)
         """Teams, invitations and tokens."""
+        self.identities = Identities(self)
+        """People who sign in, and who of them may register."""
         self.submissions = SubmissionService(self)
         """Submissions, from the first check to the answer."""
         self.amendments = Amendments(self)
@@ -298,6 +303,8 @@ class Boards:
             also_write=insert_board,
         )
         board = self.open(rules.slug)
+        if folder.people:
+            board.identities.extend_list(Caller(Role.ORGANISER), folder.people)
         submit_baselines(board, folder)
         return board
 
@@ -332,19 +339,31 @@ class Boards:
         return self.caller_by_token_hash(hash_token(token), slug)
 
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
-        """As :meth:`caller_by_token`, from the hash of a token, which sessions store."""
-        found = find_credential(self.storage.query_tables, hashed)
+        """As :meth:`caller_by_token`, from the hash of a token or a session, as cookies hold it."""
+        query = self.storage.query_tables
+        found = find_credential(query, hashed)
+        signed_in = find_signed_in(query, hashed) if found is None else None
+        if signed_in is not None and signed_in.slug == slug:
+            if signed_in.expires > self.environment.clock():
+                return caller_of(signed_in.identity, hashed)
+            raise NotAllowed(_UNKNOWN_TOKEN)
         if found is not None and found.credential.role != "invitation":
             credential, expires = found.credential, found.credential.expires
             valid_here = found.for_all_boards or (slug is not None and found.slug == slug)
             if valid_here and (expires is None or expires > self.environment.clock()):
                 return Caller(Role[credential.role.upper()], credential.team, hashed)
-        raise NotAllowed("This token is unknown or was revoked.")
+        raise NotAllowed(_UNKNOWN_TOKEN)
 
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of a token's only board; None if it is for all boards or was revoked."""
-        found = find_credential(self.storage.query_tables, hashed)
+        query = self.storage.query_tables
+        found = find_credential(query, hashed) or find_signed_in(query, hashed)
         return None if found is None else found.slug
+
+    def sign_out(self, hashed: bytes) -> None:
+        """End the session of a person who signed in; a token stays valid."""
+        with self.storage.write_tables() as view:
+            delete_session(view, hashed)
 
     def remove_orphaned_files(self) -> int:
         """Remove submitted files that a crash left without a row; return how many."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_count
+from ladderboard.board._access import parse_people
 from ladderboard.board._rules import RuleProblems, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
@@ -134,8 +135,8 @@ class BoardFolder:
 
     ``table`` has every row, its ``split`` spelled public, private or ignored (None: all are
     public). ``sample`` is the sample submission, if any. ``baselines`` has the files of baselines
-    by name, in the order of the rules. ``derived`` is whether the classes were taken from the
-    labels or the sample submission instead of the rules.
+    by name, in the order of the rules, ``people`` the list of those who may register. ``derived``
+    is whether the classes were taken from the labels or the sample submission instead of the rules.
     """
 
     path: Path
@@ -144,6 +145,7 @@ class BoardFolder:
     sample: Path | None
     baselines: dict[str, Path]
     derived: bool = False
+    people: tuple[str, ...] = ()
 
     @property
     def public(self) -> NDArray[np.bool_]:
@@ -210,10 +212,11 @@ def read_folder(path: Path | str) -> BoardFolder:
     for baseline in () if rules is None else rules.baselines:
         if baseline.file is not None and _check_inside(folder, baseline.file, problems):
             baselines[baseline.name] = folder / baseline.file
+    people = _read_people(folder, rules, problems)
     rules, table = problems.require(rules), problems.require(table)
     loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
-    board_folder = BoardFolder(folder, rules, table, sample, baselines, derived)
+    board_folder = BoardFolder(folder, rules, table, sample, baselines, derived, people)
     _check_mechanism(board_folder, problems)
     problems.refuse_if_any()
     return board_folder
@@ -237,6 +240,20 @@ def _read_rules_file(folder: Path, problems: RuleProblems) -> Rules | None:
     except InvalidRules as error:
         problems.found += [(0, problem) for problem in error.problems]
     return None
+
+
+def _read_people(folder: Path, rules: Rules | None, problems: RuleProblems) -> tuple[str, ...]:
+    """Return the lines of the list of people who may register by signing in."""
+    name = None if rules is None or rules.sign_in is None else rules.sign_in.people
+    if name is None or not _check_inside(folder, name, problems):
+        return ()
+    try:
+        lines = (folder / name).read_text("utf-8-sig").splitlines()
+        parse_people(lines)
+    except (OSError, UnicodeDecodeError, InvalidInput) as error:
+        problems.add("bad_value", f"{name}: {error}", key=name)
+        return ()
+    return tuple(lines)
 
 
 def _find_holdout(folder: Path, problems: RuleProblems) -> str | None:

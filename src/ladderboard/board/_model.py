@@ -139,6 +139,37 @@ class RecordRow:
     value: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityRow:
+    """A person who signed in, by issuer and subject; or a person on the organiser's list.
+
+    ``state`` is listed (may register, has not signed in yet), signed_in, waiting (for approval),
+    registered or rejected. ``name`` and ``mail`` are what the provider said, and only for the
+    organiser. ``team_name`` is the name asked for while the registration waits.
+    """
+
+    number: int
+    issuer: str
+    subject: str
+    name: str = ""
+    mail: str | None = None
+    state: str
+    team_name: str = ""
+    reason: str = ""
+    team: int | None = None
+    made: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A sign-in of an identity on one board; a sign-out deletes it."""
+
+    hash: bytes
+    identity: int
+    made: int
+    expires: int
+
+
 class Column(NamedTuple):
     """A column: its type in Python, whether it may be null, and the format that added it."""
 
@@ -148,11 +179,14 @@ class Column(NamedTuple):
     default: Any
 
     def definition(self, name: str) -> str:
-        """Return the column's definition in SQL; one that was added later has a default."""
+        """Return the column's definition in SQL."""
         words = [name, _SQL_TYPES[self.kind]] + ["NOT NULL"] * (not self.optional)
-        if self.since > 1 and not self.optional:
-            words.append(f"DEFAULT {stored_value(self.default)!r}")
         return " ".join(words)
+
+    def added_definition(self, name: str) -> str:
+        """Return the definition of a column that a table gets later; older rows get a default."""
+        default = "" if self.optional else f" DEFAULT {stored_value(self.default)!r}"
+        return self.definition(name) + default
 
     def accepts(self, value: Any) -> bool:
         """Return whether the database would store a value and return it unchanged."""
@@ -173,7 +207,8 @@ class Table(Generic[Row]):
     """A table of boards' rows, with the statements that follow from its dataclass.
 
     Each row belongs to the book of its board, by the column ``book`` beside those of the dataclass.
-    ``key`` identifies a row of a book, ``constraints`` are the table's in SQL.
+    ``key`` identifies a row of a book, ``constraints`` are the table's in SQL, and ``since`` is the
+    format that added the table.
     """
 
     def __init__(
@@ -184,11 +219,12 @@ class Table(Generic[Row]):
         *constraints: str,
         book: str = "{whole} NOT NULL",
         tail: str = "",
+        since: int = 1,
     ) -> None:
-        self.name, self.row, self.key = name, row, key
+        self.name, self.row, self.key, self.since = name, row, key, since
         hints = get_type_hints(row)
         self.columns = {
-            item.name: _column(hints[item.name], item.default, item.metadata.get(_SINCE, 1))
+            item.name: _column(hints[item.name], item.default, item.metadata.get(_SINCE, since))
             for item in fields(row)  # type: ignore[arg-type]  # a dataclass
         }
         """The columns but ``book``, in the order of the dataclass."""
@@ -203,18 +239,22 @@ class Table(Generic[Row]):
         self._updates: dict[tuple[str, ...], str] = {}
 
     def create(self) -> str:
-        """Return the statement that creates the table in format 1."""
+        """Return the statement that creates the table in its first format."""
         columns = [f"book {self._book}"]
         columns += [
-            column.definition(name) for name, column in self.columns.items() if column.since == 1
+            column.definition(name)
+            for name, column in self.columns.items()
+            if column.since == self.since
         ]
         body = ", ".join([*columns, *self._constraints])
         return f"CREATE TABLE main.{self.name} ({body}){self._tail}"
 
     def migration(self, table_format: int) -> list[str]:
-        """Return the statements that add the columns of a later format."""
+        """Return the statements that bring the table to a format from the one before."""
+        if table_format == self.since:
+            return [self.create()]
         return [
-            f"ALTER TABLE main.{self.name} ADD COLUMN {column.definition(name)}"
+            f"ALTER TABLE main.{self.name} ADD COLUMN {column.added_definition(name)}"
             for name, column in self.columns.items()
             if column.since == table_format
         ]
@@ -288,8 +328,16 @@ SUBMISSION = Table(
     *("PRIMARY KEY (book, team, number)", "UNIQUE (id)", "UNIQUE (book, entry)"),
 )
 RECORD = Table("record", RecordRow, ("entry",), "PRIMARY KEY (book, entry)", tail="{tail}")
-TABLES: tuple[Table[Any], ...] = (BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD)
-"""All tables with rows of a board, in the order in which they are dumped."""
+IDENTITY = Table(
+    "identity",
+    IdentityRow,
+    ("number",),
+    *("PRIMARY KEY (book, number)", "UNIQUE (book, issuer, subject)"),
+    since=2,
+)
+SESSION = Table("session", SessionRow, ("hash",), "PRIMARY KEY (hash)", since=2)
+TABLES: tuple[Table[Any], ...] = (BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD, IDENTITY)
+"""All tables with rows of a board that are dumped, in the order in which they are."""
 
 
 class Description(NamedTuple):
@@ -394,6 +442,16 @@ class FinalsRule:
 
 
 @dataclass(frozen=True)
+class SignInRule:
+    """Who may register by signing in; without ``domains`` and ``people`` everybody may."""
+
+    providers: tuple[str, ...]
+    domains: tuple[str, ...]
+    people: bool
+    approval: bool
+
+
+@dataclass(frozen=True)
 class FileLimits:
     """The largest file the board takes, after decompression."""
 
@@ -447,7 +505,7 @@ class BoardInfo(Document):
     window: RateLimit | None
     phases: tuple[BoardPhase, ...]
     ladder: LadderScope
-    registration: Literal["open", "invited", "organiser"]
+    registration: Literal["open", "invited", "organiser", "sign_in"]
     visibility: Literal["public", "hidden", "anonymous", "frozen"]
     baselines: tuple[dict[str, Any], ...]
     finals: FinalsRule | None = None
@@ -461,6 +519,7 @@ class BoardInfo(Document):
     deadline: datetime | None
     files: FileLimits
     play: bool = False
+    sign_in: SignInRule | None = None
     used: int | None
     changes: int | None = None
     registered: int | None

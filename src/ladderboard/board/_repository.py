@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ladderboard.board._model import (
     BOARD,
     CREDENTIAL,
+    IDENTITY,
     RECORD,
+    SESSION,
     SUBMISSION,
     TABLES,
     TEAM,
     BoardRow,
+    IdentityRow,
     RecordRow,
+    SessionRow,
     SubmissionRow,
     TeamRow,
     stored_value,
@@ -56,13 +60,13 @@ _INDEXES_AND_SERVER_TABLES = (
 
 def _migrations() -> tuple[tuple[str, ...], ...]:
     """Return the statements of each format; the columns of each come from the model."""
-    latest = max(column.since for table in TABLES for column in table.columns.values())
-    first = (*(table.create() for table in TABLES), *_INDEXES_AND_SERVER_TABLES)
-    later = (
-        tuple(statement for table in TABLES for statement in table.migration(number))
-        for number in range(2, latest + 1)
+    tables = (*TABLES, SESSION)
+    latest = max(column.since for table in tables for column in table.columns.values())
+    first, *later = (
+        tuple(statement for table in tables for statement in table.migration(number))
+        for number in range(1, latest + 1)
     )
-    return (first, *later)
+    return ((*first, *_INDEXES_AND_SERVER_TABLES), *later)
 
 
 BOARD_SCHEMA = SchemaModule("board", _migrations())
@@ -602,6 +606,96 @@ def end_server_organisers(view: TableView, now: int) -> None:
     view.execute(_END_SERVER_ORGANISERS, (now,))
 
 
+# Identities: people who sign in, and their sessions.
+
+
+class SignedIn(NamedTuple):
+    """The identity behind a session, and the slug of its board."""
+
+    identity: IdentityRow
+    expires: int
+    slug: str
+
+
+_SELECT_IDENTITY = IDENTITY.select("WHERE book = ? AND number = ?")
+_SELECT_IDENTITY_BY_SUBJECT = IDENTITY.select("WHERE book = ? AND issuer = ? AND subject = ?")
+_SELECT_IDENTITIES = IDENTITY.select("WHERE book = ? AND state <> 'listed' ORDER BY number")
+_COUNT_LISTED = "SELECT COUNT(*) FROM main.identity WHERE book = ? AND state = 'listed'"
+_NEXT_IDENTITY_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.identity WHERE book = ?"
+_SELECT_SIGNED_IN = IDENTITY.select(
+    "JOIN main.session s ON s.book = i.book AND s.identity = i.number "
+    "JOIN main.board b ON b.book = i.book WHERE s.hash = ?",
+    alias="i",
+    extra="s.expires, b.slug",
+)
+_DELETE_SESSION = "DELETE FROM main.session WHERE hash = ?"
+_DELETE_EXPIRED_SESSIONS = "DELETE FROM main.session WHERE book = ? AND expires <= ?"
+_DELETE_IDENTITY_SESSIONS = "DELETE FROM main.session WHERE book = ? AND identity = ?"
+
+
+def find_identity(view: ReadView, issuer: str, subject: str) -> IdentityRow | None:
+    """Return an identity by its issuer and subject."""
+    values = (view.book_id, issuer, subject)
+    rows = _select_rows(view, IDENTITY, _SELECT_IDENTITY_BY_SUBJECT, *values)
+    return rows[0] if rows else None
+
+
+def read_identity(view: ReadView, number: int) -> IdentityRow:
+    """Return an identity by its number."""
+    rows = _select_rows(view, IDENTITY, _SELECT_IDENTITY, view.book_id, number)
+    if not rows:
+        raise NotFound("There is no such registration.")
+    return rows[0]
+
+
+def list_identities(view: ReadView) -> list[IdentityRow]:
+    """Return the people who signed in, in the order in which they came."""
+    return _select_rows(view, IDENTITY, _SELECT_IDENTITIES, view.book_id)
+
+
+def count_listed(view: ReadView) -> int:
+    """Return how many people on the organiser's list have not signed in."""
+    return int(view.query(_COUNT_LISTED, (view.book_id,))[0][0])
+
+
+def insert_identity(view: WriteView, **fields: Any) -> IdentityRow:
+    """Insert an identity with the next number, and return it."""
+    number = int(view.query(_NEXT_IDENTITY_NUMBER, (view.book_id,))[0][0])
+    row = IdentityRow(number=number, **fields)
+    insert(view, IDENTITY, row)
+    return row
+
+
+def update_identity(view: WriteView, number: int, **changes: Any) -> None:
+    """Change columns of an identity."""
+    _update(view, IDENTITY, (number,), changes)
+
+
+def insert_session(view: WriteView, row: SessionRow) -> None:
+    """Insert a session, and delete those of the board that have expired."""
+    view.execute(_DELETE_EXPIRED_SESSIONS, (view.book_id, row.made))
+    insert(view, SESSION, row)
+
+
+def find_signed_in(query: Query, hashed: bytes) -> SignedIn | None:
+    """Return the identity behind a session."""
+    rows = query(_SELECT_SIGNED_IN, (hashed,))
+    if not rows:
+        return None
+    *row, expires, slug = rows[0]
+    return SignedIn(IDENTITY.read(row), expires, slug)
+
+
+def delete_session(view: TableView, hashed: bytes) -> None:
+    """End a session."""
+    view.execute(_DELETE_SESSION, (hashed,))
+
+
+def delete_identity_sessions(view: WriteView, number: int) -> None:
+    """End all sessions of an identity."""
+    view.execute(_DELETE_IDENTITY_SESSIONS, (view.book_id, number))
+
+
 # What belongs to all boards.
 
 _INSERT_SERVER_VALUE = "INSERT INTO main.server (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -721,8 +815,18 @@ def iter_dumped_rows(view: ReadView, table: Table[Any]) -> Iterator[dict[str, An
         rows = view.query(following, (view.book_id, *last))
 
 
-def insert_dumped_row(view: WriteView, table: Table[Any], row: dict[str, Any]) -> None:
-    """Insert the columns of a row; refuse a duplicate or malformed one."""
+def insert_dumped_row(view: WriteView, table: Table[Any], row: dict[str, Any], tables: int) -> None:
+    """Insert the columns of a row; refuse a duplicate or malformed one.
+
+    ``tables`` is the format of the dump: columns that later ones added get their defaults.
+    """
+    if isinstance(row, dict):
+        added = {
+            name: stored_value(column.default)
+            for name, column in table.columns.items()
+            if column.since > tables
+        }
+        row = added | row
     if not isinstance(row, dict) or set(row) != set(table.columns):
         raise BrokenDump(f"The dump holds a {table.name} with other columns than this version's.")
     for name, column in table.columns.items():

@@ -2,7 +2,6 @@
 
 import itertools
 import secrets
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from ladderboard.board import (
 from ladderboard.files import read_holdout
 from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SecretKey, SqliteStorage
 from ladderboard.server import sandbox
+from support.board_stubs import FolderContent
 from support.verify.board_history import keep_as_file
 
 N = 200
@@ -109,7 +109,7 @@ def open_board(boards, slug="digits"):
 
 def make_board(boards, slug="digits", *, status="open"):
     """Create a board with three teams, a history in two epochs, and all kinds of tokens."""
-    folder = SimpleNamespace(rules=read_rules(RULES.format(slug=slug)), table=table(), baselines={})
+    folder = FolderContent(read_rules(RULES.format(slug=slug)), table())
     history = History(boards.create(folder))
     teams = history.board.teams
     history.tokens = {

@@ -23,7 +23,7 @@ from ladderboard.ledger import (
 
 KEY = SecretKey.make()
 KINDS = ("dump", "entry", "ladder", "mark", "kept", "board", "team", "credential", "submission")
-KINDS += ("record",)
+KINDS += ("record", "identity")
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
@@ -45,7 +45,7 @@ def test_the_dump_has_every_table_and_column(make_boards, kind):
             assert sorted(columns) == sorted(["book", *table.columns])
     statements = " ".join(table_ for step in BOARD_SCHEMA.migrations for table_ in step)
     created = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
-    assert created == {*(table_.name for table_ in TABLES), "upload", "server"}
+    assert created == {*(table_.name for table_ in TABLES), "session", "upload", "server"}
 
 
 @pytest.fixture

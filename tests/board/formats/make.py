@@ -2,9 +2,9 @@
 
 Run once for each released format: python tests/board/formats/make.py FOLDER [POSTGRES_URL]
 
-Writes 1.db with its marks and its folder of large submissions, 1.json with what must come out of
-it, a backup of it in 1.backup and the secret key that opens that; and with the address of an empty
-PostgreSQL database 1.sql, the same boards as rows.
+For format 1 this writes 1.db with its marks and its folder of large submissions, 1.json with what
+must come out of it, a backup of it in 1.backup and the secret key that opens that; and with the
+address of an empty PostgreSQL database 1.sql, the same boards as rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from ladderboard.board import (
+    BOARD_SCHEMA,
     Boards,
     Caller,
     DatabaseStore,
     IncomingSubmission,
     MixedStore,
     Role,
+    VerifiedIdentity,
     back_up,
     read_rules,
 )
@@ -40,11 +42,12 @@ N = 60
 _TEAMS = "SELECT name, used, released FROM main.team WHERE book = ? ORDER BY number"
 RULES = """
 slug: {slug}
-title: Kept from format 1
+title: Kept
 loss: accuracy
 questions: 40
 teams: 3
-registration: organiser
+registration: sign_in
+sign_in: {{domains: [example.edu], approval: true}}
 finals: {{selections: 1}}
 mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}}
 """
@@ -77,10 +80,16 @@ def fill(boards):
     """Make a board in use, with an amendment and corrected labels, and one that is closed."""
     for slug in ("open", "closed"):
         rules = read_rules(RULES.format(slug=slug))
-        board = boards.create(SimpleNamespace(rules=rules, table=table(), baselines={}))
+        folder = SimpleNamespace(rules=rules, table=table(), baselines={}, people=())
+        board = boards.create(folder)
         for name in ("R\u00e9d", "Blue"):
             board.teams.create(ORGANISER, name)
         board.teams.invite(ORGANISER)
+        board.identities.extend_list(ORGANISER, ["ada@example.org"])
+        person = VerifiedIdentity("example", "https://example.edu", "1", "Bob", "bob@example.edu")
+        caller = boards.caller_by_token_hash(board.identities.sign_in(person, seconds=60), slug)
+        board.identities.register(caller, "Green")
+        board.identities.approve(ORGANISER, 2)
         for at in range(5):
             mixed._MAX_DATABASE_BYTES = 0 if at == 3 else 2**20  # one lies where a large one would
             submit(board, at)
@@ -120,18 +129,19 @@ def environment():
 
 def make(folder, url=None):
     """Make everything."""
-    storage = SqliteStorage(folder / "1.db", create=True)
+    number = len(BOARD_SCHEMA.migrations)
+    storage = SqliteStorage(folder / f"{number}.db", create=True)
     boards = Boards(
-        storage, MixedStore(storage, folder / "1.db.submissions"), environment=environment()
+        storage, MixedStore(storage, folder / f"{number}.db.submissions"), environment=environment()
     )
     fill(boards)
-    (folder / "1.json").write_text(json.dumps(told(boards), indent=1) + "\n")
-    key = make_secret_key(folder / "1.key")
+    (folder / f"{number}.json").write_text(json.dumps(told(boards), indent=1) + "\n")
+    key = make_secret_key(folder / f"{number}.key")
     made = back_up(boards, folder, public_key=key.public)
-    made.path.rename(folder / "1.backup")
+    made.path.rename(folder / f"{number}.backup")
     boards.close()
-    (folder / "1.db.submissions/incoming").rmdir()  # Git keeps no empty folders
-    with closing(sqlite3.connect(folder / "1.db")) as database:
+    (folder / f"{number}.db.submissions/incoming").rmdir()  # Git keeps no empty folders
+    with closing(sqlite3.connect(folder / f"{number}.db")) as database:
         database.execute("VACUUM")
     if url is not None:
         boards = Boards(
@@ -141,7 +151,7 @@ def make(folder, url=None):
         )
         fill(boards)
         boards.close()
-        (folder / "1.sql").write_text(_sql(url))
+        (folder / f"{number}.sql").write_text(_sql(url))
 
 
 def _sql(url):

@@ -5,7 +5,6 @@ import json
 import secrets
 import struct
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ladderboard.board import (
 from ladderboard.files import read_holdout
 from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SecretKey, SqliteStorage, decode
 from ladderboard.server import sandbox
+from support.board_stubs import FolderContent
 
 N, PUBLIC_ROWS = 300, 200
 LARGE = 4  # the number of the submission that takes more than one part
@@ -105,7 +105,7 @@ def _make_folder(folder, table, **changes):
     described = rules.describe()["baselines"]
     names = [baseline["name"] for baseline in described if baseline.get("file")]
     baselines = dict.fromkeys(names, folder / "coin.csv")
-    return SimpleNamespace(rules=rules, table=table, baselines=baselines)
+    return FolderContent(rules, table, baselines)
 
 
 @contextmanager

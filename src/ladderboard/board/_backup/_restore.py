@@ -217,14 +217,14 @@ def _insert_everything(
         raise BrokenDump("The dump's board does not match its header.")
     if find_book(view, header.slug) is not None:
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
-    insert_dumped_row(view, BOARD, {**board, "status": status})
+    insert_dumped_row(view, BOARD, {**board, "status": status}, header.tables)
     without = 0
     for table in TABLES[1:]:
         for row in records.read_section(table.name):
             if table is SUBMISSION:  # the files follow, and get new places
                 without += not row["place"]
                 row["place"] = ""
-            insert_dumped_row(view, table, row)
+            insert_dumped_row(view, table, row, header.tables)
     restore_bodies(view, files, records)
     if count_without_place(view) != without:
         raise BrokenDump("The dump lacks files that were submitted.")

@@ -9,6 +9,7 @@ from ladderboard.board._rules._parts import (
     FinalsRules,
     PhaseRules,
     RateLimitRules,
+    SignInRules,
 )
 from ladderboard.board._rules._text import (
     round_for_display,
@@ -26,6 +27,7 @@ __all__ = [
     "RateLimitRules",
     "RuleProblems",
     "Rules",
+    "SignInRules",
     "read_rules",
     "read_yaml",
     "round_for_display",

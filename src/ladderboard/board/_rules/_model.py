@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         FinalsRules,
         PhaseRules,
         RateLimitRules,
+        SignInRules,
     )
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
@@ -42,7 +43,7 @@ _FIXED_KEYS = {
 _FIXED_DISPLAY_KEYS = ("direction", "as")
 # Their defaults may differ from what participants were promised.
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
-_MAPPING_KEYS = ("display", "finals", "files", "window")
+_MAPPING_KEYS = ("display", "finals", "files", "window", "sign_in")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +75,13 @@ class Rules:
     window: RateLimitRules | None
     phases: tuple[PhaseRules, ...]
     ladder: Literal["team", "board"]
-    registration: Literal["open", "invited", "organiser"]
+    registration: Literal["open", "invited", "organiser", "sign_in"]
     visibility: Literal["public", "hidden", "anonymous", "frozen"]
     baselines: tuple[Baseline, ...]
     finals: FinalsRules | None
     files: FileRules
     play: bool = False
+    sign_in: SignInRules | None = None
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> Rules:
@@ -169,7 +171,8 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``play`` is included only if it is true, so that older boards keep their description.
+        ``play`` and ``sign_in`` are included only if they are set, so that older boards keep their
+        description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -192,6 +195,7 @@ class Rules:
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
             **({"play": True} if self.play else {}),
+            **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
         }
 
 
@@ -247,6 +251,8 @@ def merge_changes(
             problems.add("bad_value", f"{key} cannot be left out; give its value.", key=key)
         else:
             after[key] = _merge_value(key, after.get(key), value)
+    if after.get("registration") != "sign_in" and "sign_in" not in changes:
+        after.pop("sign_in", None)  # it goes with that kind of registration
     display = changes.get("display")
     for key in _FIXED_DISPLAY_KEYS:
         if isinstance(display, dict) and key in display:

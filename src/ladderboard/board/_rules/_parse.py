@@ -17,6 +17,7 @@ from ladderboard.board._rules._parts import (
     FinalsRules,
     PhaseRules,
     RateLimitRules,
+    SignInRules,
 )
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
@@ -39,11 +40,13 @@ _MAX_SIZE = 2**50
 KNOWN_KEYS = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
     "per_team", "window", "start", "end", "phases", "ladder", "registration", "visibility",
-    "baselines", "finals", "files", "play",
+    "baselines", "finals", "files", "play", "sign_in",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
-_DEFAULT_TEAMS = {"open": 100, "invited": 50, "organiser": 50}
+_DEFAULT_TEAMS = {"open": 100, "sign_in": 100, "invited": 50, "organiser": 50}
+_DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+_PROVIDER = re.compile("[a-z][a-z0-9_-]{0,31}")
 _TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _MAX_NAME_LENGTH = 40
 _MAX_WINDOW_SECONDS = 100 * 366 * 86_400
@@ -334,7 +337,9 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     name = _read_slug_key(keys, slug)
     display = keys.read_required("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
     registration = keys.read_key(
-        "registration", _choice_reader("open", "invited", "organiser"), "invited"
+        "registration",
+        _choice_reader("open", "invited", "organiser", "sign_in"),
+        "sign_in" if keys.has("sign_in") else "invited",
     )
     baselines = _read_baselines(keys)
     return {
@@ -361,6 +366,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "finals": _read_finals(keys),
         "files": _read_files(keys),
         "play": keys.read_key("play", read_flag, False),
+        "sign_in": _read_sign_in(keys, registration),
     }
 
 
@@ -549,6 +555,35 @@ def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
             keys.wrong.add("baselines")
         baselines.append(Baseline(name, file, value, source))
     return tuple(baselines)
+
+
+def _read_sign_in(keys: MappingReader, registration: str) -> SignInRules | None:
+    """Return who may register by signing in; None if nobody signs in."""
+    part = keys.read_submapping("sign_in", ("providers", "domains", "people", "approval"))
+    if registration != "sign_in":
+        if keys.has("sign_in"):
+            keys.add_problem("sign_in", "sign_in goes with registration: sign_in.", "conflict")
+        return None
+    if part is None:
+        return SignInRules()
+    return SignInRules(
+        part.read_key("providers", partial(_read_words, _PROVIDER, "github"), ()),
+        part.read_key("domains", partial(_read_words, _DOMAIN, "example.edu"), ()),
+        part.read_key("people", read_relative_path, None),
+        part.read_key("approval", read_flag, False),
+    )
+
+
+def _read_words(pattern: re.Pattern[str], example: str, name: str, value: Any) -> tuple[str, ...]:
+    """Return a list of words in lower case, from a list or a single word."""
+    items = [value] if isinstance(value, str) else value
+    if isinstance(items, list) and all(isinstance(item, str) for item in items):
+        words = [item.strip().lower() for item in items]
+        if words and all(map(pattern.fullmatch, words)):
+            return tuple(dict.fromkeys(words))
+    raise InvalidSetting(
+        f"{name} must be a list such as [{example}]; got {_settings.safe_repr(value)}."
+    )
 
 
 def _read_finals(keys: MappingReader) -> FinalsRules | None:

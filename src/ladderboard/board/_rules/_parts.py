@@ -160,6 +160,31 @@ class FinalsRules:
         return {"selections": self.selections}
 
 
+@dataclass(frozen=True)
+class SignInRules:
+    """Who may register a team by signing in.
+
+    ``providers`` are names from the server's settings, all if empty. ``domains`` and ``people``, a
+    file with a list, restrict registration to verified mail addresses of these domains and to the
+    people on the list. With ``approval`` the organiser approves each team.
+    """
+
+    providers: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    people: str | None = None
+    approval: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON-able fields. The list itself is not among them: rules are public."""
+        fields = {**vars(self), "providers": list(self.providers), "domains": list(self.domains)}
+        return {key: value for key, value in fields.items() if value}
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the board's page and the API say: all fields, and whether there is a list."""
+        lists = {"providers": list(self.providers), "domains": list(self.domains)}
+        return {**lists, "people": self.people is not None, "approval": self.approval}
+
+
 @lru_cache(maxsize=64)  # every submission asks for them
 def _limits(max_bytes: int, max_rows: int) -> Limits:
     return Limits(bytes=max_bytes, rows=max_rows)

@@ -77,6 +77,7 @@ _SCHEMAS: dict[Any, str] = {
     board.MetricBound: "Bound",
     board.MetricDisplay: "Display",
     board.RateLimit: "Window",
+    board.SignInRule: "SignInRule",
     board.TeamRef: "TeamName",
 }
 
@@ -210,6 +211,12 @@ class FinalsRule(ResponseModel):
     """How many submissions a team selects."""
 
     __annotations__ = fields_of(board.FinalsRule)
+
+
+class SignInRule(ResponseModel):
+    """Who may register by signing in."""
+
+    __annotations__ = fields_of(board.SignInRule)
 
 
 class Head(ResponseModel):

@@ -67,6 +67,8 @@ class Teams:
     def register(self, name: str, invitation: str | None = None) -> TeamWithToken:
         """Register a team; without open registration this needs an invitation."""
         registration = self._board.rules.registration
+        if invitation is None and registration == "sign_in":
+            raise NotAllowed("Sign in on the board's page Join to register a team.")
         if invitation is None and registration != "open":
             raise NotAllowed("This board needs an invitation. Ask the organiser for one.")
         return self._add_team(name, invitation, self_registered=True)
@@ -92,20 +94,13 @@ class Teams:
 
         def insert_team(transaction: BookTransaction) -> TeamWithToken:
             view, now = transaction.view, transaction.now
-            row = read_board(view)
-            if row.status in ENDED_STATUSES:
-                raise NotOpen(f"The board is {row.status}; it takes no more teams.")
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
                 found = find_invitation(view, hashed)
                 if found is None or found.ended is not None or (found.expires or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
-            if row.teams >= self._board.rules_of(row).teams:
-                raise Conflict(f"The board is full: it has {row.teams} teams.")
-            names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
-            number = _insert_team(view, team, name, "team", now, names_hidden=names_hidden)
-            update_board(view, teams=row.teams + 1)
+            number = add_team(self._board, transaction, team, name, self_registered=self_registered)
             insert(view, CREDENTIAL, new_credential(token, "team", now, team=number))
             if hashed is not None:
                 update_credential(view, hashed, ended=now, team=number)
@@ -241,6 +236,27 @@ class Teams:
             return row
         check_permission(caller, "rotate own token")
         return read_team(view, caller.team or 0)
+
+
+def add_team(
+    board: BoardContext,
+    transaction: BookTransaction,
+    team: str,
+    name: str,
+    *,
+    self_registered: bool,
+) -> int:
+    """Add a team to a board that takes teams and is not full; return its number."""
+    view = transaction.view
+    row = read_board(view)
+    if row.status in ENDED_STATUSES:
+        raise NotOpen(f"The board is {row.status}; it takes no more teams.")
+    if row.teams >= board.rules_of(row).teams:
+        raise Conflict(f"The board is full: it has {row.teams} teams.")
+    names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
+    number = _insert_team(view, team, name, "team", transaction.now, names_hidden=names_hidden)
+    update_board(view, teams=row.teams + 1)
+    return number
 
 
 def _insert_team(
