@@ -6,8 +6,8 @@ A second verifier, to be read and to be translated: all that it does is said in
 docs/reference/ledger.md and docs/reference/tape.md, and it takes nothing but Python's standard
 library. It follows the chain, opens the commitments to the labels, the key, every submission and
 every secret side, and draws all noise again. Of a growing ladder it checks that every value lies on
-the grid that the entries before it decide. It does not recompute releases, risks, standings and
-finals; `ladderboard verify` does.
+the grid that the entries before it decide, and of a gate that every verdict follows from its
+evidence. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
 """
 
 from __future__ import annotations
@@ -268,6 +268,120 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+NEAR = 1e-6  # nats by which logarithms may differ between machines
+
+
+def log_pmf(trials: int, k: int, share: float) -> float:
+    """Return the logarithm of a binomial probability."""
+    return (
+        math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
+        + (k * math.log(share) if k else 0) + ((trials - k) * math.log1p(-share))
+    )  # fmt: skip
+
+
+def log_chance(form: str, differing: int, net: int, share: float) -> float:
+    """Return the logarithm of the chance of so many net wins, or its bound, under the null."""
+    wins = (differing + net) / 2
+    if share < 0 or wins > differing:
+        return -math.inf
+    lowest = math.floor(differing * share)
+    if wins < differing * share + 1 if form == "sign" else wins <= differing * share:
+        return 0.0
+    if form == "sign":
+        lowest = round(wins)
+    logs = [log_pmf(differing, k, share) for k in range(lowest, differing + 1)]
+    masses = [math.exp(log - logs[0]) for log in logs]
+    if form == "sign":
+        return logs[0] + math.log(math.fsum(masses))
+    best, tail, excess = math.inf, 0.0, 0.0
+    for k in range(differing, lowest - 1, -1):  # E(Bin - k)+ is the sum of all tails above k
+        if k < wins:
+            best = min(best, max(excess, 1e-290) / (wins - k))
+        tail += masses[k - lowest]
+        excess += tail
+    return logs[0] + math.log(best)
+
+
+class Gate:
+    """The looks of a gate: docs/explanation/gate.md says how prices and verdicts are made."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        self.n, self.rules = opening["n"], opening["rules"]
+        self.gate = self.rules["gate"]
+        self.looks, self.charged, self.incumbent, self.options = 0, 0, 0, list[int]()
+
+    def price(self) -> float:
+        """Return the price of the next look, if no guard answers from the same labels."""
+
+        def nats(options: list[int]) -> float:
+            total, look, seen = self.rules["questions"], self.looks + self.charged + 1, len(options)
+            if total == 1:
+                return 0.0
+            if not seen:
+                first = min(10, total)
+                return -math.log(0.4 / total + (0.35 / first if look <= first else 0))
+            declared = 1 / math.comb(total, seen + 1)
+            anytime = 1 / (look * (look + 1) * math.comb(look - 1, seen))
+            weight = 0.125 / (seen * (seen + 1)) * (declared + anytime)
+            return sum(map(math.log, options)) - math.log(weight)
+
+        return max(nats(self.options + [3] * lost) for lost in range(self.charged + 1))
+
+    def look(self, entry: dict[str, Any]) -> None:
+        margin, differing = entry["margin"], entry["differing"]
+        look = self.looks + self.charged + 1
+        need(encode(entry["look"]) == encode(look), "it is not the next look")
+        need(entry["incumbent"] == self.incumbent > 0, "it names another incumbent")
+        options = 1 + (margin > 0) + self.gate["worse"]
+        need(encode(entry["options"]) == encode(options), "its options are wrong")
+        if not self.gate["guard"]:
+            need(abs(entry["nats"] - self.price()) < NEAR, "its price is not that of this look")
+        self.looks += 1
+        if differing is not None and self.gate["test"] != "bets":
+            for name, allowed in (("needed", 0.0), ("needed_not_worse", margin)):
+                self.check_needed(entry, entry[name], allowed)
+        if entry["outcome"] != "cannot_tell":
+            self.options.append(options)
+
+    def proves(self, entry: dict[str, Any], net: int, margin: float, near: float) -> bool:
+        """Tell whether net wins are enough; ``near`` makes it easier or harder."""
+        differing = entry["differing"]
+        share = 0.5
+        if margin:
+            lacking = self.n * margin / differing if differing else math.inf
+            share = -1 if lacking > 1 else (1 - lacking) / 2
+        beta = self.rules["beta"] / (2 if self.gate["worse"] else 1)
+        log = log_chance(self.gate["test"], differing, net, share)
+        return log <= math.log(beta) - entry["nats"] + near
+
+    def check_needed(self, entry: dict[str, Any], needed: int | None, margin: float) -> None:
+        differing, step = entry["differing"], 2 if self.gate["test"] == "sign" else 1
+        most = differing if needed is None else needed - step
+        if most >= -differing:
+            need(not self.proves(entry, most, margin, -NEAR), "fewer net wins would be enough")
+        if needed is not None:
+            need(self.proves(entry, needed, margin, NEAR), "more net wins would be needed")
+
+    def check_evidence(self, entry: dict[str, Any], content: dict[str, Any]) -> None:
+        names = ("differing", "net", "better", "not_worse", "worse")
+        differing, net, *logs = parts(content, *names)
+        need(encode(differing) == encode(entry["differing"]), "its number of differences is wrong")
+        margin, told = entry["margin"], entry["outcome"]
+        beta = self.rules["beta"] / (2 if self.gate["worse"] else 1)
+        price = entry["nats"] - math.log(beta)
+        outcomes = set()
+        for near in (-NEAR, NEAR):
+            if self.gate["test"] == "bets":
+                better, not_worse, worse = (log is not None and log >= price - near for log in logs)
+            else:
+                better = self.proves(entry, net, 0.0, near)
+                not_worse = self.proves(entry, net, margin, near)
+                worse = self.gate["worse"] and self.proves(entry, -net, 0.0, near)
+            said = "not_worse" if not_worse and margin else "cannot_tell"
+            outcomes.add("better" if better else "worse" if worse else said)
+        need(told in outcomes, "its verdict does not follow from its evidence")
+
+
 class Chain:
     """What is known after some entries; without a key, as in a public ledger, all stays closed."""
 
@@ -277,6 +391,8 @@ class Chain:
         self.questions, self.corrected, self.ended = 0, 0, False
         self.ladders: list[tuple[int, bytes]] = []  # questions asked, and the digest of the state
         self.growing: GrowingLadders | None = None
+        self.gate: Gate | None = None
+        self.looks = 0
 
     def add(self, form: bytes, secret: dict[str, Any] | None) -> None:
         try:
@@ -284,13 +400,15 @@ class Chain:
             entry = json.loads(form.decode("ascii"), object_pairs_hook=once)
             encode(entry)  # JSON knows no NaN and no infinity, though Python reads them
             self.follow(entry)
-            kinds = ("opened", "ladder", "question", "amended", "closed")
+            kinds = ("opened", "ladder", "question", "look", "promoted")
+            kinds += ("amended", "restored", "closed")
             if entry["kind"] in kinds:  # others are part of the chain, and move no ladder
                 getattr(self, entry["kind"])(entry)
-            asked = self.key is not None and entry["kind"] == "question"
-            need((secret is not None) == asked, "a secret side is missing, or one too many")
-            if asked:
-                self.secret(entry, secret)
+            opened = {"question": self.secret, "look": self.evidence, "promoted": self.evidence}
+            check = opened.get(entry["kind"]) if self.key is not None else None
+            need((secret is None) == (check is None), "a secret side is missing, or one too many")
+            if check is not None:
+                check(entry, secret)
         except (Differs, *UNREADABLE) as wrong:
             why = wrong if isinstance(wrong, Differs) else "something in it cannot be read"
             raise Differs(f"entry {self.number}: {why}") from None
@@ -313,6 +431,8 @@ class Chain:
         self.decide(entry)
         if entry["mechanism"]["mechanism"] == "growing_ladder":
             self.growing = GrowingLadders(entry["mechanism"], entry["n"])
+        if "gate" in entry["rules"]:
+            self.gate = Gate(entry)
         if self.key is not None:
             told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
             need(told == entry["key"], "the key in the bundle is not the one committed to")
@@ -386,6 +506,30 @@ class Chain:
         need(encode(content["draws"]) == encode(drawn), "its noise is not what the key gives")
         need(content["before"] == state, "the state before it is not the one after the last")
         self.ladders[entry["ladder"]] = (question, content["after"])
+
+    def promoted(self, entry: dict[str, Any]) -> None:
+        need(self.gate is not None and not self.ended, "it promotes where there is no gate")
+        self.gate.incumbent += 1
+        told = encode(entry["incumbent"])
+        need(told == encode(self.gate.incumbent), "its incumbent is not the next")
+
+    def look(self, entry: dict[str, Any]) -> None:
+        need(self.gate is not None and not self.ended, "it looks where there is no gate")
+        self.gate.look(entry)
+        self.looks += 1
+
+    def restored(self, entry: dict[str, Any]) -> None:
+        if self.gate is not None:
+            self.gate.charged += entry["charged"]
+
+    def evidence(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
+        names = ("content", "salt", "submission", "submission_salt")
+        content, salt, submission, other = parts(opened, *names)
+        told = commit("submission", submission, other)
+        need(told == entry["submission"], "its submission is not the one committed to")
+        need(commit("look", content, salt) == entry["secret"], "its evidence was changed")
+        if entry["kind"] == "look":
+            self.gate.check_evidence(entry, content)
 
     def closed(self, entry: dict[str, Any]) -> None:
         need(not self.ended, "it was closed before")
@@ -476,7 +620,8 @@ def main() -> None:
     need(chain is not None, "there is no entry in it")
     need(kept, "no entry has the hash that was kept: this is another history")
     what = "the chain and the tape hold" if bundle else "the chain holds; nothing is opened yet"
-    print(f"{chain.number} entries, {chain.questions} questions: {what}")
+    looks = f", {chain.looks} looks" if chain.gate is not None else ""
+    print(f"{chain.number} entries, {chain.questions} questions{looks}: {what}")
     print("Not checked here: releases, risks, standings, finals, submissions.")
     if given.head is None:
         print("Without --head nobody can tell whether the whole history was made anew.")

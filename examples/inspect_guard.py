@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
         wrong = 1 - run(skill, SUMS[:40], folder).mean
         judge.consider(wrong, lambda: run(skill, SUMS[40:], folder).table, name=skill)  # noqa: B023
 print("skill   practice error   released   improved")
-for verdict in judge.verdicts:
-    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>5}{verdict.score:>17.3f}{verdict.reply.released:>11.3f}   {improved}")
+for row in judge.judgements:
+    improved = "yes, the winner" if row is judge.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>5}{row.score:>17.3f}{row.reply.released:>11.3f}   {improved}")

@@ -10,8 +10,8 @@ import ladderboard as lb
 
 class GuardStopping(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        verdict = judge.consider(logs["val_loss"], self.predictions, name=epoch)
-        if verdict is not None and verdict is judge.winner:
+        row = judge.consider(logs["val_loss"], self.predictions, name=epoch)
+        if row is not None and row is judge.winner:
             self.weights = model.get_weights()
         model.stop_training = judge.budget_spent or judge.checks_without_improvement >= 8
 
@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
     valid = x[500:1_500], y[500:1_500]
     model.fit(x[:500], y[:500], 32, 60, 0, [GuardStopping()], validation_data=valid)
 print("epoch   valid loss   released   improved")
-for verdict in judge.verdicts:
-    note = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")
+for row in judge.judgements:
+    note = "yes, the winner" if row is judge.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>5}{row.score:>13.4f}{row.reply.released:>11.3f}   {note}")

@@ -32,6 +32,6 @@ with tempfile.TemporaryDirectory() as folder:
     booster = lgb.train(settings, train, 300, valid_sets=[valid], callbacks=[stopping])
 print(stopping.reason, f"The booster has {booster.num_trees()} trees.")
 print("round   valid loss   released   improved")
-for verdict in stopping.judge.verdicts:
-    note = "yes, the winner" if verdict is stopping.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")
+for row in stopping.judge.judgements:
+    note = "yes, the winner" if row is stopping.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>5}{row.score:>13.4f}{row.reply.released:>11.3f}   {note}")

@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = lightning.Trainer(accelerator="cpu", max_epochs=60, callbacks=[stopping], **quiet)
     trainer.fit(net, *loaders)
 print(" step   valid loss   released   improved")
-for verdict in stopping.judge.verdicts:
-    note = "yes, the winner" if verdict is stopping.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>5}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {note}")
+for row in stopping.judge.judgements:
+    note = "yes, the winner" if row is stopping.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>5}{row.score:>13.4f}{row.reply.released:>11.3f}   {note}")

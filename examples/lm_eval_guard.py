@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
         table = {"id": its.ids[cut:], "score": its.values[cut:]}
         judge.consider(1 - its.values[:cut].mean(), table, name=run)
 print("run   practice error   released   improved")
-for verdict in judge.verdicts:
-    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>3}{verdict.score:>17.3f}{verdict.reply.released:>11.3f}   {improved}")
+for row in judge.judgements:
+    improved = "yes, the winner" if row is judge.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>3}{row.score:>17.3f}{row.reply.released:>11.3f}   {improved}")

@@ -27,11 +27,11 @@ with tempfile.TemporaryDirectory() as folder:
             model = np.linalg.solve(x.T @ x + penalty * np.eye(100), x.T @ (2 * y - 1))
             error = float(np.mean((x_valid @ model > 0) != y_valid))
             mlflow.log_metric("valid_error", error)
-            verdict = judge.consider(error, lambda: x_holdout @ model > 0, name=run.info.run_id)  # noqa: B023
-            if verdict is not None:  # it set a record, and the guard was asked
-                mlflow.log_metric("guard_question", verdict.question)
-                mlflow.log_metric("guard_released", verdict.reply.released)
-                mlflow.log_metric("guard_improved", verdict.improved)
+            row = judge.consider(error, lambda: x_holdout @ model > 0, name=run.info.run_id)  # noqa: B023
+            if row is not None:  # it set a record, and the guard was asked
+                mlflow.log_metric("guard_question", row.question)
+                mlflow.log_metric("guard_released", row.reply.released)
+                mlflow.log_metric("guard_improved", row.improved)
     mlflow.MlflowClient().set_tag(judge.winner.name, "guard_winner", "yes")
     runs = mlflow.search_runs(order_by=["attributes.start_time"])
     runs = runs.rename(columns=lambda name: name.rpartition(".")[2])

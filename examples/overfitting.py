@@ -71,11 +71,11 @@ def search(
                 judge.consider(score, predict(candidate, holdout), name=candidate)
                 accepted = score <= judge.best
             else:
-                verdict = judge.ask(predict(candidate, holdout), name=candidate)
-                accepted = verdict.reply.score == guard.released
+                judgement = judge.ask(predict(candidate, holdout), name=candidate)
+                accepted = judgement.reply.score == guard.released
             model = candidate if accepted else model
             winner = judge.winner
-            asked = {verdict.question: verdict.improved for verdict in judge.verdicts}
+            asked = {judgement.question: judgement.improved for judgement in judge.judgements}
             yield Standing(
                 told=winner.reply.released,
                 fresh=error(winner.name, fresh),

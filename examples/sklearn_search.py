@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
     guard.close()
 
 print("candidate  own error  question  improved  best error")
-for verdict in judged.verdicts:
-    reply, won = verdict.reply, "  the winner" if verdict.name == judged.index else ""
-    row = f"{1 - verdict.score:9.3f}  {reply.question:8}  {reply.improved!s:>8}"
-    print(f"{verdict.name:9}  {row}  {reply.released:10.3f}{won}")
+for judgement in judged.judgements:
+    reply, won = judgement.reply, "  the winner" if judgement.name == judged.index else ""
+    row = f"{1 - judgement.score:9.3f}  {reply.question:8}  {reply.improved!s:>8}"
+    print(f"{judgement.name:9}  {row}  {reply.released:10.3f}{won}")

@@ -32,7 +32,7 @@ with Client(*sys.argv[1:]) as client:
         judge.consider(score, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
 
 print("question   own accuracy   released   images   power   improved")
-for verdict in judge.verdicts:
-    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
-    answer = f"{verdict.question:>8}{verdict.score:>15.3f}{verdict.reply.released:>11.3f}"
-    print(f"{answer}{verdict.name[0]:>9}{verdict.name[1]:>8}   {improved}")
+for row in judge.judgements:
+    improved = "yes, the winner" if row is judge.winner else "yes" if row.improved else "no"
+    answer = f"{row.question:>8}{row.score:>15.3f}{row.reply.released:>11.3f}"
+    print(f"{answer}{row.name[0]:>9}{row.name[1]:>8}   {improved}")

@@ -11,8 +11,8 @@ import ladderboard as lb
 
 class GuardStopping(hf.TrainerCallback):
     def on_evaluate(self, *args: Any, metrics: dict[str, float], model: Any, **_: Any) -> None:
-        verdict = judge.consider(metrics["eval_loss"], self.predictions, name=metrics["epoch"])
-        if verdict is not None and verdict is judge.winner:
+        row = judge.consider(metrics["eval_loss"], self.predictions, name=metrics["epoch"])
+        if row is not None and row is judge.winner:
             model.save_pretrained(f"{folder}/winner")
         args[2].should_training_stop = judge.budget_spent or judge.checks_without_improvement >= 3
 
@@ -34,6 +34,6 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = hf.Trainer(model, arguments, **data, callbacks=[GuardStopping()])
     trainer.train()
 print("epoch   valid loss   released   improved")
-for verdict in judge.verdicts:
-    improved = "yes, the winner" if verdict is judge.winner else "yes" if verdict.improved else "no"
-    print(f"{verdict.name:>5.0f}{verdict.score:>13.4f}{verdict.reply.released:>11.3f}   {improved}")
+for row in judge.judgements:
+    improved = "yes, the winner" if row is judge.winner else "yes" if row.improved else "no"
+    print(f"{row.name:>5.0f}{row.score:>13.4f}{row.reply.released:>11.3f}   {improved}")

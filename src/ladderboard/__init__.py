@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
     from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
-    from ladderboard.holdout import Holdout, Judge, Reply
+    from ladderboard.holdout import Gate, Holdout, Judge, Reply, Verdict
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
         BootstrapLadder,
@@ -59,6 +59,7 @@ __all__ = [
     "Analyst",
     "BootstrapLadder",
     "Exact",
+    "Gate",
     "GeneralEstimator",
     "GrowingLadder",
     "Holdout",
@@ -80,6 +81,7 @@ __all__ = [
     "ShakyLadder",
     "Tape",
     "Thresholdout",
+    "Verdict",
     "__version__",
     "analysts",
     "arena",
@@ -121,7 +123,7 @@ _PACKAGE_OF = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
-    **dict.fromkeys(("Holdout", "Judge", "Reply"), "holdout"),
+    **dict.fromkeys(("Gate", "Holdout", "Judge", "Reply", "Verdict"), "holdout"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("GeneralEstimator", "is_faithful"), "reduction"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),

@@ -45,7 +45,7 @@ def train(callback, models):
 def test_the_monitor_decides_when_to_ask_and_the_guard_decides_the_winner(guard):
     models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.3, 61), (0.2, 62), (0.25, 0), (0.1, 0)]
     done = train(stopping(guard), models)
-    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2, 3, 4]
+    assert [judgement.name for judgement in done.judge.judgements] == [0, 2, 3, 4]
     assert (done.winner.name, done.winner.reply.released) == (2, 0.3)
     assert done.judge.checks_without_improvement == 3
     assert done.reason == "In 3 checks of loss the guard measured no improvement."
@@ -56,9 +56,9 @@ def test_a_spent_budget_stops_with_the_reason(guard):
     models = [(-step, 90 - 10 * step) for step in range(9)]
     done = train(stopping(guard), models)
     assert done.reason == "The budget is spent: no questions left."
-    assert done.winner.name == len(done.judge.verdicts) - 1 == 4
+    assert done.winner.name == len(done.judge.judgements) - 1 == 4
     late = train(stopping(guard, run="b"), models)
-    assert (late.reason, late.winner, late.judge.verdicts) == (done.reason, None, ())
+    assert (late.reason, late.winner, late.judge.judgements) == (done.reason, None, ())
 
 
 def test_a_guard_without_a_ladder_left_is_refused_before_the_training(tmp_path):

@@ -23,7 +23,7 @@ def test_a_judge_asks_a_board(live_server, client):
     judge = lb.Judge(guard)
     for name, score, errors in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
         judge.consider(score, predictions_with_errors(errors), name=name)
-    assert [verdict.name for verdict in judge.verdicts] == ["a", "c"]
+    assert [judgement.name for judgement in judge.judgements] == ["a", "c"]
     assert judge.winner.name == "c"
     assert guard.remaining == 23
     assert live_server.url in repr(guard)
@@ -87,4 +87,4 @@ def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_s
     assert last.improved
     assert last.question < 4 < last.order
     assert judge.winner is last
-    assert [verdict.name for verdict in judge.verdicts] == [90, 80, 70, 60, 15]
+    assert [judgement.name for judgement in judge.judgements] == [90, 80, 70, 60, 15]

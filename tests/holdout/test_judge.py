@@ -62,15 +62,17 @@ def picks(seed, spread):
     judge = lb.Judge(Quick(seed))
     for model in search.order:
         judge.ask(search.risks[model], name=model)
-    last = [verdict for verdict in judge.verdicts if verdict.improved][-1]
-    arrived = [judge.verdicts[index] for index in search.told]
+    last = [judgement for judgement in judge.judgements if judgement.improved][-1]
+    arrived = [judge.judgements[index] for index in search.told]
     assert last_improved(arrived) == judge.winner == last
-    smallest = min(judge.verdicts, key=lambda verdict: (verdict.reply.released, verdict.name))
+    smallest = min(
+        judge.judgements, key=lambda judgement: (judgement.reply.released, judgement.name)
+    )
     records_only = lb.Judge(Quick(seed))
     for model in search.order:
         records_only.consider(search.scores[model], search.risks[model], name=model)
-    true = [search.true[verdict.name] for verdict in (last, smallest, records_only.winner)]
-    return *true, len(records_only.verdicts)
+    true = [search.true[judgement.name] for judgement in (last, smallest, records_only.winner)]
+    return *true, len(records_only.judgements)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +102,18 @@ def test_only_records_are_asked_about(guard):
     def predictions(count):
         return lambda: calls.append(count) or wrong(count)
 
-    verdicts = [
+    judgements = [
         judge.consider(score, predictions(count), name=count)
         for score, count in ((0.5, 80), (0.495, 70), (float("nan"), 1), (0.4, 60), (0.3, 60))
     ]
     assert calls == [80, 60, 60]
-    assert [verdict is None for verdict in verdicts] == [False, True, True, False, False]
-    assert [verdict.name for verdict in judge.verdicts] == [80, 60, 60]
+    assert [judgement is None for judgement in judgements] == [False, True, True, False, False]
+    assert [judgement.name for judgement in judge.judgements] == [80, 60, 60]
     assert (judge.best, judge.winner.name, judge.budget_spent) == (0.3, 60, False)
-    assert verdicts[4].reply.again
+    assert judgements[4].reply.again
     assert guard.remaining == 2
     assert judge.checks_without_improvement == 1  # a repeated model is not an improvement
-    assert verdicts[3].describe() == {
+    assert judgements[3].describe() == {
         "name": 60,
         "score": 0.4,
         "question": 2,
@@ -125,14 +127,14 @@ def test_mode_max(guard):
     judge = lb.Judge(guard, mode="max")
     for score, count in ((0.7, 60), (0.6, 1), (0.8, 50)):
         judge.consider(score, wrong(count), name=count)
-    assert [verdict.name for verdict in judge.verdicts] == [60, 50]
+    assert [judgement.name for judgement in judge.judgements] == [60, 50]
 
 
 def test_a_late_model_that_ties_with_the_best_does_not_win(guard):
     judge = lb.Judge(guard)
     for count in (60, 20, 90):
         judge.ask(wrong(count), name=count)
-    assert [verdict.reply.released for verdict in judge.verdicts] == [0.3, 0.1, 0.1]
+    assert [judgement.reply.released for judgement in judge.judgements] == [0.3, 0.1, 0.1]
     assert judge.winner.name == 20
     assert judge.checks_without_improvement == 0  # nothing was considered
 
@@ -147,8 +149,8 @@ def test_without_an_improvement_there_is_no_winner(guard):
 
 def test_a_search_continues_when_the_budget_is_spent(guard):
     judge = lb.Judge(guard)
-    verdicts = [judge.consider(-count, wrong(90 - count)) for count in range(0, 60, 10)]
-    assert [verdict is not None for verdict in verdicts] == [True] * 4 + [False] * 2
+    judgements = [judge.consider(-count, wrong(90 - count)) for count in range(0, 60, 10)]
+    assert [judgement is not None for judgement in judgements] == [True] * 4 + [False] * 2
     assert judge.budget_spent
     assert judge.best == -30
     with pytest.raises(BudgetSpent):
@@ -168,7 +170,7 @@ def test_a_restarted_search_gets_the_same_answers(guard):
         for count in counts:
             judge.consider(-len(stale), wrong(count), name=count)
             stale.append(judge.checks_without_improvement)
-        return judge.winner.name, stale, len(judge.verdicts), judge.budget_spent
+        return judge.winner.name, stale, len(judge.judgements), judge.budget_spent
 
     assert search() == search() == (20, [0, 0, 1, 0, 1], 4, True)
     assert guard.remaining == 0
@@ -188,10 +190,10 @@ def test_threads_ask_once_for_each_record(tmp_path):
     judge = lb.Judge(guard)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda index: judge.consider(index % 10, wrong(index)), range(200)))
-    assert len(judge.verdicts) == guard.meter.used <= 20
+    assert len(judge.judgements) == guard.meter.used <= 20
     assert judge.best == 0
-    assert [verdict.question for verdict in judge.verdicts] == sorted(
-        verdict.question for verdict in judge.verdicts
+    assert [judgement.question for judgement in judge.judgements] == sorted(
+        judgement.question for judgement in judge.judgements
     )
 
 
@@ -201,7 +203,7 @@ def test_a_judge_can_be_pickled(guard):
     copy = pickle.loads(pickle.dumps(judge))
     copy.consider(0.4, wrong(20), name="b")
     judge.consider(0.45, wrong(30), name="c")
-    assert last_improved([*judge.verdicts, *copy.verdicts]).name == "b"
+    assert last_improved([*judge.judgements, *copy.judgements]).name == "b"
 
 
 @pytest.mark.parametrize("bad", [{"mode": "less"}, {"min_delta": -1}, {"min_delta": float("nan")}])

@@ -50,7 +50,7 @@ class RaisesBudgetSpent(Stopping):
 class ForgetsWinner(Stopping):
     def check(self, score, model, *, step):
         won = super().check(score, model, step=step)
-        self.winner = self.judge.verdicts[0] if self.judge.verdicts else None
+        self.winner = self.judge.judgements[0] if self.judge.judgements else None
         return won
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
-from ladderboard.holdout import Guard, Judge, Verdict
+from ladderboard.holdout import Guard, Judge, Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -55,15 +55,15 @@ class Stopping:
         self.predict = predict
         self.monitor = monitor
         self.patience = _settings.integer("patience", patience, at_least=1)
-        self.winner: Verdict | None = None
+        self.winner: Judgement | None = None
         self.reason: str | None = None
 
     def check(self, score: float, model: Any, *, step: int) -> bool:
         """Ask about the model if its score is a record; return whether it is the winner now."""
-        verdict = self.judge.consider(score, lambda: self.predict(model), name=step)
-        won = verdict is not None and verdict is self.judge.winner
+        judgement = self.judge.consider(score, lambda: self.predict(model), name=step)
+        won = judgement is not None and judgement is self.judge.winner
         if won:
-            self.winner = verdict
+            self.winner = judgement
         if self.reason is not None:  # a library may train on for a while; keep the first reason
             return won
         if self.judge.budget_spent:

@@ -19,7 +19,7 @@ class GuardStopping(Stopping):
 
     ``monitor`` is a data set's name and a metric, ``"valid_0-binary_logloss"``. The winner becomes
     the booster's ``best_iteration``, which LightGBM predicts with, even if training was not
-    stopped. ``winner`` is its verdict, named by the iteration from 0, and ``reason`` says why
+    stopped. ``winner`` is its judgement, named by the iteration from 0, and ``reason`` says why
     boosting was stopped; None if it was not.
 
     Parameters

@@ -13,7 +13,7 @@ from ladderboard.errors import LadderboardError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.holdout import Guard, Verdict
+    from ladderboard.holdout import Guard, Judgement
 
 _Callback: Any = import_library("lightning.pytorch", extra="lightning").Callback
 
@@ -22,7 +22,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not inst
     """A callback for ``lightning.Trainer``, which checks after every validation.
 
     ``monitor`` is a metric that the module logs, ``"val_loss"``. ``best_model_path`` is the
-    checkpoint of the winner, the only one that is kept. ``winner`` is its verdict, named by the
+    checkpoint of the winner, the only one that is kept. ``winner`` is its judgement, named by the
     global step, and ``reason`` says why training was stopped; None if it was not. With several
     processes (DDP) the first one asks and sends the result to the others.
 
@@ -96,7 +96,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not inst
 class _BroadcastAnswer(NamedTuple):
     """What the asking process sends to the others."""
 
-    winner: Verdict | None
+    winner: Judgement | None
     reason: str | None
     error: Exception | None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.adapters import import_library
 from ladderboard.errors import InvalidSetting, LadderboardError
-from ladderboard.holdout import Judge, Verdict
+from ladderboard.holdout import Judge, Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,13 +78,13 @@ class _StudyJudge:
         """Ask if no other trial of any process is as good; return the attributes to store."""
         judge = self._judge(study)
         gain = _margin_over_others(study, trial, value)
-        verdict = None
+        judgement = None
         if gain > self._min_delta and _is_feasible(trial):
-            verdict = judge.consider(value, predictions, name=trial.number)
+            judgement = judge.consider(value, predictions, name=trial.number)
         if judge.budget_spent or _is_exhausted(self._guard):
             with suppress(RuntimeError):  # with study.ask and study.tell there is no loop to stop
                 study.stop()
-        return None if verdict is None else _verdict_attributes(verdict)
+        return None if judgement is None else _verdict_attributes(judgement)
 
 
 class _GuardedObjective(_StudyJudge):
@@ -188,9 +188,9 @@ def winning_trial(study: Study) -> FrozenTrial | None:
     return next(trial for trial in study.trials if trial.number == last["trial"])
 
 
-def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
+def _verdict_attributes(judgement: Judgement) -> dict[str, Any]:
     """Return the attributes to store of a reply, as JSON values and with the question last."""
-    reply = verdict.reply
+    reply = judgement.reply
     reply_bound: Any = reply.bound  # a board states it in its metric, or withholds it
     bound: Certificate | None = getattr(reply_bound, "loss", reply_bound)
     description = {} if bound is None else bound.describe()
@@ -199,7 +199,7 @@ def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
         "released": reply.loss,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
-        "order": verdict.order,
+        "order": judgement.order,
         "improved": reply.improved,
         "question": reply.question,
     }

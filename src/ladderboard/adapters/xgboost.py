@@ -23,7 +23,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not inst
 
     ``monitor`` is a score as XGBoost prints it, ``"valid-logloss"``. The winner is the booster's
     ``best_iteration``, which estimators predict with; ``save_best=True`` leaves out all trees
-    after it. ``winner`` is its verdict, named by the iteration, and ``reason`` says why boosting
+    after it. ``winner`` is its judgement, named by the iteration, and ``reason`` says why boosting
     was stopped; None if it was not.
 
     Parameters

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         BundleWriter,
         ChainHead,
         Entry,
+        GateSecret,
         ReadView,
         SecretSide,
         WriteView,
@@ -461,7 +462,11 @@ def _write_entries_with_files(
 
 
 def _find_replayed_file(
-    board: BoardContext, view: ReadView, row: BoardRow, entry: Entry, secret: SecretSide
+    board: BoardContext,
+    view: ReadView,
+    row: BoardRow,
+    entry: Entry,
+    secret: SecretSide | GateSecret,
 ) -> SubmissionRow | None:
     """Return the file of an entry whose submission was asked again after a label correction.
 

@@ -28,6 +28,10 @@ from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
 from ladderboard.bounds._looks import LookPrices as LookPrices
+from ladderboard.bounds._paired import Outcome as Outcome
+from ladderboard.bounds._paired import PairedEvidence as PairedEvidence
+from ladderboard.bounds._paired import PairedTest as PairedTest
+from ladderboard.bounds._paired import TestForm as TestForm
 from ladderboard.bounds._paired import log_bets as log_bets
 from ladderboard.bounds._paired import log_convex_tail as log_convex_tail
 from ladderboard.bounds._paired import log_sign_tail as log_sign_tail

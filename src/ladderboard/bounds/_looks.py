@@ -65,6 +65,15 @@ class LookPrices:
             self._nats(look, [*verdicts, *[MOST_VERDICTS] * unknown]) for unknown in range(lost + 1)
         )
 
+    def largest(self, looks: int, verdicts: Sequence[int], *, lost: int = 0) -> float:
+        """Return a bound on the price of everything that was seen of the looks, at any time.
+
+        ``looks`` is how many were taken, including those that were lost.
+        """
+        look = min(looks + 1, self.looks)
+        seen = [*verdicts, *[MOST_VERDICTS] * lost]
+        return max(self._nats(look, seen[:count]) for count in range(min(len(seen), look - 1) + 1))
+
     def _nats(self, look: int, verdicts: Sequence[int]) -> float:
         looks, count = self.looks, len(verdicts)
         if looks == 1:

@@ -7,7 +7,8 @@ sum of B_i + margin is at most 0. Proofs: docs/explanation/gate.md.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from ladderboard.mechanisms import log_binomial
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Outcome = Literal["better", "not_worse", "cannot_tell", "worse"]
+TestForm = Literal["sign", "convex", "bets"]
 
 # More than all rounding errors, as a fraction of the largest logarithm that is added up:
 # docs/explanation/gate.md, "In floating point".
@@ -268,3 +272,127 @@ def proven_better(
     price = price_with_beta(nats, beta)
     differences = scales * (before - after + margin)
     return log_bets(differences, price, float((scales**2).sum())) >= price
+
+
+class PairedEvidence(NamedTuple):
+    """Everything about two models that decides a verdict. Secret, except ``differing``.
+
+    Parameters
+    ----------
+    differing
+        The number of examples with different predictions; None if they are not known.
+    net
+        Wins minus losses, for the sign test and the convex bound.
+    better, not_worse, worse
+        The logarithms of the products of bets.
+    """
+
+    differing: int | None
+    net: int | None = None
+    better: float | None = None
+    not_worse: float | None = None
+    worse: float | None = None
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The rule by which a look at two models gets its verdict.
+
+    Parameters
+    ----------
+    form
+        ``"sign"`` for zero-one loss with two classes, ``"convex"`` for zero-one loss with more,
+        ``"bets"`` for everything else.
+    examples
+        The number of examples, or of groups.
+    beta
+        The probability with which any verdict may be false.
+    worse
+        Whether "worse" is a verdict; then half of beta is for it.
+
+    Examples
+    --------
+    >>> test = PairedTest("sign", examples=500, beta=0.05)
+    >>> test.required(50, nats=3.3, margin=0.02)
+    (22, 12)
+    >>> test.outcome(PairedEvidence(50, net=14), nats=3.3, margin=0.02)
+    'not_worse'
+    """
+
+    form: TestForm
+    examples: int
+    beta: float
+    worse: bool = False
+
+    def options(self, margin: float) -> int:
+        """Return how many verdicts a look can give besides "cannot tell"."""
+        return 1 + (margin > 0) + self.worse
+
+    def required(self, differing: int, nats: float, margin: float) -> tuple[int | None, int | None]:
+        """Return the least net wins that prove "better", and "not worse by the margin".
+
+        None if no number does. With bets there is no such number.
+        """
+        if self.form == "bets":
+            return None, None
+        binary = self.form == "sign"
+        better = required_net_wins(differing, nats, self._level, binary=binary)
+        if not margin:
+            return better, better
+        return better, required_net_wins(
+            differing, nats, self._level, binary=binary, examples=self.examples, margin=margin
+        )
+
+    def measure(
+        self,
+        before: NDArray[Any],
+        after: NDArray[Any],
+        *,
+        differing: int | None,
+        nats: float,
+        margin: float,
+        weight: NDArray[Any] | None = None,
+    ) -> PairedEvidence:
+        """Return the evidence in the losses of the incumbent and the candidate."""
+        gains = before - after
+        if self.form != "bets":
+            return PairedEvidence(differing, net=round(float(gains.sum())))
+        scales = np.ones(len(gains)) if weight is None else weight / weight.max()
+        price, scale = price_with_beta(nats, self._level), float((scales**2).sum())
+        return PairedEvidence(
+            differing,
+            better=log_bets(scales * gains, price, scale),
+            not_worse=log_bets(scales * (gains + margin), price, scale),
+            worse=log_bets(-scales * gains, price, scale) if self.worse else None,
+        )
+
+    def outcome(self, evidence: PairedEvidence, nats: float, margin: float) -> Outcome:
+        """Return the verdict that the evidence proves at the price of a look."""
+        better, not_worse, worse = self._proven(evidence, nats, margin)
+        if better:
+            return "better"
+        if worse:
+            return "worse"
+        return "not_worse" if not_worse and margin else "cannot_tell"
+
+    def _proven(
+        self, evidence: PairedEvidence, nats: float, margin: float
+    ) -> tuple[bool, bool, bool]:
+        if self.form == "bets":
+            price = price_with_beta(nats, self._level)
+            better, not_worse, worse = (
+                value is not None and value >= price
+                for value in (evidence.better, evidence.not_worse, evidence.worse)
+            )
+            return better, not_worse, worse
+        net = evidence.net or 0
+        needed, allowed = self.required(evidence.differing or 0, nats, margin)
+        return (
+            needed is not None and net >= needed,
+            allowed is not None and net >= allowed,
+            self.worse and needed is not None and -net >= needed,
+        )
+
+    @property
+    def _level(self) -> float:
+        return self.beta / 2 if self.worse else self.beta

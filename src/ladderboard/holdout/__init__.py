@@ -1,8 +1,9 @@
-"""The guard: labels, loss, mechanism and ledger in one file, with a budget of questions.
+"""The guard and the gate: labels, loss and ledger in one file, with a budget.
 
 A :class:`Holdout` is the guard. Its :class:`Scorer` turns predictions into a secret risk, the
 mechanism releases an answer that is recorded in the ledger, and a :class:`Reply` returns it. A
-:class:`Judge` asks about the candidates of a search, and selects the winner.
+:class:`Judge` asks about the candidates of a search, and selects the winner. A :class:`Gate`
+compares a candidate with the incumbent, and returns a :class:`Verdict`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ from ladderboard.holdout._export import (
 )
 from ladderboard.holdout._file import make_key_file, read_key_file
 from ladderboard.holdout._file import refuse_foreign_wal as refuse_foreign_wal
+from ladderboard.holdout._gate import Gate, GateReplay
 from ladderboard.holdout._guard import Holdout
-from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
+from ladderboard.holdout._judge import Guard, Judge, Judgement, last_improved
 from ladderboard.holdout._payload import Payload, encode_predictions
 from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
 from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
@@ -43,6 +45,9 @@ from ladderboard.holdout._status import (
     QuestionRecord,
     Status,
 )
+from ladderboard.holdout._verdict import OUTCOMES as OUTCOMES
+from ladderboard.holdout._verdict import GateStatus, LookRecord, Verdict
+from ladderboard.holdout._verdict import format_looks as format_looks
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
@@ -51,10 +56,15 @@ __all__ = [
     "ALIGNED_FORMAT",
     "UNDECLARED_CLASSES",
     "AlignedPredictions",
+    "Gate",
+    "GateReplay",
+    "GateStatus",
     "Guard",
     "Holdout",
     "Judge",
+    "Judgement",
     "LadderStatus",
+    "LookRecord",
     "Meter",
     "Payload",
     "QuestionRecord",

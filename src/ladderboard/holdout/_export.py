@@ -12,6 +12,7 @@ from ladderboard.holdout._file import SAMPLE
 from ladderboard.holdout._sample import decode_sample, describe_sample
 from ladderboard.ledger import (
     ChainHead,
+    GateSecret,
     HighWaterMark,
     SecretSide,
     SqliteStorage,
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from ladderboard.ledger import Book, BundleWriter, Entry, ReadView
 
 _SALT = "salt of the holdout"
+_SECRET_TYPES: dict[str, type[SecretSide | GateSecret]] = {
+    "question": SecretSide,
+    "look": GateSecret,
+    "promoted": GateSecret,
+}
 
 
 def export_entries(path: Path | str, out: Path | str) -> ChainHead:
@@ -117,16 +123,16 @@ def write_bundle_opening(
     return ChainHead(chain_state.entries, chain_state.head)
 
 
-def iter_decrypted_entries(book: Book, view: ReadView) -> Iterator[tuple[Entry, SecretSide | None]]:
+def iter_decrypted_entries(
+    book: Book, view: ReadView
+) -> Iterator[tuple[Entry, SecretSide | GateSecret | None]]:
     """Yield every entry with its decrypted secret side; verify the chain on the way."""
     for number, (entry, fields) in enumerate(iter_checked_entries(view.entries(), book.name)):
         packed = view.secret_side(number)
-        if packed is None and fields["kind"] == "question":
+        secret_type = _SECRET_TYPES.get(fields["kind"])
+        if packed is None and secret_type is not None:
             raise BrokenLedger(f"The secret side of entry {number} of the ledger is missing.")
-        location = f"secret {number}"
-        yield (
-            entry,
-            None
-            if packed is None
-            else SecretSide.unpack(book.encryption.decrypt(location, packed)),
-        )
+        opened = None
+        if packed is not None and secret_type is not None:
+            opened = secret_type.unpack(book.encryption.decrypt(f"secret {number}", packed))
+        yield entry, opened

@@ -22,9 +22,11 @@ from ladderboard.holdout._sample import (
 )
 from ladderboard.holdout._scorer import Scorer
 from ladderboard.ledger import (
+    GATE_STATE,
     KEY_BYTES,
     Book,
     Cipher,
+    GateState,
     HighWaterMark,
     LedgerEnvironment,
     Opening,
@@ -205,6 +207,7 @@ class GuardFile:
         environment = LedgerEnvironment() if self.environment is None else self.environment
         name = environment.salt()[:16].hex()
         encryption = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
+        gate_state = {GATE_STATE: GateState().encode()} if "gate" in rules else {}
         storage, high_water = SqliteStorage(self.path, create=True), HighWaterMark(self.path)
         try:
             return Book.create(
@@ -213,7 +216,7 @@ class GuardFile:
                 name=name,
                 mechanism=mechanism,
                 key=key,
-                extra_secrets={SAMPLE: encode_sample(table)},
+                extra_secrets={SAMPLE: encode_sample(table), **gate_state},
                 encryption=encryption,
                 high_water=high_water,
                 environment=environment,

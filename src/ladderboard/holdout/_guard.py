@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
-from ladderboard.holdout._export import write_guard_bundle
-from ladderboard.holdout._file import SAMPLE, GuardFile
+from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
+from ladderboard.holdout._open_file import OpenFile, create_file
 from ladderboard.holdout._reply import Reply, format_reply, loss_texts
-from ladderboard.holdout._sample import (
-    decode_sample,
-    describe_sample,
-    make_sample,
-    sample_digest,
-)
-from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import InputKind, Meter, Status, check_ladder_name, read_input_kind
-from ladderboard.ledger import (
-    Book,
-    Commitment,
-    LedgerEnvironment,
-    ScoredQuestion,
-    SqliteStorage,
-)
-from ladderboard.losses import loss as loss_of
-from ladderboard.mechanisms import ShakyLadder
-from ladderboard.mechanisms import mechanism as mechanism_of
-from ladderboard.tape import Tape
+from ladderboard.holdout._status import Meter, Status, check_ladder_name
+from ladderboard.ledger import ScoredQuestion
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ladderboard.bounds import Certificate
     from ladderboard.files import Limits
+    from ladderboard.holdout._file import GuardFile
     from ladderboard.holdout._remote import RemoteHoldout
-    from ladderboard.ledger import ChainHead
+    from ladderboard.holdout._scorer import Scorer
+    from ladderboard.ledger import Book, LedgerEnvironment
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
 
-class Holdout:
+class Holdout(OpenFile):
     """Labels behind a budget, in one file.
 
     Made by :meth:`create`, :meth:`open` or :meth:`connect`. Safe with threads and with several
@@ -63,7 +47,10 @@ class Holdout:
     """
 
     def __init__(self, book: Book, scorer: Scorer, file: GuardFile, ladder: str = "") -> None:
-        self._book, self._scorer, self._file = book, scorer, file
+        gate = book.opening["rules"].get("gate")
+        if gate is not None and not gate["guard"]:
+            raise InvalidState(f"{file.path} is a gate's file: use lb.Gate, or ladderboard gate.")
+        super().__init__(book, scorer, file)
         self._name = ladder
 
     @classmethod
@@ -128,66 +115,25 @@ class Holdout:
         environment
             Clock and salts, for tests.
         """
-        from ladderboard.bounds import read_beta, read_count  # noqa: PLC0415 - asking needs none
+        from ladderboard.bounds import read_count  # noqa: PLC0415 - asking needs none
 
-        questions, beta = read_count("questions", questions), read_beta(beta)
-        ladders = _settings.integer("ladders", ladders, at_least=1, at_most=questions)
-        resolved_loss = loss_of(loss, **({} if classes is None else {"classes": classes}))
-        parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
-        table = make_sample(labels, **parts, labelled=resolved_loss.uses_labels)
-        resolved_loss = resolved_loss.with_inferred_classes(table.labels)
-        scorer = Scorer(table, resolved_loss)
-        grouping = scorer.grouping
-        effective_n = int(grouping.effective_n)
-        chosen_mechanism = _choose_mechanism(mechanism, effective_n, questions, ladders)
-        if chosen_mechanism.needs == "losses" and grouping.weight is not None:
-            raise InvalidSetting(
-                f"{chosen_mechanism.name} compares losses one by one and does not support weights."
+        questions = read_count("questions", questions)
+        return cls(
+            *create_file(
+                path,
+                labels,
+                budget=questions,
+                ladders=_settings.integer("ladders", ladders, at_least=1, at_most=questions),
+                loss=loss,
+                parts={"ids": ids, "group": group, "weight": weight, "kind": kind},
+                classes=classes,
+                mechanism=mechanism,
+                beta=beta,
+                key_file=key_file,
+                key=key,
+                environment=environment,
             )
-        if key is not None:
-            Tape(key=key)  # refuse an invalid key before the file is created
-        rules = {
-            "questions": questions,
-            "ladders": ladders,
-            "beta": beta,
-            "rows": len(table),
-            "kind": table.kind,
-            "worth": effective_n,
-            "weighted": grouping.weight is not None,
-            "zero_one": scorer.zero_one,
-        }
-        file = GuardFile.resolve(
-            path, key_file, loss=resolved_loss, mechanism=chosen_mechanism, environment=environment
         )
-        return cls(file.create(table, scorer, chosen_mechanism, rules, key), scorer, file)
-
-    @classmethod
-    def open(
-        cls,
-        path: Path | str,
-        *,
-        key_file: Path | str | None = None,
-        labels: Any = None,
-        ids: Any = None,
-        group: Any = None,
-        weight: Any = None,
-        kind: Any = None,
-        loss: Any = None,
-        mechanism: Mechanism | None = None,
-        environment: LedgerEnvironment | None = None,
-    ) -> Holdout:
-        """Open a file that ``create`` made.
-
-        Labels are optional; if given, they, their ids, groups and weights must be the stored ones.
-        ``loss`` and ``mechanism`` are needed only if they are custom ones.
-        """
-        read_labels = None
-        if labels is not None or ids is not None:
-            read_labels = partial(
-                make_sample, labels, ids=ids, group=group, weight=weight, kind=kind
-            )
-        guard_file = _guard_file(path, key_file, loss, mechanism, environment)
-        return cls(*guard_file.open(read_labels), guard_file)
 
     @staticmethod
     def connect(url: str, *, token: str | None = None) -> RemoteHoldout:
@@ -195,30 +141,6 @@ class Holdout:
         from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415 - loads HTTP
 
         return RemoteHoldout(url, token=token)
-
-    @classmethod
-    def restore(
-        cls,
-        path: Path | str,
-        charge: int,
-        *,
-        copy: Path | str | None = None,
-        key_file: Path | str | None = None,
-        loss: Any = None,
-        mechanism: Mechanism | None = None,
-        environment: LedgerEnvironment | None = None,
-    ) -> Holdout:
-        """Open an old copy of a guard's file, and continue with it.
-
-        ``copy`` replaces the file at ``path`` first; the old file is kept as ``FILE.replaced-N``.
-
-        ``charge`` is the number of questions that may have been answered since the copy was made;
-        they are subtracted from the budget, and recorded in the chain. Other arguments are as for
-        :meth:`open`.
-        """
-        guard_file = _guard_file(path, key_file, loss, mechanism, environment)
-        source = None if copy is None else Path(copy).absolute()
-        return cls(*guard_file.restore(charge, source), guard_file)
 
     def ask(
         self,
@@ -270,7 +192,7 @@ class Holdout:
                 )
             )
         release = outcome.release
-        meter = Meter(book.mechanism, book.opening["rules"], outcome.chain_state)
+        meter = Meter.of(book, outcome.chain_state)
 
         def certify() -> Certificate:
             if outcome.repeated:  # the best may have improved since then
@@ -319,19 +241,9 @@ class Holdout:
         return type(self)(self._book, self._scorer.with_limits(limits), file, self._name)
 
     @property
-    def loss(self) -> Loss:
-        """The loss, with its classes."""
-        return self._scorer.loss
-
-    @property
-    def takes(self) -> InputKind:
-        """Whether questions are predictions, or scores (with the loss ``"score"``)."""
-        return read_input_kind(self._book.opening)
-
-    @property
     def meter(self) -> Meter:
         """The numbers of questions allowed, used and left."""
-        return Meter(self._book.mechanism, self._book.opening["rules"], self._book.chain_state())
+        return Meter.of(self._book, self._book.chain_state())
 
     @property
     def remaining(self) -> int:
@@ -350,32 +262,15 @@ class Holdout:
 
     def _current_certificate(self, ladder: str) -> Certificate:
         chain_state, value = self._book.chain_state_and_value(ladder)
-        rules = self._book.opening["rules"]
-        return Meter(self._book.mechanism, rules, chain_state).certificate(value)
-
-    @property
-    def head(self) -> str:
-        """The hash of the ledger's last entry; keep it to detect rewritten entries."""
-        return self._book.head().hash.hex()
+        return Meter.of(self._book, chain_state).certificate(value)
 
     def status(self) -> Status:
         """Return everything public, with the history."""
         return Status.from_book(self._book)
 
     def check(self) -> int:
-        """Recompute every release from the key and the secret side; return how many were verified.
-
-        Raises ``BrokenLedger`` with what differs: the labels, the key, or an entry. For a mechanism
-        that uses the losses of examples, which are not stored, only hashes and states are checked,
-        and the result is 0.
-        """
-        book = self._book
-        sample = decode_sample(book.read_encrypted(SAMPLE))
-        salt = book.read_encrypted("salt of the holdout")
-        committed = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
-        if committed.hash.hex() != book.opening["holdout"]:
-            raise BrokenLedger("The labels differ from the ones that were committed to.")
-        return book.check()
+        """Recompute every release; the same as ``verify_ledger``."""
+        return self.verify_ledger()
 
     def constant_risk(self) -> float | None:
         """Return the risk of the best constant prediction, for the owner only: it reveals labels.
@@ -384,25 +279,10 @@ class Holdout:
         """
         return self._scorer.constant_risk()
 
-    def backup(self, to: Path | str) -> None:
-        """Copy the file while it is in use. To continue with the copy, ``restore`` it."""
-        SqliteStorage(self._file.path).backup(to)
-
-    def close(self) -> None:
-        """Close the file in all threads after their current use; the next use opens it again."""
-        self._book.storage.close()
-
     def close_for_good(self) -> float | None:
         """End all questions; return this ladder's last estimate, also if it was withheld before."""
         values = dict(zip(self._book.ladder_names(), self._book.close(), strict=True))
         return values.get(self._name, self.released)
-
-    def reveal(self, out: Path | str, *, labels: bool = False) -> ChainHead:
-        """Write the secrets of the guard into a bundle for verification; return the head.
-
-        Only after ``close_for_good``. The labels are included only with ``labels=True``.
-        """
-        return write_guard_bundle(self._book, out, labels=labels)
 
     def __repr__(self) -> str:
         named = f", ladder={self._name!r}" if self._name else ""
@@ -412,27 +292,8 @@ class Holdout:
         return _reopen, (type(self), self._file.for_other_process(), self._name)
 
 
-def _guard_file(
-    path: Path | str,
-    key_file: Path | str | None,
-    loss: Any,
-    mechanism: Any,
-    environment: LedgerEnvironment | None,
-) -> GuardFile:
-    resolved_loss = None if loss is None else loss_of(loss)
-    return GuardFile.resolve(
-        path, key_file, loss=resolved_loss, mechanism=mechanism, environment=environment
-    )
-
-
 def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
     return cls(*file.open(), file, ladder)
-
-
-def _choose_mechanism(mechanism: Any, n: int, questions: int, ladders: int) -> Mechanism:
-    if mechanism is None:
-        return ShakyLadder.calibrated(n, questions, teams=ladders)
-    return mechanism_of(mechanism)
 
 
 def _check_training(mechanism: Mechanism, training: float | None) -> None:

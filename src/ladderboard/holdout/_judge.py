@@ -26,7 +26,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """A guard's answer about one candidate of a search.
 
     Parameters
@@ -75,18 +75,19 @@ class Verdict:
         }
 
 
-def last_improved(verdicts: Iterable[Verdict]) -> Verdict | None:
+def last_improved(judgements: Iterable[Judgement]) -> Judgement | None:
     """Return the winner: the last question that improved.
 
     Do not select the smallest released value: the released value is the best so far, so every
-    model asked after the best one has the same value, however bad it is. Verdicts may come in any
+    model asked after the best one has the same value, however bad it is. Judgements may come in any
     order and from several workers, if all asked on one ladder.
     """
-    return max((verdict for verdict in verdicts if verdict.improved), key=_order, default=None)
+    improved = (judgement for judgement in judgements if judgement.improved)
+    return max(improved, key=_order, default=None)
 
 
-def _order(verdict: Verdict) -> int:
-    return verdict.order
+def _order(judgement: Judgement) -> int:
+    return judgement.order
 
 
 class Judge:
@@ -115,7 +116,7 @@ class Judge:
     >>> judge = lb.Judge(guard)
     >>> for name, score, every in [("a", 0.25, 4), ("b", 0.30, 3), ("c", 0.21, 5)]:
     ...     _ = judge.consider(score, labels ^ (np.arange(1000) % every == 0), name=name)
-    >>> [verdict.name for verdict in judge.verdicts], judge.winner.name
+    >>> [judgement.name for judgement in judge.judgements], judge.winner.name
     (['a', 'c'], 'c')
     >>> folder.cleanup()
     """
@@ -130,14 +131,14 @@ class Judge:
         self.guard = guard
         self.mode = mode
         self.min_delta = _settings.number("min_delta", min_delta, at_least=0)
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[Judgement] = []
         self._best: float | None = None
         self._checks_without_improvement = 0
         self._last = 0
         self._budget_spent = False
         self._lock = Lock()
 
-    def consider(self, score: float, predictions: Any, *, name: Any = None) -> Verdict | None:
+    def consider(self, score: float, predictions: Any, *, name: Any = None) -> Judgement | None:
         """Ask about a model if its own score sets a record; return None if nothing was asked.
 
         ``predictions`` may be a function that returns them; it is called only for a record. A score
@@ -162,20 +163,20 @@ class Judge:
                 return None
             raise
 
-    def ask(self, predictions: Any, *, name: Any = None, score: float | None = None) -> Verdict:
+    def ask(self, predictions: Any, *, name: Any = None, score: float | None = None) -> Judgement:
         """Ask about a model whatever its score is; raises ``BudgetSpent`` and ``RateLimited``."""
         return self._ask(predictions, name, score)
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def judgements(self) -> tuple[Judgement, ...]:
         """The answers, in the order of the questions."""
         with self._lock:
             return tuple(sorted(self._verdicts, key=_order))
 
     @property
-    def winner(self) -> Verdict | None:
+    def winner(self) -> Judgement | None:
         """The model to select: the last question that improved; None if none did."""
-        return last_improved(self.verdicts)
+        return last_improved(self.judgements)
 
     @property
     def best(self) -> float | None:
@@ -200,26 +201,26 @@ class Judge:
         gain = self._best - score if self.mode == "min" else score - self._best
         return gain > self.min_delta
 
-    def _ask(self, predictions: Any, name: Any, score: float | None) -> Verdict:
+    def _ask(self, predictions: Any, name: Any, score: float | None) -> Judgement:
         try:
             reply = self.guard.ask(predictions() if callable(predictions) else predictions)
         except BudgetSpent:
             self._budget_spent = True
             raise
-        verdict = Verdict(name, score, reply)
+        judgement = Judgement(name, score, reply)
         with self._lock:
-            self._verdicts.append(verdict)
+            self._verdicts.append(judgement)
             # A repeated answer counts as new once, for a search that was restarted.
-            if reply.improved and verdict.order > self._last:
-                self._checks_without_improvement, self._last = 0, verdict.order
+            if reply.improved and judgement.order > self._last:
+                self._checks_without_improvement, self._last = 0, judgement.order
             # On a board the next question may be allowed later; repeated questions are always free.
             has_later_submission = getattr(reply, "next_submission_at", None) is not None
             if reply.remaining == 0 and not reply.again and not has_later_submission:
                 self._budget_spent = True
-        return verdict
+        return judgement
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle everything but the lock; the copy then collects its own verdicts."""
+        """Pickle everything but the lock; the copy then collects its own judgements."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 _MAX_NAME_LENGTH = 100
+_LEAST_BETA = 1e-99
+SHARED_NATS = math.log(3)
+"""With a gate and a guard on the same labels, the price of each: a third of the weight is for looks
+alone, a third for questions alone, and a third for both."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,21 @@ class Meter:
         corrected.
     chain_state
         The state of the ledger's chain.
+    verdict_nats
+        The price of the verdicts that a gate on the same labels gave.
     """
 
     mechanism: Mechanism
     rules: dict[str, Any]
     chain_state: ChainState
+    verdict_nats: float = 0.0
+
+    @classmethod
+    def of(cls, book: Book, chain_state: ChainState) -> Meter:
+        """Return the meter of a book."""
+        rules = book.opening["rules"]
+        nats = _verdict_nats(book, chain_state) if "gate" in rules else 0.0
+        return cls(book.mechanism, rules, chain_state, nats)
 
     @property
     def budget(self) -> int:
@@ -86,6 +101,14 @@ class Meter:
                 f"No certificate could be computed: {error}", self.rules["beta"]
             )
 
+    @property
+    def _remaining_beta(self) -> float:
+        """Beta after the price of verdicts: so many nats more are the same as a smaller beta."""
+        beta: float = self.rules["beta"]
+        if not self.verdict_nats:
+            return beta
+        return max(beta * math.exp(-self.verdict_nats), _LEAST_BETA)
+
     def _certificate(self, released: float | None) -> Certificate:
         from ladderboard.bounds import (  # noqa: PLC0415
             CORRECTED,
@@ -102,7 +125,7 @@ class Meter:
             # Each lost answer may have been a change, on a ladder of its own.
             chain_state.changes + chain_state.charged,
             self.mechanism,
-            self.rules["beta"],
+            self._remaining_beta,
             released,
             asked=max(self.used, 1),
             ladders=declared,
@@ -110,9 +133,23 @@ class Meter:
             amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
+        if self.verdict_nats:
+            result = replace(result, beta=self.rules["beta"])
         if self.rules.get("corrected") and result.theorem != NO_THEOREM:
             return replace(result, assumptions=(*result.assumptions, CORRECTED))
         return result
+
+
+def _verdict_nats(book: Book, chain_state: ChainState) -> float:
+    """Return the price of a gate's verdicts, for the guard on the same labels."""
+    from ladderboard.bounds import LookPrices  # noqa: PLC0415 - few files have a gate
+
+    gate = book.gate_state()
+    looks = gate.looks + chain_state.charged
+    if not looks:
+        return SHARED_NATS
+    prices = LookPrices(book.budget)
+    return SHARED_NATS + prices.largest(looks, gate.verdicts, lost=chain_state.charged)
 
 
 InputKind = Literal["predictions", "scores"]
@@ -174,7 +211,7 @@ class Status:
             for name, value in values.items()
         ]
         opening = book.opening
-        meter = Meter(book.mechanism, opening["rules"], chain_state)
+        meter = Meter.of(book, chain_state)
         hashes = opening["commitment"], chain_state.head.hex()
         return cls(opening, meter, tuple(ladders), tuple(records), *hashes)
 

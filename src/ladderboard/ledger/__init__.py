@@ -24,9 +24,18 @@ from ladderboard.ledger._chain import (
     iter_checked_entries,
     parse_strict_json,
 )
+from ladderboard.ledger._chain import state_changes as state_changes
 from ladderboard.ledger._commitments import Commitment, Opening, SecretSide
 from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
 from ladderboard.ledger._encryption import KEY_BYTES, Cipher, Encryption, NoEncryption
+from ladderboard.ledger._gate import (
+    GATE_STATE,
+    GateSecret,
+    GateState,
+    LookDecision,
+    RecordedLook,
+    ScoredLook,
+)
 from ladderboard.ledger._high_water import HighWaterMark, Position
 from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._restore import (
@@ -76,6 +85,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY_CHAIN",
+    "GATE_STATE",
     "KEY_BYTES",
     "Book",
     "BookTransaction",
@@ -87,8 +97,11 @@ __all__ = [
     "Encryption",
     "Entry",
     "EntryRow",
+    "GateSecret",
+    "GateState",
     "HighWaterMark",
     "LedgerEnvironment",
+    "LookDecision",
     "Moment",
     "NoEncryption",
     "Opening",
@@ -101,7 +114,9 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "RecordedAnswer",
+    "RecordedLook",
     "SchemaModule",
+    "ScoredLook",
     "ScoredQuestion",
     "SecretKey",
     "SecretSide",

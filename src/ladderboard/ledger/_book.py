@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ladderboard.errors import (
     DiskFull,
@@ -21,6 +21,7 @@ from ladderboard.ledger._book_transaction import (
     RecordedAnswer,
     ScoredQuestion,
     find_recorded_answer,
+    find_recorded_look,
     refuse_if_budget_spent,
 )
 from ladderboard.ledger._chain import (
@@ -45,9 +46,12 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger._commitments import Opening
     from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._gate import GateState, RecordedLook, ScoredLook
     from ladderboard.ledger._high_water import HighWaterMark
     from ladderboard.ledger._receipt import Receipt
     from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
+
+    AnyAnswer = TypeVar("AnyAnswer", RecordedAnswer, RecordedLook)
 
 _VALUE_CONTEXT = "kept {}"
 
@@ -255,9 +259,61 @@ class Book(BookContext):
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
-            outcome = self._find_unconfirmed_answer(self.dedupe_key(question), outcome, failed)
+            key = self.dedupe_key(question)
+            outcome = self._find_unconfirmed(
+                lambda view: find_recorded_answer(view, key, None), outcome, failed
+            )
             self._advance_mark(outcome.chain_state)
         return outcome
+
+    def promote(self, submission: bytes, predictions: bytes) -> GateState:
+        """Make a model the gate's incumbent: the digest of its predictions, and their bytes."""
+        try:
+            with self.transaction() as transaction:
+                return transaction.promote(submission, predictions)
+        except StorageFailed as failed:
+            if not failed.uncertain:
+                raise
+            with self.transaction() as transaction:  # nothing changes if the first succeeded
+                return transaction.promote(submission, predictions)
+
+    def look(self, look: ScoredLook) -> RecordedLook:
+        """Answer a look exactly once, in one transaction; see ``ask``."""
+        outcome = None
+        try:
+            with _explain_unused_question("look"), self.transaction() as transaction:
+                outcome = transaction.look(look)
+        except StorageFailed as failed:
+            if not failed.uncertain or outcome is None:
+                raise
+            key = outcome.dedupe_key
+            outcome = self._find_unconfirmed(
+                lambda view: find_recorded_look(view, key), outcome, failed
+            )
+            self._advance_mark(outcome.chain_state)
+        return outcome
+
+    def find_look(self, submission: bytes, margin: float) -> RecordedLook | None:
+        """Return the answer that a look got before; refuse if no look may be taken.
+
+        Called before scoring, as ``find_duplicate``.
+        """
+        with _explain_unused_question("look"):
+            position = self._read_mark()
+            with self.storage.read_transaction(self.name) as view:
+                chain_state = self._checked_chain_state(view, position)
+                gate = self.read_gate(view)
+                self.read_incumbent(view)
+                key = self.look_key(gate.submission, margin, submission)
+                answer = find_recorded_look(view, key)
+                if answer is None:
+                    refuse_if_budget_spent(chain_state, self.budget, "looks")
+                return answer
+
+    def gate_state(self) -> GateState:
+        """Return the state of the gate."""
+        with self.storage.read_transaction(self.name) as view:
+            return self.read_gate(view)
 
     def find_duplicate(
         self, submission: bytes, ladder: str = "", asker: str | None = None
@@ -279,13 +335,16 @@ class Book(BookContext):
                     self.refuse_ladder(view, chain_state, ladder)
                 return answer
 
-    def _find_unconfirmed_answer(
-        self, dedupe_key: bytes, expected: RecordedAnswer | None, error: StorageFailed
-    ) -> RecordedAnswer:
+    def _find_unconfirmed(
+        self,
+        find: Callable[[ReadView], AnyAnswer | None],
+        expected: AnyAnswer | None,
+        error: StorageFailed,
+    ) -> AnyAnswer:
         # In a write transaction, which waits for a commit that is still under way.
         try:
             with self.storage.write_transaction(self.name) as book:
-                answer = find_recorded_answer(book, dedupe_key, None)
+                answer = find(book)
                 if (
                     answer is not None
                     and expected is not None
@@ -386,9 +445,9 @@ def _decrypt_value(book: ReadView, value_name: str, encryption: Encryption) -> b
 
 
 @contextmanager
-def _explain_unused_question() -> Iterator[None]:
+def _explain_unused_question(unit: str = "question") -> Iterator[None]:
     """Add to the error of a full or read-only disk that no question was used."""
     try:
         yield
     except (DiskFull, ReadOnly) as error:
-        raise type(error)(f"{error} No question was used.") from error
+        raise type(error)(f"{error} No {unit} was used.") from error

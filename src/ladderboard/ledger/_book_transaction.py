@@ -7,10 +7,24 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, SessionClosed, TooManyLadders
+from ladderboard.errors import (
+    BudgetSpent,
+    IdempotencyKeyReused,
+    InvalidState,
+    SessionClosed,
+    TooManyLadders,
+)
 from ladderboard.ledger._chain import Entry, append_entry, release_from_entry
 from ladderboard.ledger._commitments import SecretSide, random_salt
 from ladderboard.ledger._encoding import encode
+from ladderboard.ledger._gate import (
+    GATE_STATE,
+    INCUMBENT,
+    GateSecret,
+    GateState,
+    RecordedLook,
+    ScoredLook,
+)
 from ladderboard.ledger._ladders import digest_state, encode_state
 from ladderboard.ledger._receipt import Receipt
 
@@ -151,6 +165,24 @@ class BookContext:
             if question.idempotency_key is None
             else self._keyed_hash("retry", question.asker, question.idempotency_key)
         )
+
+    def look_key(self, incumbent: bytes, margin: float, submission: bytes) -> bytes:
+        """Return the keyed hash by which a repeated look is recognised."""
+        return self._keyed_hash("look", incumbent.hex(), margin, submission.hex())
+
+    def read_gate(self, view: ReadView) -> GateState:
+        """Return the state of the gate; refuse a book without one."""
+        stored = view.get_value(GATE_STATE)
+        if stored is None:
+            raise InvalidState("This file has no gate.")
+        return GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
+
+    def read_incumbent(self, view: ReadView) -> bytes:
+        """Return the stored predictions of the incumbent; refuse if there is none."""
+        stored = view.get_value(INCUMBENT)
+        if stored is None:
+            raise InvalidState("There is no incumbent yet; promote one first. No look was used.")
+        return self.encryption.decrypt(f"kept {INCUMBENT}", stored)
 
     def mac(self, *parts: Any) -> bytes:
         """Return a keyed hash (MAC) that needs the book's secret key."""
@@ -301,6 +333,66 @@ class BookTransaction:
         )
         return RecordedAnswer(release, number, self.chain_state, repeated=False, receipt=receipt)
 
+    def promote(self, submission: bytes, predictions: bytes) -> GateState:
+        """Make a model the incumbent; nothing changes if it is the incumbent already."""
+        book = self._book
+        refuse_if_closed(self.chain_state)
+        gate = book.read_gate(self.view)
+        if gate.submission == submission:
+            return gate
+        gate = gate.after_promotion(submission)
+        secret = self._make_gate_secret({}, submission)
+        self._append_gate_entry("promoted", {"incumbent": gate.incumbent}, secret)
+        self._keep(INCUMBENT, predictions)
+        self._keep(GATE_STATE, gate.encode())
+        return gate
+
+    def look(self, look: ScoredLook) -> RecordedLook:
+        """Answer a look, or return its earlier answer."""
+        book, view = self._book, self.view
+        gate = book.read_gate(view)
+        incumbent = book.read_incumbent(view)
+        key = book.look_key(gate.submission, look.margin, look.submission)
+        answer = find_recorded_look(view, key)
+        if answer is not None:
+            return answer
+        refuse_if_budget_spent(self.chain_state, book.budget, "looks")
+        decision = look.decide(gate, self.chain_state, incumbent)
+        fields = {
+            "look": gate.looks + self.chain_state.charged + 1,
+            "incumbent": gate.incumbent,
+            "margin": look.margin,
+            **decision.public,
+        }
+        number = self.chain_state.entries
+        secret = self._make_gate_secret(decision.secret, look.submission)
+        self._append_gate_entry("look", fields, secret, asked=self.chain_state.asked + 1)
+        self._keep(GATE_STATE, gate.after_look(fields).encode())
+        view.add_dedupe_key(key, number)
+        return RecordedLook(fields, number, self.chain_state, repeated=False, dedupe_key=key)
+
+    def _make_gate_secret(self, content: dict[str, Any], submission: bytes) -> GateSecret:
+        salt = self._book.environment.salt
+        return GateSecret(content, salt(), submission, salt())
+
+    def _append_gate_entry(
+        self, kind: str, fields: dict[str, Any], secret: GateSecret, **state_changes: Any
+    ) -> None:
+        number = self.chain_state.entries
+        commitments = {
+            "submission": secret.submission_commitment.hash.hex(),
+            "secret": secret.commitment.hash.hex(),
+        }
+        self.append_entry(
+            kind,
+            {**fields, **commitments},
+            self._book.encryption.encrypt(f"secret {number}", secret.pack()),
+            **state_changes,
+        )
+
+    def _keep(self, name: str, content: bytes) -> None:
+        self.view.set_value(name, self._book.encryption.encrypt(f"kept {name}", content))
+
     def append_entry(
         self, kind: str, fields: dict[str, Any], secret: bytes | None = None, **state_changes: Any
     ) -> ChainState:
@@ -345,17 +437,33 @@ def find_recorded_answer(
     )
 
 
+def find_recorded_look(view: ReadView, dedupe_key: bytes) -> RecordedLook | None:
+    """Return the answer to the look with this key."""
+    entry_number = view.find_by_dedupe_key(dedupe_key)
+    if entry_number is None:
+        return None
+    encoded = next(iter(view.entries(entry_number, entry_number + 1)))
+    return RecordedLook(
+        Entry(encoded).read(),
+        entry_number,
+        view.chain_state(),
+        repeated=True,
+        dedupe_key=dedupe_key,
+    )
+
+
 def refuse_if_closed(chain_state: ChainState) -> None:
     """Refuse a question after the close."""
     if chain_state.closed:
         raise SessionClosed("This is closed; it answers no more questions.")
 
 
-def refuse_if_budget_spent(chain_state: ChainState, budget: int) -> None:
-    """Refuse a question past the budget."""
+def refuse_if_budget_spent(chain_state: ChainState, budget: int, unit: str = "questions") -> None:
+    """Refuse a question or a look past the budget."""
     refuse_if_closed(chain_state)
     if chain_state.asked + chain_state.charged >= budget:
-        raise BudgetSpent(f"All {budget} questions were asked; the budget is spent.")
+        verb = "asked" if unit == "questions" else "used"
+        raise BudgetSpent(f"All {budget} {unit} were {verb}; the budget is spent.")
 
 
 def _too_many_ladders_message(

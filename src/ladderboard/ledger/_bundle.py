@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ladderboard.ledger._commitments import SecretSide
+    from ladderboard.ledger._gate import GateSecret
 
 _START = b"ladderboard bundle 1\n"
 _LENGTH = struct.Struct(">Q")
@@ -41,7 +42,7 @@ class BundleWriter:
         self._write(_LENGTH.pack(len(encoded)) + encoded)
         self._counts[kind] += 1
 
-    def write_entry(self, encoded: bytes, secret: SecretSide | None) -> None:
+    def write_entry(self, encoded: bytes, secret: SecretSide | GateSecret | None) -> None:
         """Write an entry with its secret side in the clear."""
         self.write_record("entry", [encoded, None if secret is None else secret.encode_opened()])
 

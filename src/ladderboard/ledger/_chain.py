@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard.errors import BrokenLedger, LadderboardError
 from ladderboard.ledger._commitments import COMMITTED_FIELDS, Commitment, SecretSide
 from ladderboard.ledger._encoding import digest
+from ladderboard.ledger._gate import GATE_STATE, GateSecret, GateState
 from ladderboard.ledger._ladders import digest_state, encode_state
 from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
 from ladderboard.mechanisms import LadderChanges, Release
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Session
 
 FORMAT = 1
+GATE_KINDS = ("promoted", "look")
 NO_PREVIOUS = bytes(32)  # what the first entry calls its predecessor
 _PREFIX = b"ladderboard:1:entry\n"
 _JSON_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -210,8 +212,10 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
     """Follow the chain, decrypt every secret side and replay every question; return how many.
 
     A mechanism that needs the losses of examples, which are not stored, cannot be replayed. Then
-    only its sequence of states is checked, and the result is 0.
+    only its sequence of states is checked, and the result is 0. Of a gate's looks commitments and
+    states are checked, not their verdicts.
     """
+    gate, questions = GateState(), 0
     sessions: list[Session] = []
     ladder_changes = LadderChanges(ladders.shared_ladders)
     ladder_digests: list[bytes] = []
@@ -226,17 +230,17 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
             ladder_changes.start_ladder()
             ladder_digests.append(digest_state(encode_state(sessions[-1])))
         elif fields["kind"] == "question":
-            packed = book.secret_side(number)
-            if packed is None:
-                raise broken_entry(number, "its secret side is missing")
-            secret = SecretSide.unpack(encryption.decrypt(f"secret {number}", packed))
+            secret = SecretSide.unpack(_decrypt_secret(book, number, encryption))
             ladder = fields["ladder"]
+            questions += 1
             _check_hashes(number, fields, secret, ladder_digests[ladder])
             ladder_digests[ladder] = secret.after
             if ladders.can_replay:
                 others = ladder_changes.of_others(ladder)
                 _replay_question(number, fields, secret, sessions[ladder], others)
             ladder_changes.count(ladder, changed=fields["improved"])
+        elif fields["kind"] in GATE_KINDS:
+            gate = _follow_gate(number, fields, _decrypt_secret(book, number, encryption), gate)
     if chain_state != book.chain_state():
         raise BrokenLedger("The stored chain state does not match the last entry.")
     for ladder, last_digest in enumerate(ladder_digests):
@@ -244,7 +248,36 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
             ladder
         ) != ladder_changes.of(ladder):
             raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
-    return chain_state.asked if ladders.can_replay else 0
+    _check_gate_state(book, encryption, gate)
+    return questions if ladders.can_replay else 0
+
+
+def _check_gate_state(book: ReadView, encryption: Encryption, gate: GateState) -> None:
+    stored = book.get_value(GATE_STATE)
+    found = (
+        GateState()
+        if stored is None
+        else GateState.decode(encryption.decrypt(f"kept {GATE_STATE}", stored))
+    )
+    if found != gate:
+        raise BrokenLedger("The state of the gate does not follow from its looks.")
+
+
+def _decrypt_secret(book: ReadView, number: int, encryption: Encryption) -> bytes:
+    packed = book.secret_side(number)
+    if packed is None:
+        raise broken_entry(number, "its secret side is missing")
+    return encryption.decrypt(f"secret {number}", packed)
+
+
+def _follow_gate(number: int, fields: dict[str, Any], packed: bytes, gate: GateState) -> GateState:
+    secret = GateSecret.unpack(packed)
+    mismatch = secret.find_mismatch(fields)
+    if mismatch:
+        raise broken_entry(number, mismatch)
+    if fields["kind"] == "promoted":
+        return gate.after_promotion(secret.submission)
+    return gate.after_look(fields)
 
 
 def state_changes(chain_state: ChainState, fields: dict[str, Any]) -> dict[str, Any]:
@@ -252,6 +285,8 @@ def state_changes(chain_state: ChainState, fields: dict[str, Any]) -> dict[str, 
     kind = fields["kind"]
     if kind == "question":
         return {"asked": chain_state.asked + 1, "changes": chain_state.changes + fields["improved"]}
+    if kind == "look":
+        return {"asked": chain_state.asked + 1}
     if kind == "ladder":
         return {"ladders": chain_state.ladders + 1}
     if kind == "restored":

@@ -15,7 +15,8 @@ from ladderboard.errors import (
     MissingDependency,
     StorageFailed,
 )
-from ladderboard.ledger import ChainHead, Commitment, broken_entry
+from ladderboard.holdout import GateReplay
+from ladderboard.ledger import ChainHead, Commitment, GateSecret, broken_entry, decode
 from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
@@ -102,6 +103,7 @@ class _Verification:
         self.history: HistoryChecker | None = None
         self.replay: Replay | None = None
         self.risks: RiskChecker | None = None
+        self.gate: GateReplay | None = None
         self.duplicates = DuplicateChecker()
         self.finals = FinalsChecker()
         self.scored = self.files = 0
@@ -154,6 +156,8 @@ class _Verification:
         summary = CheckSummary(
             entries=head.entries,
             questions=history.questions,
+            looks=history.looks,
+            verdicts=0 if self.gate is None else self.gate.looks,
             releases=0 if replay is None else replay.releases,
             draws=0 if replay is None else replay.draws,
             risks=self.scored,
@@ -175,6 +179,7 @@ class _Verification:
             entries=head.entries,
             head=head.hash.hex(),
             questions=history.questions,
+            looks=history.looks,
             releases=summary.releases,
             risks=summary.risks,
             closed=history.closed is not None,
@@ -201,7 +206,10 @@ class _Verification:
         if shown != fields["key"]:
             raise broken_entry(0, "the noise key in the bundle is not the one that it commits to")
         loss, mechanism = self._custom
-        self.replay = Replay(_find_mechanism(fields["mechanism"], mechanism), fields["n"], key)
+        known_mechanism = _find_mechanism(fields["mechanism"], mechanism)
+        self.replay = Replay(known_mechanism, fields["n"], key)
+        if history.rules.gate is not None:
+            self.gate = GateReplay(fields, known_mechanism)
         self.risks = RiskChecker(_find_loss(fields["loss"], loss), history.rules.is_board)
         for holdout in self._holdouts:
             self.risks.add_labels(holdout)
@@ -222,6 +230,11 @@ class _Verification:
         if replay is None or risks is None:
             return
         kind = fields["kind"]
+        if self.gate is not None:
+            is_gate_entry = kind in {"look", "promoted"}
+            self.gate.check_entry(fields, _decode_gate_secret(secret) if is_gate_entry else None)
+            if is_gate_entry:
+                return
         if kind == "question":
             opened = self._open_secret(number, secret)
             self.duplicates.add_question(
@@ -304,6 +317,11 @@ class _Verification:
         if final is not None and self.scored == history.questions:
             self.finals.check(final, history, risks)
         return final
+
+
+def _decode_gate_secret(secret: bytes | None) -> GateSecret | None:
+    """Return the opened secret side of a look or a promotion; refuse other fields."""
+    return None if secret is None else GateSecret(**decode(secret))
 
 
 def _find_loss(described: dict[str, Any], custom: Loss | None) -> Loss | None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
-_OPTIONAL_RULES = {"zero_one", "ladders"}  # missing in ledgers of older versions
+_OPTIONAL_RULES = {"zero_one", "ladders", "gate"}  # missing in ledgers of older versions
+_GATE_RULES = {"margin", "worse", "test", "guard"}
 _FIXED_RULES = {
     "slug",
     "loss",
@@ -37,7 +38,7 @@ class LedgerRules:
             raise broken_entry(0, "its commitment is not the hash of its fields")
         rules = opening["rules"]
         self.is_board = "board" in rules
-        later = _OPTIONAL_RULES - {"ladders"} if self.is_board else _OPTIONAL_RULES
+        later = {"zero_one"} if self.is_board else _OPTIONAL_RULES
         wanted = (
             _GUARD_RULES
             | ({"board"} if self.is_board else set())
@@ -49,6 +50,8 @@ class LedgerRules:
             raise broken_entry(0, "its number of ladders is not a positive integer")
         if not is_int(rules["questions"], at_least=1):
             raise broken_entry(0, "its budget is not a positive integer")
+        if "gate" in rules and not has_exact_keys(rules["gate"], _GATE_RULES):
+            raise broken_entry(0, "its rules of a gate are not complete")
         if self.is_board:
             self._check_board(opening)
         self.max_file = (1, 1)
@@ -72,6 +75,12 @@ class LedgerRules:
         """The budget: how many questions may be asked."""
         allowed: int = self._decided["rules"]["questions"]
         return allowed
+
+    @property
+    def gate(self) -> dict[str, Any] | None:
+        """The rules of a gate, if there is one."""
+        rules: dict[str, Any] | None = self._decided["rules"].get("gate")
+        return rules
 
     @property
     def max_ladders(self) -> int | None:
@@ -171,7 +180,7 @@ class HistoryChecker:
         self.rules = LedgerRules(opening)
         """The rules after the last entry."""
         self.epoch = 0
-        self.questions = self._charged = 0
+        self.questions = self.looks = self._charged = 0
         self.ladder_questions: list[int] = []
         """The number of questions on each ladder."""
         self.closed: dict[str, Any] | None = None
@@ -192,6 +201,8 @@ class HistoryChecker:
         self._team_by_ladder: dict[int, tuple[str | None, int]] = {}
         self._checks: dict[str, Callable[[int, dict[str, Any]], None]] = {
             "question": self._check_question,
+            "look": self._check_look,
+            "promoted": self._check_promotion,
             "ladder": self._check_ladder,
             "opened": self._check_opened,
             "amended": self._check_amendment,
@@ -220,12 +231,26 @@ class HistoryChecker:
             raise broken_entry(number, "it does not start the next ladder")
         self.ladder_questions.append(0)
 
+    def _check_promotion(self, number: int, _fields: dict[str, Any]) -> None:
+        if self.rules.gate is None or self.closed is not None:
+            raise broken_entry(number, "it promotes without a gate, or after the close")
+
+    def _check_look(self, number: int, fields: dict[str, Any]) -> None:
+        self._check_promotion(number, fields)
+        self._check_budget(number, "look")
+        self.looks += 1
+
+    def _check_budget(self, number: int, unit: str) -> None:
+        if self.closed is not None:
+            raise broken_entry(number, f"it is a {unit} after the close")
+        if self.questions + self.looks + self._charged >= self.rules.questions:
+            raise broken_entry(number, f"it is a {unit} past the budget")
+
     def _check_question(self, number: int, fields: dict[str, Any]) -> None:
         ladder, question = fields["ladder"], fields["question"]
-        if self.closed is not None:
-            raise broken_entry(number, "it is a question after the close")
-        if self.questions + self._charged >= self.rules.questions:
-            raise broken_entry(number, "it is a question past the budget")
+        self._check_budget(number, "question")
+        if self.rules.gate is not None and not self.rules.gate["guard"]:
+            raise broken_entry(number, "it is a question to a gate without a guard")
         if type(ladder) is not int or not 0 <= ladder < len(self.ladder_questions):
             raise broken_entry(number, "its ladder was not started")
         if question != self.ladder_questions[ladder] + 1 or type(question) is not int:

@@ -15,6 +15,8 @@ class CheckSummary:
 
     entries: int
     questions: int
+    looks: int
+    verdicts: int
     releases: int
     draws: int
     risks: int
@@ -47,14 +49,11 @@ def _checked(summary: CheckSummary) -> list[str]:
         lines.append(
             f"The noise of {format_count(summary.draws, 'question')} was drawn from the key."
         )
-    if summary.releases:
-        lines.append(f"{_count_were(summary.releases, 'release')} recomputed from risk and noise.")
+    lines += _recomputed(summary.releases, "release", "risk and noise")
+    lines += _recomputed(summary.verdicts, "verdict", "the evidence")
     if summary.labels:
         lines.append("The labels match their commitment.")
-    if summary.risks:
-        lines.append(
-            f"{_count_were(summary.risks, 'risk')} recomputed from submissions and labels."
-        )
+    lines += _recomputed(summary.risks, "risk", "submissions and labels")
     if summary.standings:
         lines.append("The standings at the close match the releases.")
     if summary.finals_rescored:
@@ -66,6 +65,10 @@ def _checked(summary: CheckSummary) -> list[str]:
             f"Entries 0 to {summary.unchanged:,} are unchanged since the saved head or receipt."
         )
     return lines
+
+
+def _recomputed(number: int, noun: str, source: str) -> list[str]:
+    return [f"{_count_were(number, noun)} recomputed from {source}."] if number else []
 
 
 def _count_were(number: int, noun: str) -> str:
@@ -92,6 +95,8 @@ def _unchecked(summary: CheckSummary) -> list[str]:
         lines.append(
             "Risks were not checked: the loss is a custom one; give it with --loss to check them."
         )
+    elif summary.looks:
+        lines.append("The evidence of looks was not checked: submissions are not in the bundle.")
     elif summary.risks < summary.questions:
         missing = "submissions" if summary.labels else "labels" if summary.files else "both"
         missing = missing.replace("both", "labels and submissions")
@@ -157,6 +162,8 @@ class VerificationResult:
         The chain's id, its length, and the hash of its last entry.
     questions
         How many questions were answered.
+    looks
+        How many looks of a gate were answered; in a bundle all their verdicts were recomputed.
     releases, risks
         How many releases and risks were recomputed with the same result.
     closed
@@ -179,6 +186,7 @@ class VerificationResult:
     entries: int
     head: str
     questions: int
+    looks: int
     releases: int
     risks: int
     closed: bool
@@ -195,9 +203,13 @@ class VerificationResult:
         if self.of == "ledger":
             end = "closed" if self.closed else "not closed yet"
             return f"the chain holds: {format_count(self.entries, 'entry', 'entries')}, {end}"
-        if self.releases < self.questions:
-            return f"verified: {self.releases:,} of {format_count(self.questions, 'release')}"
-        return f"verified: {format_count(self.releases, 'release')}"
+        verified = []
+        if self.questions or not self.looks:
+            part = f"{self.releases:,} of " if self.releases < self.questions else ""
+            verified.append(part + format_count(self.questions, "release"))
+        if self.looks:
+            verified.append(format_count(self.looks, "verdict"))
+        return f"verified: {' and '.join(verified)}"
 
     @property
     def ranking(self) -> list[RankedTeam]:
@@ -237,6 +249,7 @@ class VerificationResult:
             "entries": self.entries,
             "head": self.head,
             "questions": self.questions,
+            "looks": self.looks,
             "releases": self.releases,
             "risks": self.risks,
             "closed": self.closed,

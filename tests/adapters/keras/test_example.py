@@ -9,14 +9,14 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     judge, model = module_globals["judge"], module_globals["model"]
     head, *rows = printed.splitlines()
     assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
-    assert len(rows) == len(judge.verdicts) > 3
+    assert len(rows) == len(judge.judgements) > 3
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == judge.winner.name
     losses = model.history.history["val_loss"]
     assert judge.checks_without_improvement == len(losses) - 1 - judge.winner.name
     assert judge.checks_without_improvement == 8 or len(losses) == 60
-    assert [losses[verdict.name] for verdict in judge.verdicts] == [
-        verdict.score for verdict in judge.verdicts
+    assert [losses[judgement.name] for judgement in judge.judgements] == [
+        judgement.score for judgement in judge.judgements
     ]
     # The model has the weights that the guard knows as the winner.
     predictions = (model.predict(module_globals["x_holdout"], verbose=0) > 0.5).astype(int).ravel()

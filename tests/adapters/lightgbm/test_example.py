@@ -10,7 +10,7 @@ def test_the_example_ends_with_a_table_and_the_winner(example):
     assert head.split() == ["round", "valid", "loss", "released", "improved"]
     trees = stopping.winner.name + 1
     assert first == f"{stopping.reason} The booster has {trees} trees."
-    assert len(rows) == len(stopping.judge.verdicts) > 5
+    assert len(rows) == len(stopping.judge.judgements) > 5
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == stopping.winner.name
     guard = lb.Holdout.open(folder / "guard.db")

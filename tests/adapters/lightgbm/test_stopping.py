@@ -77,7 +77,7 @@ def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
             best = loss
             records.append(step)
     assert asked_steps == records
-    improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
+    improved = [judgement for judgement in callback.judge.judgements if judgement.improved]
     assert len(improved) > 2
     assert callback.winner == improved[-1]
     assert callback.winner.name == len(losses) - 1 - 8

@@ -10,7 +10,7 @@ def test_the_example_ends_with_a_table_and_keeps_the_winner(example):
     stopping = module_globals["stopping"]
     head, *rows = printed.splitlines()
     assert head.split() == ["step", "valid", "loss", "released", "improved"]
-    assert len(rows) == len(stopping.judge.verdicts) > 3
+    assert len(rows) == len(stopping.judge.judgements) > 3
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == stopping.winner.name
     assert module_globals["trainer"].current_epoch < 60

@@ -48,11 +48,11 @@ def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
     assert trainer.current_epoch < 40
     assert callback.reason == "In 3 checks of val_loss the guard measured no improvement."
     assert set(modes) == {(False, False)}
-    verdicts = callback.judge.verdicts
-    assert len(predictions_by_step) == len(verdicts) == 100 - guard.remaining
-    improved = [index for index, verdict in enumerate(verdicts) if verdict.improved]
+    judgements = callback.judge.judgements
+    assert len(predictions_by_step) == len(judgements) == 100 - guard.remaining
+    improved = [index for index, judgement in enumerate(judgements) if judgement.improved]
     assert len(improved) > 2
-    assert callback.winner == verdicts[improved[-1]]
+    assert callback.winner == judgements[improved[-1]]
     assert callback.winner.reply.ladder == WORDS["run"]
     # Eight steps an epoch, checked after each; three checks came after the winner.
     assert callback.winner.name == trainer.global_step - 3 * 8

@@ -17,7 +17,7 @@ def test_the_example_logs_the_guards_replies(example, monkeypatch):
     assert "\n".join([head, *rows]) in PAGE
     assert len(rows) == 7
     assert sum(row.endswith("yes") for row in rows) == 1
-    assert lb.Holdout.open(folder / "guard.db").check() == len(judge.verdicts) > 2
+    assert lb.Holdout.open(folder / "guard.db").check() == len(judge.judgements) > 2
     # Read again, from the files.
     assert len(list((folder / "runs").glob("*/*/meta.yaml"))) == 7
     client = mlflow.MlflowClient(f"file:{folder}/runs")
@@ -30,5 +30,5 @@ def test_the_example_logs_the_guards_replies(example, monkeypatch):
         if "guard_question" in run.metrics
     }
     assert expected == {
-        verdict.name: (verdict.question, verdict.improved) for verdict in judge.verdicts
+        judgement.name: (judgement.question, judgement.improved) for judgement in judge.judgements
     }

@@ -26,14 +26,14 @@ def test_a_grid_search_in_two_processes(problem, create_guard):
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=2, refit=False).fit(problem.X, problem.y)
     guard = create_guard()
     judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
-    assert [verdict.name for verdict in judged.verdicts] == records(
+    assert [judgement.name for judgement in judged.judgements] == records(
         search.cv_results_["mean_test_score"]
     )
-    assert 2 <= len(judged.verdicts) == guard.meter.used < len(search.cv_results_["params"]) / 2
-    assert [verdict.question for verdict in judged.verdicts] == list(
-        range(1, len(judged.verdicts) + 1)
+    assert 2 <= len(judged.judgements) == guard.meter.used < len(search.cv_results_["params"]) / 2
+    assert [judgement.question for judgement in judged.judgements] == list(
+        range(1, len(judged.judgements) + 1)
     )
-    last = [verdict for verdict in judged.verdicts if verdict.improved][-1]
+    last = [judgement for judgement in judged.judgements if judgement.improved][-1]
     assert judged.index == last.name != search.cv_results_["mean_test_score"].argmax()
     assert judged.params == search.cv_results_["params"][last.name]
     assert last.score == search.cv_results_["mean_test_score"][last.name]
@@ -51,7 +51,7 @@ def test_probabilities_of_a_random_search_over_a_pipeline(problem, create_guard)
     judged = judge_search(
         search, guard, problem.X_holdout, problem.X, problem.y, response="predict_proba"
     )
-    assert [verdict.name for verdict in judged.verdicts] == records(
+    assert [judgement.name for judgement in judged.judgements] == records(
         search.cv_results_["mean_test_score"]
     )
     won = judged.estimator.predict_proba(problem.X_holdout)
@@ -84,8 +84,8 @@ def test_nothing_is_fitted_after_the_budget_is_spent(problem, create_guard):
     judged = judge_search(
         search, create_guard(questions=2), problem.X_holdout, problem.X, problem.y
     )
-    assert (len(judged.verdicts), Counted.fits, judged.budget_spent) == (2, 2, True)
-    assert judged.index in {verdict.name for verdict in judged.verdicts}
+    assert (len(judged.judgements), Counted.fits, judged.budget_spent) == (2, 2, True)
+    assert judged.index in {judgement.name for judgement in judged.judgements}
 
 
 def test_min_delta_saves_questions(problem, create_guard):
@@ -93,7 +93,7 @@ def test_min_delta_saves_questions(problem, create_guard):
     judged = judge_search(
         search, create_guard(), problem.X_holdout, problem.X, problem.y, min_delta=0.9
     )
-    assert [verdict.name for verdict in judged.verdicts] == [0]
+    assert [judgement.name for judgement in judged.judgements] == [0]
 
 
 def test_fit_params_reach_the_fit(problem, create_guard):
@@ -110,7 +110,7 @@ def test_there_is_no_winner_if_no_candidate_improves(problem, create_guard):
     guard.ask(problem.y_holdout)
     search = GridSearchCV(TREE, DEPTHS, cv=3, refit=False).fit(problem.X, problem.y)
     judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
-    assert judged.verdicts
+    assert judged.judgements
     assert (judged.index, judged.params, judged.estimator) == (None, None, None)
 
 
@@ -121,8 +121,8 @@ def test_refit_names_the_metric_that_counts(problem, create_guard):
     search = GridSearchCV(forest, {"max_depth": [1, 2, 4]}, refit="roc_auc", **options)
     search.fit(problem.X, problem.y)
     judged = judge_search(search, guard, problem.X_holdout, problem.X, problem.y)
-    assert [verdict.score for verdict in judged.verdicts] == [
-        search.cv_results_["mean_test_roc_auc"][verdict.name] for verdict in judged.verdicts
+    assert [judgement.score for judgement in judged.judgements] == [
+        search.cv_results_["mean_test_roc_auc"][judgement.name] for judgement in judged.judgements
     ]
     search = GridSearchCV(forest, {"max_depth": [1, 2]}, refit=False, **options)
     search.fit(problem.X, problem.y)

@@ -12,7 +12,7 @@ def test_the_example_stops_and_keeps_the_winner(example):
     judge, trainer = module_globals["judge"], module_globals["trainer"]
     head, *rows = printed[printed.rindex("epoch ") :].splitlines()
     assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
-    assert len(rows) == len(judge.verdicts) > 2
+    assert len(rows) == len(judge.judgements) > 2
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == judge.winner.name
     assert judge.checks_without_improvement == 3 or trainer.state.epoch == 12
@@ -26,7 +26,7 @@ def test_the_example_stops_and_keeps_the_winner(example):
         for epoch in losses
         if losses[epoch] == min(v for e, v in losses.items() if e <= epoch)
     ]
-    assert [verdict.name for verdict in judge.verdicts] == records
+    assert [judgement.name for judgement in judge.judgements] == records
     # What was saved is the model that the guard knows as the winner.
     trainer.model = BertForSequenceClassification.from_pretrained(folder / "winner")
     predictions = trainer.predict(module_globals["x_holdout"]).predictions.argmax(axis=1)

@@ -13,7 +13,7 @@ def test_the_example_ends_with_a_table_and_the_winner(example):
     first, head, *rows = printed.splitlines()
     assert first == stopping.reason
     assert head.split() == ["round", "valid", "loss", "released", "improved"]
-    assert len(rows) == len(stopping.judge.verdicts) > 5
+    assert len(rows) == len(stopping.judge.judgements) > 5
     [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == stopping.winner.name
     # With 10,000 labels the noise is far below this, and guessing is at one half.

@@ -67,8 +67,8 @@ def test_training_stops_and_the_booster_points_to_the_winner(data, task):
             best = loss
             records.append(step + 1)
     assert asked_steps == records
-    assert guard.remaining == 100 - len({verdict.question for verdict in callback.judge.verdicts})
-    improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
+    assert guard.remaining == 100 - len({row.question for row in callback.judge.judgements})
+    improved = [row for row in callback.judge.judgements if row.improved]
     assert len(improved) > 2
     assert callback.winner == improved[-1]
     assert booster.best_iteration == callback.winner.name == trained - 1 - 8

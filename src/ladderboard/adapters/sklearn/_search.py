@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.adapters import import_library
 from ladderboard.adapters.sklearn._scorer import response_function
 from ladderboard.errors import InvalidSetting
-from ladderboard.holdout import Judge, Verdict
+from ladderboard.holdout import Judge, Judgement
 
 if TYPE_CHECKING:
     from ladderboard.adapters.sklearn._scorer import Response
@@ -21,8 +21,8 @@ class JudgedSearch:
 
     Parameters
     ----------
-    verdicts
-        The verdicts on candidates, in the order of the questions; a verdict's ``name`` is the
+    judgements
+        The judgements on candidates, in the order of the questions; a judgement's ``name`` is the
         candidate's index in ``cv_results_``, its ``score`` the search's own.
     index
         The winner's index in ``cv_results_``; None if no candidate improved.
@@ -34,7 +34,7 @@ class JudgedSearch:
         Whether the budget ended before the candidates did.
     """
 
-    verdicts: tuple[Verdict, ...]
+    judgements: tuple[Judgement, ...]
     index: int | None
     params: dict[str, Any] | None
     estimator: Any
@@ -89,14 +89,14 @@ def judge_search(
             models[index] = model.fit(X, y, **fit_params)
             return predict(model, X_holdout)
 
-        verdict = judge.consider(float(scores[index]), predictions, name=index)
-        if verdict is None or not verdict.improved:
+        judgement = judge.consider(float(scores[index]), predictions, name=index)
+        if judgement is None or not judgement.improved:
             models.pop(index, None)
     winner = judge.winner
     if winner is None:
-        return JudgedSearch(judge.verdicts, None, None, None, judge.budget_spent)
+        return JudgedSearch(judge.judgements, None, None, None, judge.budget_spent)
     return JudgedSearch(
-        judge.verdicts,
+        judge.judgements,
         winner.name,
         dict(candidates[winner.name]),
         models[winner.name],

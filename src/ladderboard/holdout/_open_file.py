@@ -1,0 +1,207 @@
+"""An open file with labels and a ledger: what a guard and a gate share."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from ladderboard.errors import BrokenLedger, InvalidSetting
+from ladderboard.holdout._export import write_guard_bundle
+from ladderboard.holdout._file import SAMPLE, GuardFile
+from ladderboard.holdout._sample import decode_sample, describe_sample, make_sample, sample_digest
+from ladderboard.holdout._scorer import Scorer
+from ladderboard.holdout._status import InputKind, read_input_kind
+from ladderboard.ledger import Commitment, SqliteStorage
+from ladderboard.losses import loss as loss_of
+from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms import mechanism as mechanism_of
+from ladderboard.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.ledger import Book, ChainHead, LedgerEnvironment
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+
+
+class OpenFile:
+    """A file with labels and a ledger, open for a guard or a gate.
+
+    Safe with threads and with several processes that open the file.
+    """
+
+    def __init__(self, book: Book, scorer: Scorer, file: GuardFile) -> None:
+        self._book, self._scorer, self._file = book, scorer, file
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        key_file: Path | str | None = None,
+        labels: Any = None,
+        ids: Any = None,
+        group: Any = None,
+        weight: Any = None,
+        kind: Any = None,
+        loss: Any = None,
+        mechanism: Mechanism | None = None,
+        environment: LedgerEnvironment | None = None,
+    ) -> Self:
+        """Open a file that ``create`` made.
+
+        Labels are optional; if given, they, their ids, groups and weights must be the stored ones.
+        ``loss`` and ``mechanism`` are needed only if they are custom ones.
+        """
+        read_labels = None
+        if labels is not None or ids is not None:
+            read_labels = partial(
+                make_sample, labels, ids=ids, group=group, weight=weight, kind=kind
+            )
+        file = guard_file(path, key_file, loss, mechanism, environment)
+        return cls(*file.open(read_labels), file)
+
+    @classmethod
+    def restore(
+        cls,
+        path: Path | str,
+        charge: int,
+        *,
+        copy: Path | str | None = None,
+        key_file: Path | str | None = None,
+        loss: Any = None,
+        mechanism: Mechanism | None = None,
+        environment: LedgerEnvironment | None = None,
+    ) -> Self:
+        """Open an old copy of a file, and continue with it.
+
+        ``copy`` replaces the file at ``path`` first; the old file is kept as ``FILE.replaced-N``.
+
+        ``charge`` is the number of questions and looks that may have been answered since the copy
+        was made; they are subtracted from the budget, and recorded in the chain. Other arguments
+        are as for :meth:`open`.
+        """
+        file = guard_file(path, key_file, loss, mechanism, environment)
+        source = None if copy is None else Path(copy).absolute()
+        return cls(*file.restore(charge, source), file)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss, with its classes."""
+        return self._scorer.loss
+
+    @property
+    def takes(self) -> InputKind:
+        """Whether questions are predictions, or scores (with the loss ``"score"``)."""
+        return read_input_kind(self._book.opening)
+
+    @property
+    def head(self) -> str:
+        """The hash of the ledger's last entry; keep it to detect rewritten entries."""
+        return self._book.head().hash.hex()
+
+    def verify_ledger(self) -> int:
+        """Recompute every release from the key and the secret side; return how many were verified.
+
+        Raises ``BrokenLedger`` with what differs: the labels, the key, or an entry. For a mechanism
+        that uses the losses of examples, which are not stored, only hashes and states are checked,
+        and the result is 0.
+        """
+        book = self._book
+        sample = decode_sample(book.read_encrypted(SAMPLE))
+        salt = book.read_encrypted("salt of the holdout")
+        committed = Commitment("holdout", sample_digest(describe_sample(sample)), salt)
+        if committed.hash.hex() != book.opening["holdout"]:
+            raise BrokenLedger("The labels differ from the ones that were committed to.")
+        return book.check()
+
+    def backup(self, to: Path | str) -> None:
+        """Copy the file while it is in use. To continue with the copy, ``restore`` it."""
+        SqliteStorage(self._file.path).backup(to)
+
+    def close(self) -> None:
+        """Close the file in all threads after their current use; the next use opens it again."""
+        self._book.storage.close()
+
+    def reveal(self, out: Path | str, *, labels: bool = False) -> ChainHead:
+        """Write the secrets of the file into a bundle for verification; return the head.
+
+        Only after ``close_for_good``. The labels are included only with ``labels=True``.
+        """
+        return write_guard_bundle(self._book, out, labels=labels)
+
+
+def create_file(
+    path: Path | str,
+    labels: Any,
+    *,
+    budget: int,
+    ladders: int,
+    loss: Any,
+    parts: dict[str, Any],
+    classes: Any,
+    mechanism: Any,
+    beta: float,
+    key_file: Path | str | None,
+    key: bytes | None,
+    environment: LedgerEnvironment | None,
+    gate_rules: Callable[[Scorer, Mechanism], dict[str, Any]] | None = None,
+) -> tuple[Book, Scorer, GuardFile]:
+    """Create a file with labels and an empty ledger.
+
+    ``parts`` are the columns of the sample besides labels; ``gate_rules`` returns the rules of a
+    gate, for a file that has one.
+    """
+    from ladderboard.bounds import read_beta  # noqa: PLC0415 - asking needs none
+
+    beta = read_beta(beta)
+    resolved_loss = loss_of(loss, **({} if classes is None else {"classes": classes}))
+    table = make_sample(labels, **parts, labelled=resolved_loss.uses_labels)
+    resolved_loss = resolved_loss.with_inferred_classes(table.labels)
+    scorer = Scorer(table, resolved_loss)
+    grouping = scorer.grouping
+    effective_n = int(grouping.effective_n)
+    chosen_mechanism = _choose_mechanism(mechanism, effective_n, budget, ladders)
+    if chosen_mechanism.needs == "losses" and grouping.weight is not None:
+        raise InvalidSetting(
+            f"{chosen_mechanism.name} compares losses one by one and does not support weights."
+        )
+    if key is not None:
+        Tape(key=key)  # refuse an invalid key before the file is created
+    rules = {
+        "questions": budget,
+        "ladders": ladders,
+        "beta": beta,
+        "rows": len(table),
+        "kind": table.kind,
+        "worth": effective_n,
+        "weighted": grouping.weight is not None,
+        "zero_one": scorer.zero_one,
+        **({} if gate_rules is None else {"gate": gate_rules(scorer, chosen_mechanism)}),
+    }
+    file = GuardFile.resolve(
+        path, key_file, loss=resolved_loss, mechanism=chosen_mechanism, environment=environment
+    )
+    return file.create(table, scorer, chosen_mechanism, rules, key), scorer, file
+
+
+def _choose_mechanism(mechanism: Any, n: int, questions: int, ladders: int) -> Mechanism:
+    if mechanism is None:
+        return ShakyLadder.calibrated(n, questions, teams=ladders)
+    return mechanism_of(mechanism)
+
+
+def guard_file(
+    path: Path | str,
+    key_file: Path | str | None,
+    loss: Any,
+    mechanism: Any,
+    environment: LedgerEnvironment | None,
+) -> GuardFile:
+    """Return the file at a path, with a custom loss or mechanism if it needs one."""
+    resolved_loss = None if loss is None else loss_of(loss)
+    return GuardFile.resolve(
+        path, key_file, loss=resolved_loss, mechanism=mechanism, environment=environment
+    )

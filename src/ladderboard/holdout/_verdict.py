@@ -1,0 +1,158 @@
+"""A gate's verdict on a candidate, and the public state of a gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard._formatting import format_confidence, format_count
+
+if TYPE_CHECKING:
+    from ladderboard.bounds import Outcome
+
+OUTCOMES: tuple[Outcome, ...] = ("better", "not_worse", "cannot_tell", "worse")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A gate's answer about a candidate; prints as a few sentences.
+
+    Parameters
+    ----------
+    outcome
+        ``"better"``, ``"not_worse"`` (by more than the margin), ``"cannot_tell"``, or ``"worse"``
+        if the gate was created with it.
+    look
+        The number of the look, from 1.
+    remaining
+        How many looks are left.
+    differing
+        On how many examples the two models' predictions differ; None for scores, where that number
+        is data.
+    needed
+        The wins minus losses that "better" needed at this look, with zero-one loss. None if no
+        number would have been enough, or with another loss.
+    needed_not_worse
+        The wins minus losses that "not worse" needed; it may be negative.
+    margin
+        The margin of "not worse".
+    incumbent
+        The number of the incumbent, from 1.
+    nats
+        The price of the look: the later and the more verdicts before it, the higher.
+    beta
+        The probability with which any verdict of the gate may be false.
+    again
+        Whether this was looked at before, so that it is free.
+    """
+
+    outcome: Outcome
+    look: int
+    remaining: int
+    differing: int | None = None
+    needed: int | None = None
+    needed_not_worse: int | None = None
+    margin: float = 0.0
+    incumbent: int = 1
+    nats: float = 0.0
+    beta: float = 0.05
+    again: bool = False
+
+    @property
+    def better(self) -> bool:
+        """Whether the candidate is proven better than the incumbent."""
+        return self.outcome == "better"
+
+    @property
+    def not_worse(self) -> bool:
+        """Whether the candidate is proven not worse by more than the margin."""
+        return self.outcome in {"better", "not_worse"}
+
+    @property
+    def reason(self) -> str:
+        """The verdict as sentences."""
+        sentences = [f"Same as look {self.look}; not counted."] if self.again else []
+        sentences.append(self._describe_outcome())
+        if self.outcome == "cannot_tell":
+            sentences += self._describe_evidence()
+        return " ".join([*sentences, f"{format_looks(self.remaining)} left."])
+
+    def _describe_outcome(self) -> str:
+        if self.outcome == "better":
+            return "Better than the incumbent."
+        if self.outcome == "worse":
+            return "Worse than the incumbent."
+        if self.outcome == "not_worse":
+            return f"Not worse than the incumbent by more than {self.margin:g}."
+        return "Cannot tell."
+
+    def _describe_evidence(self) -> list[str]:
+        if self.differing is None:
+            return []
+        differ = f"The two differ on {format_count(self.differing, 'example')}."
+        if self.needed is not None:
+            return [differ, f'"Better" needed {self.needed} more wins than losses.']
+        return [differ]
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def describe(self) -> dict[str, Any]:
+        """Return all fields as JSON-able values."""
+        return {**vars(self), "reason": self.reason}
+
+
+def format_looks(count: int) -> str:
+    """Return a number of looks as text.
+
+    >>> format_looks(1), format_looks(0)
+    ('1 look', 'No looks')
+    """
+    return format_count(count, "look") if count else "No looks"
+
+
+class LookRecord(NamedTuple):
+    """One look of the history."""
+
+    look: int
+    incumbent: int
+    margin: float
+    outcome: Outcome
+    differing: int | None
+    needed: int | None
+    nats: float
+    time: int
+
+
+@dataclass(frozen=True)
+class GateStatus:
+    """All public information about a gate."""
+
+    n: int
+    loss: dict[str, Any]
+    looks: int
+    remaining: int
+    beta: float
+    margin: float
+    worse: bool
+    test: str
+    incumbent: int
+    next_nats: float | None
+    """The price of the next look; None if there is none."""
+    closed: bool
+    history: tuple[LookRecord, ...]
+    commitment: str
+    head: str
+
+    @property
+    def confidence(self) -> str:
+        """The probability with which all verdicts are right, as text."""
+        return format_confidence(self.beta)
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how often a verdict was given."""
+        return sum(record.outcome == outcome for record in self.history)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all fields as JSON-able values."""
+        return {**vars(self), "history": [record._asdict() for record in self.history]}
