@@ -253,9 +253,11 @@ class GrowingLadders:
             need(value == self.best[ladder], "its value changed without an improvement")
             return
         need(0 <= value < self.best[ladder], "its value is not lower than the last")
-        if self.settings["scale"] == "value":
-            grid = self.grid(ladder, self.standard_error(self.best[ladder]))
-            need(value % grid == 0, "its value is not on the grid of its ladder")
+        error = self.standard_error(self.best[ladder])
+        if self.settings["scale"] == "model":  # the model's own, at most 2^(class/2) units
+            need(0 <= entry["error_class"] <= 80, "the class of its standard error is impossible")
+            error = math.isqrt(1 << entry["error_class"])
+        need(value % self.grid(ladder, error) == 0, "its value is not on the grid of its ladder")
         self.best[ladder] = value
         self.changes[ladder] += 1
 
@@ -429,14 +431,16 @@ class Chain:
         names = ("n", "loss", "mechanism", "rules", "holdout", "key")
         self.decided = {name: entry[name] for name in names}
         self.decide(entry)
+        rules, n = entry["rules"], entry["n"]
+        n = int(rules["worth"]) if rules.get("weighted") else n
         if entry["mechanism"]["mechanism"] == "growing_ladder":
-            self.growing = GrowingLadders(entry["mechanism"], entry["n"])
+            self.growing = GrowingLadders(entry["mechanism"], n)
         if "gate" in entry["rules"]:
             self.gate = Gate(entry)
         if self.key is not None:
             told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
             need(told == entry["key"], "the key in the bundle is not the one committed to")
-            self.laws, self.start = mechanism(entry["mechanism"], entry["n"])
+            self.laws, self.start = mechanism(entry["mechanism"], n)
             need(all(scale >= 0 for _, scale in self.laws), "its noise is below 0")
 
     def amended(self, entry: dict[str, Any]) -> None:
@@ -496,7 +500,9 @@ class Chain:
     def secret(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
         names = ("content", "salt", "submission", "submission_salt")
         content, salt, submission, other = parts(opened, *names)
-        parts(content, "risk", "training", "broken", "draws", "before", "after")
+        names = ("risk", "training", "broken", "draws", "before", "after")
+        with_error = self.growing is not None and self.growing.settings["scale"] == "model"
+        parts(content, *names, *["standard_error"] * with_error)
         told = commit("submission", submission, other)
         need(told == entry["submission"], "its submission is not the one committed to")
         told = commit("secret", content, salt)

@@ -118,8 +118,9 @@ def test_the_golden_draws():
             assert draws[name](stream, scale) == drawn, (ladder, question, slot, context, law)
 
 
-def test_values_of_a_growing_ladder_lie_on_their_grids(tmp_path):
-    bundle = make_bundle(tmp_path, MECHANISMS["growing"], questions=40, ladders=3)
+@pytest.mark.parametrize("name", ["growing", "growing model"])
+def test_values_of_a_growing_ladder_lie_on_their_grids(tmp_path, name):
+    bundle = make_bundle(tmp_path, MECHANISMS[name], questions=40, ladders=3)
     forge = BundleForge(read_records(bundle))
     assert verify_bundle(bundle).releases == 40
     improved = [entry for entry in forge.of("question") if entry.fields["improved"]]
@@ -128,10 +129,15 @@ def test_values_of_a_growing_ladder_lie_on_their_grids(tmp_path):
     def check_changed(entry, **changes):
         fields, entry.fields = entry.fields, {**entry.fields, **changes}
         path = write_records(tmp_path / "changed", forge.records())
-        with pytest.raises(BrokenLedger):
-            verify_bundle(path)
+        ledger = tmp_path / "ledger.jsonl"  # what everybody can check, before anything is opened
+        entries = [content[0] for kind, content in read_records(path) if kind == "entry"]
+        ledger.write_bytes(b"".join(encoded + b"\n" for encoded in entries))
         entry.fields = fields
+        for file in (path, ledger):
+            with pytest.raises(BrokenLedger):
+                verify_bundle(file)
         output = run_second_verifier(path)
+        assert run_second_verifier(ledger) == output
         path.unlink()
         return output.partition(": ")[2]
 
@@ -141,13 +147,17 @@ def test_values_of_a_growing_ladder_lie_on_their_grids(tmp_path):
     assert check_changed(improved[8], value=0.99) == "its value is not lower than the last"
     unchanged = next(entry for entry in forge.of("question") if not entry.fields["improved"])
     assert check_changed(unchanged, value=0.0) == "its value changed without an improvement"
+    if name == "growing model":
+        assert check_changed(improved[8], error_class=81).startswith("the class of its standard")
+        assert check_changed(improved[8], error_class=79) == FINER
+        assert check_changed(improved[8], error_class=None) == "something in it cannot be read"
     # With fewer accounts grids are finer.
     (tmp_path / "one").mkdir()
-    one = dataclasses.replace(MECHANISMS["growing"], accounts=1)
+    one = dataclasses.replace(MECHANISMS[name], accounts=1)
     bundle = make_bundle(tmp_path / "one", one, questions=40, ladders=3)
     assert run_second_verifier(bundle).endswith(HOLDS)
     forge = BundleForge(read_records(bundle))
-    mechanism = MECHANISMS["growing"].describe()
+    mechanism = MECHANISMS[name].describe()
     assert check_changed(forge.entries[0], mechanism=mechanism) == FINER
 
 

@@ -322,6 +322,8 @@ def test_leaked_salts_are_detected(run_worlds, monkeypatch, name):
 
 MECHANISMS = {
     "shaky": lb.ShakyLadder(step=0.01, compare_noise=0.05, release_noise=0.05, grid=0.05),
+    "growing": lb.GrowingLadder(step=0.2),
+    "growing model": lb.GrowingLadder(step=0.2, scale="model"),
     "ladder": lb.Ladder(step=0.05),
     "parameter-free": lb.ParameterFreeLadder(),
     "exact": lb.Exact(),
@@ -343,7 +345,7 @@ def test_every_question_runs_the_same_statements_and_writes_the_same_amount(capf
             recorder.path, labels=labels, questions=99, mechanism=mechanism, key=KEY
         )
         statements, improved = set(), set()
-        sizes = {("state", row[-1]) for row in recorder.tables()["ladder"]}
+        sizes = {("state", row[3]) for row in recorder.tables()["ladder"]}
         for number in range(30):
             right = np.random.default_rng(number).random(N) < 0.2 + number / 60
             predictions = np.where(right, labels, 1 - labels)
@@ -353,7 +355,7 @@ def test_every_question_runs_the_same_statements_and_writes_the_same_amount(capf
             statements.add(tuple(skeleton(statement) for statement in recorder.statements))
             tables = recorder.tables()
             sizes |= {("secret", row[-1]) for row in tables["secret"]}
-            sizes |= {("state", row[-1]) for row in tables["ladder"]}
+            sizes |= {("state", row[3]) for row in tables["ladder"]}
     assert improved == {True, False}
     assert len(statements) == 1
     assert len(sizes) == 2

@@ -15,7 +15,7 @@ import pytest
 
 from ladderboard.errors import DiskFull, InvalidState, StorageFailed
 from ladderboard.ledger import SqliteStorage
-from ladderboard.ledger._storage import _pool, _sql, _sqlite
+from ladderboard.ledger._storage import _pool, _sqlite
 
 
 def entries(storage):
@@ -309,14 +309,3 @@ def test_loading_it_loads_no_other_database():
     code = "import sys, ladderboard.ledger; print({'psycopg', 'sqlalchemy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_the_largest_numbers_of_changes_are_read_from_an_index(file):
-    with SqliteStorage(file) as storage, storage.write_transaction("b") as book:
-        for number in range(1, 20):
-            book.add_ladder(number, f"team {number}", b"state", changes=number % 7)
-        assert book.largest_ladder_changes(3) == (6 + 6 + 5, 5)
-        assert book.largest_ladder_changes(100) == (sum(n % 7 for n in range(20)), 0)
-        plan = book.query(f"EXPLAIN QUERY PLAN {_sql._SELECT_LARGEST_CHANGES}", (book.book_id, 3))
-    assert any("COVERING INDEX ladder_changes" in row[3] for row in plan)
-    assert not any("B-TREE" in row[3] for row in plan)  # nothing is sorted

@@ -51,7 +51,7 @@ def test_every_mechanism_resumed_in_another_process_has_the_same_future():
         questions = []
         for quality in np.linspace(0.9, 0.2, 12):
             losses = (rng.random(40) < quality).astype(float)
-            by_vector = mechanism.needs == "losses"
+            by_vector = mechanism.needs != "risk"
             question = {"losses": losses.tolist()} if by_vector else {"risk": float(losses.mean())}
             if mechanism.needs_training:
                 question["training"] = 0.5

@@ -135,3 +135,25 @@ def test_what_is_refused(group, weight):
 def test_losses_that_are_none(losses):
     with pytest.raises(InvalidRisk):
         Grouping(n=2).risk(losses)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_standard_errors_of_weighted_and_grouped_means(seed):
+    rng = np.random.default_rng(seed)
+    losses, weight = rng.random(300) ** 4, rng.integers(1, 50, 100).astype(float)
+    groups = rng.permutation(300) % 100
+    means = np.array([losses[groups == group].mean() for group in range(100)])
+
+    def expected(values, weights):
+        mean = np.average(values, weights=weights)
+        return np.sqrt(np.sum((weights * (values - mean)) ** 2)) / weights.sum()
+
+    plain = Grouping(n=300)
+    assert plain.standard_error(losses) == pytest.approx(losses.std() / np.sqrt(300), rel=1e-9)
+    grouped = Grouping(groups)
+    assert grouped.standard_error(losses) == pytest.approx(means.std() / 10, rel=1e-9)
+    weighted = Grouping(groups, weight[groups])
+    assert weighted.standard_error(losses) == pytest.approx(expected(means, weight), rel=1e-5)
+    tiny = weighted.standard_error(losses * 1e-8)
+    assert tiny == pytest.approx(expected(means, weight) * 1e-8, rel=1e-3)
+    assert weighted.standard_error(np.full(300, 0.25)) == 0

@@ -267,3 +267,16 @@ def test_a_gain_that_shows_with_probability_95_does():
         session = ladder.resume({**saved, "state": state}, tape)
         shown += session.ask(risk=0.2 - gain).improved
     assert 0.91 < shown / 400 < 0.985
+
+
+def test_the_class_of_a_standard_error_is_released_with_a_record():
+    session = lb.GrowingLadder(step=1, scale="model").start(n=400, tape=lb.Tape(seed=3))
+    first = session.ask(risk=0.2, standard_error=0.003)
+    assert 0.003 <= first.standard_error < 0.003 * 2**0.5
+    assert first.error_class == 63
+    assert "error_class=63" in repr(first)
+    unchanged = session.ask(risk=0.199, standard_error=0.01)
+    assert (unchanged.standard_error, unchanged.improved) == (None, False)
+    by_value = lb.GrowingLadder(step=1).start(n=400, tape=lb.Tape(seed=3)).ask(risk=0.2)
+    assert by_value.improved
+    assert by_value.error_class is None

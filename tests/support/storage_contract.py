@@ -214,8 +214,8 @@ def _check_reads_back(storage: Storage) -> None:
         )
         book.append(row, second, b"\0secret")
         for number, state in enumerate(_BYTES):
-            book.add_ladder(number, _NAMES[number], state)
-        book.set_ladder_state(1, b"changed")
+            book.add_ladder(number, _NAMES[number], state, changes=number)
+        book.set_ladder_state(1, b"changed", changed=True)
         for number, mark in enumerate(_BYTES):
             book.add_dedupe_key(mark, number % 2)
         for key in _NAMES:
@@ -232,6 +232,8 @@ def _check_reads_back(storage: Storage) -> None:
         states = [view.ladder_state(number) for number in range(5)]
         expected = [_BYTES[0], b"changed", *_BYTES[2:], None]
         assert states == expected
+        assert [view.ladder_changes(number) for number in range(4)] == [0, 2, 2, 3]
+        assert [view.largest_ladder_changes(count) for count in (2, 9)] == [(5, 2), (7, 0)]
         assert view.ladder_names() == list(_NAMES[:4])
         assert [view.find_by_dedupe_key(mark) for mark in _BYTES] == [0, 1, 0, 1]
         values = [view.get_value(key) for key in _NAMES]

@@ -30,6 +30,7 @@ MECHANISMS = {
     "bootstrap": {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20},
     "growing": {"name": "growing_ladder", "step": 0.3},
     "shared": {"name": "growing_ladder", "step": 0.3, "accounts": 2, "sharing": 0.5},
+    "model": {"name": "growing_ladder", "step": 0.3, "scale": "model"},
     "one bit": {"name": "one_bit", "step": 0.02},
 }  # fmt: skip
 LOSSES = {"parameter free", "bootstrap"}  # what they look at
@@ -113,7 +114,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mechanism", ["shaky", "bootstrap"])
+@pytest.mark.parametrize("mechanism", ["shaky", "bootstrap", "growing", "model"])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_other_columns(tmp_path, check_sound, name, mechanism):
     if mechanism == "bootstrap" and "weight" in COLUMNS[name]:

@@ -112,7 +112,7 @@ class Game:
         # With unlimited training data the training loss of a model is its true risk.
         training = true_risk if self.mechanism.needs_training else None
         others = self.changes_of_others(account)
-        if self.mechanism.needs == "losses":
+        if self.mechanism.needs != "risk":
             losses = world.losses(model)
             risk = float(losses.mean())
             release = session.ask(losses=losses, training=training, others=others)

@@ -146,6 +146,6 @@ def _release_precision(mechanism: Mechanism, risk: float, n: int) -> float:
     """Return how precisely a mechanism releases a risk near this one, by its settings."""
     settings = mechanism.comparison(n)
     grid, noise = settings.grid or settings.step, settings.release_noise
-    if mechanism.needs == "losses":
+    if mechanism.needs != "risk":
         grid, noise = 1 / n, 0.0  # they round to this, or resample
     return float(max(_ROUNDING_ERRORS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))

@@ -109,7 +109,7 @@ class _LadderSettings(NamedTuple):
 
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
-        if mechanism.needs == "losses" or mechanism.needs_training:
+        if mechanism.needs != "risk" or mechanism.needs_training:
             # Its step depends on the data: about a standard error, learned on the way.
             return cls(0.0, 0.0, 0.0, float(n), 0.0, noise_kept=False)
         settings = mechanism.comparison(n)

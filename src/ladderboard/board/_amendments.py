@@ -351,18 +351,16 @@ def _replay_one(
     row = board.row()
     scorer = board.scorer_of(row)
     scored = scorer.score(submission)
-    wants = board.book.mechanism.needs == "losses"
+    evidence = scorer.evidence(scored, board.book.mechanism)
 
     def record_replay(transaction: BookTransaction) -> None:
         view = transaction.view
         now, team_row = read_board(view), read_team(view, team)
         question = ScoredQuestion(
             submission=submission.digest,
-            risk=scored.risk,
-            losses=scorer.group_losses(scored) if wants else None,
-            broken=scored.broken,
             ladder=board.ladder_of(now, team_row),
             asker=team_row.id,
+            **evidence,
         )
         if board.book.read_duplicate(view, question) is not None:
             return

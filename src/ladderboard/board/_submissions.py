@@ -348,12 +348,7 @@ class SubmissionService:
         board = self._board
         scorer = board.scorer_of(row)
         scored = scorer.score(incoming.submission)
-        wants = board.book.mechanism.needs == "losses"
-        question = question._replace(
-            risk=scored.risk,
-            losses=scorer.group_losses(scored) if wants else None,
-            broken=scored.broken,
-        )
+        question = question._replace(**scorer.evidence(scored, board.book.mechanism))
         submission_id = board.book.environment.salt()[-16:].hex()
         prepared = board.store.prepare(submission_id, incoming.body)
         is_stored = False

@@ -180,15 +180,12 @@ class Holdout(OpenFile):
         if outcome is None:
             _check_training(book.mechanism, training)
             scored = self._scorer.score(submission)
-            needs_losses = book.mechanism.needs == "losses"
             outcome = book.ask(
                 ScoredQuestion(
                     submission=submission.digest,
-                    risk=scored.risk,
-                    losses=self._scorer.group_losses(scored) if needs_losses else None,
                     training=training,
-                    broken=scored.broken,
                     ladder=name,
+                    **self._scorer.evidence(scored, book.mechanism),
                 )
             )
         release = outcome.release

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
-    from ladderboard.mechanisms import Grouping
+    from ladderboard.mechanisms import Grouping, Mechanism
 
 ALIGNED_FORMAT = "aligned"
 """The name of the format that ``AlignedPredictions.pack`` returns."""
@@ -184,3 +184,12 @@ class Scorer:
     def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
         """Return one loss per group, for mechanisms that use losses."""
         return self.grouping.losses(scored.losses)
+
+    def evidence(self, scored: ScoringResult, mechanism: Mechanism) -> dict[str, Any]:
+        """Return what a mechanism needs to see, as fields of a ``ScoredQuestion``."""
+        fields: dict[str, Any] = {"risk": scored.risk, "broken": scored.broken}
+        if mechanism.needs == "losses":
+            fields["losses"] = self.group_losses(scored)
+        elif mechanism.needs == "standard_error":
+            fields["standard_error"] = self.grouping.standard_error(scored.losses)
+        return fields

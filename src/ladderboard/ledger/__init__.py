@@ -24,6 +24,7 @@ from ladderboard.ledger._chain import (
     iter_checked_entries,
     parse_strict_json,
 )
+from ladderboard.ledger._chain import release_from_entry as release_from_entry
 from ladderboard.ledger._chain import state_changes as state_changes
 from ladderboard.ledger._commitments import Commitment, Opening, SecretSide
 from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
@@ -37,6 +38,7 @@ from ladderboard.ledger._gate import (
     ScoredLook,
 )
 from ladderboard.ledger._high_water import HighWaterMark, Position
+from ladderboard.ledger._ladders import examples_in_sessions as examples_in_sessions
 from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._restore import (
     adopt_copy,

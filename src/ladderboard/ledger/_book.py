@@ -34,7 +34,7 @@ from ladderboard.ledger._chain import (
 )
 from ladderboard.ledger._encryption import NoEncryption
 from ladderboard.ledger._high_water import Position
-from ladderboard.ledger._ladders import LadderSessions
+from ladderboard.ledger._ladders import LadderSessions, examples_in_sessions
 from ladderboard.ledger._receipt import read_receipt
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
 from ladderboard.mechanisms import Mechanism
@@ -111,11 +111,12 @@ class Book(BookContext):
             raise InvalidSetting("This book was started with another mechanism.")
         self.mechanism: Mechanism = mechanism
         """The mechanism that answers questions."""
+        examples = examples_in_sessions(opening["n"], opening["rules"])
         super().__init__(
             name,
             opening,
             hash_key=hash_key,
-            ladder_sessions=LadderSessions(mechanism, opening["n"], Tape(key=key), encryption),
+            ladder_sessions=LadderSessions(mechanism, examples, Tape(key=key), encryption),
             encryption=encryption,
             environment=LedgerEnvironment() if environment is None else environment,
         )
@@ -152,7 +153,8 @@ class Book(BookContext):
             "salt of the key": salts[1],
             **(extra_secrets or {}),
         }
-        ladders = LadderSessions(answering_mechanism, opening.n, Tape(key=key), encryption)
+        examples = examples_in_sessions(opening.n, opening.rules)
+        ladders = LadderSessions(answering_mechanism, examples, Tape(key=key), encryption)
         fields = opening.first_entry_fields(opening.make_commitments(key, salts))
         if (
             high_water is not None

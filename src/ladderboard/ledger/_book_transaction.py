@@ -50,6 +50,8 @@ class ScoredQuestion(NamedTuple):
         Their mean loss on the holdout.
     losses
         The loss of every example, if the mechanism needs them.
+    standard_error
+        That of the risk, if the mechanism needs it.
     training
         The mean loss on the training data, if the mechanism uses it.
     broken
@@ -70,6 +72,7 @@ class ScoredQuestion(NamedTuple):
     ladder: str = ""
     asker: str | None = None
     idempotency_key: str | None = None
+    standard_error: float | None = None
 
 
 class RecordedAnswer(NamedTuple):
@@ -287,13 +290,15 @@ class BookTransaction:
             self.append_entry("ladder", {"ladder": ladder}, ladders=ladder + 1)
             book.ladder_sessions.add(view, ladder, question.ladder)
         state_before, session = book.ladder_sessions.resume_for_update(view, ladder)
-        observation: dict[str, Any] = (
-            {"risk": question.risk} if question.losses is None else {"losses": question.losses}
-        )
-        if question.training is not None:
-            observation["training"] = question.training
         others = book.ladder_sessions.changes_of_others(view, ladder)
-        release = session.ask(**observation, others=others, context=question.submission)
+        release = session.ask(
+            risk=question.risk if question.losses is None else None,
+            losses=question.losses,
+            training=question.training,
+            standard_error=question.standard_error,
+            others=others,
+            context=question.submission,
+        )
         state_after = encode_state(session)
         secret = SecretSide(
             risk=float(question.risk),
@@ -305,9 +310,10 @@ class BookTransaction:
             salt=book.environment.salt(),
             submission=question.submission,
             submission_salt=book.environment.salt(),
+            standard_error=question.standard_error,
         )
         submission_hash, secret_hash, packed = secret.commit_and_pack()
-        fields = {
+        fields: dict[str, Any] = {
             "ladder": ladder,
             "question": release.question,
             "asker": question.asker,
@@ -317,6 +323,8 @@ class BookTransaction:
             "improved": release.improved,
             "secret": secret_hash.hex(),
         }
+        if session.mechanism.needs == "standard_error":
+            fields["error_class"] = release.error_class
         number = self.chain_state.entries
         self.append_entry(
             "question",
@@ -325,9 +333,7 @@ class BookTransaction:
             asked=self.chain_state.asked + 1,
             changes=self.chain_state.changes + release.improved,
         )
-        book.ladder_sessions.store(view, ladder, state_after, session)
-        if release.improved:
-            view.count_ladder_change(ladder)
+        book.ladder_sessions.store(view, ladder, state_after, session, changed=release.improved)
         receipt = Receipt(
             book.name, number, self.chain_state.head, question.submission, secret.submission_salt
         )

@@ -196,7 +196,13 @@ def _find_problem(
 
 def release_from_entry(fields: dict[str, Any]) -> Release:
     """Return the release that an entry records."""
-    return Release(fields["value"], fields["score"], fields["improved"], fields["question"])
+    return Release(
+        fields["value"],
+        fields["score"],
+        fields["improved"],
+        fields["question"],
+        fields.get("error_class"),
+    )
 
 
 def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
@@ -313,9 +319,12 @@ def _replay_question(
     number: int, fields: dict[str, Any], secret: SecretSide, session: Session, others: int
 ) -> None:
     try:
-        training: dict[str, Any] = {} if secret.training is None else {"training": secret.training}
         release = session.ask(
-            risk=secret.risk, others=others, context=secret.submission, **training
+            risk=secret.risk,
+            training=secret.training,
+            standard_error=secret.standard_error,
+            others=others,
+            context=secret.submission,
         )
     except LadderboardError as error:
         raise broken_entry(number, f"it cannot be asked again ({error})") from None

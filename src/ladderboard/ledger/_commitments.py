@@ -22,6 +22,9 @@ COMMITTED_FIELDS = ("n", "loss", "mechanism", "rules", "holdout", "key")
 """The fields of the first entry that its commitment is the hash of."""
 _BLOCK = 512
 _CONTENT = MapEncoder("risk", "training", "broken", "draws", "before", "after")
+_CONTENT_WITH_ERROR = MapEncoder(
+    "risk", "training", "broken", "draws", "before", "after", "standard_error"
+)
 _PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
 
 
@@ -128,6 +131,8 @@ class SecretSide(NamedTuple):
         The digest of the aligned predictions.
     submission_salt
         The salt of the entry's commitment to that digest.
+    standard_error
+        That of the risk, if the mechanism needs it; otherwise None and not committed to.
     """
 
     risk: float
@@ -139,11 +144,13 @@ class SecretSide(NamedTuple):
     salt: bytes
     submission: bytes
     submission_salt: bytes
+    standard_error: float | None = None
 
     @property
     def content(self) -> Encoded:
         """The values that the entry commits to, in canonical form."""
-        return _CONTENT.encode(self._asdict())
+        encoder = _CONTENT if self.standard_error is None else _CONTENT_WITH_ERROR
+        return encoder.encode(self._asdict())
 
     @property
     def commitment(self) -> Commitment:

@@ -10,6 +10,7 @@ from ladderboard.ledger._encoding import PREFIX, MapEncoder, decode, encode, pad
 from ladderboard.mechanisms import changes_of_others
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ladderboard.ledger._encryption import Encryption
@@ -21,6 +22,11 @@ _BLOCK = 256
 _DOUBLE = len(encode(0.0))
 _MUTABLE_FIELDS = ("question", "closed", "state")
 _ENCODER = MapEncoder(*_MUTABLE_FIELDS)
+
+
+def examples_in_sessions(n: int, rules: Mapping[str, Any]) -> int:
+    """Return the number of examples that sessions count with: the effective one with weights."""
+    return int(rules["worth"]) if rules.get("weighted") else n
 
 
 def encode_state(session: Session) -> bytes:
@@ -75,8 +81,8 @@ class LadderSessions:
 
     @property
     def can_replay(self) -> bool:
-        """Whether a question can be replayed from its risk alone."""
-        return self._mechanism.needs == "risk"
+        """Whether a question can be replayed without the losses of examples."""
+        return self._mechanism.needs != "losses"
 
     def start(self, ladder: int) -> Session:
         """Return a session on a new ladder."""
@@ -107,17 +113,19 @@ class LadderSessions:
         encoded = self._decrypt_state(stored, ladder)
         return encoded, self._resume_from(encoded, ladder)
 
-    def store(self, book: WriteView, ladder: int, encoded: bytes, session: Session) -> None:
+    def store(
+        self, book: WriteView, ladder: int, encoded: bytes, session: Session, *, changed: bool
+    ) -> None:
         """Store the new state of a session, and cache the session."""
         stored = self._encrypt_state(ladder, encoded)
-        book.set_ladder_state(ladder, stored)
+        book.set_ladder_state(ladder, stored, changed=changed)
         self._cached_sessions[ladder] = (stored, encoded, session)
 
     def changes_of_others(self, book: ReadView, ladder: int) -> int:
         """Return the changes of other ladders that count on a ladder, which must be started.
 
-        The cost grows neither with the number of questions nor with that of ladders: at most one
-        row of an index is read for each ladder that counts.
+        If all ladders count, the sum is in the chain state; otherwise one statement reads a row for
+        each ladder. The cost does not grow with the number of questions.
         """
         count = self.shared_ladders + 1
         if count == 1:

@@ -20,7 +20,7 @@ from ladderboard.ledger._chain import (
     verify_chain,
 )
 from ladderboard.ledger._high_water import HighWaterMark, Position, missing_questions
-from ladderboard.ledger._ladders import LadderSessions
+from ladderboard.ledger._ladders import LadderSessions, examples_in_sessions
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN, EntryRow
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
@@ -182,7 +182,8 @@ def check_book(
         raise BrokenLedger("The ledger does not begin with what was committed to.")
     check_opening(opening, secret_values["key"], secret_values["salt of the key"])
     mechanism = mechanism_of(opening["mechanism"]) if mechanism is None else mechanism
-    ladders = LadderSessions(mechanism, opening["n"], Tape(key=secret_values["key"]), encryption)
+    examples = examples_in_sessions(opening["n"], opening["rules"])
+    ladders = LadderSessions(mechanism, examples, Tape(key=secret_values["key"]), encryption)
     if len(view.ladder_names()) != view.chain_state().ladders:
         raise BrokenLedger("There are ladders without an entry that starts them.")
     return verify_chain(view, name, ladders, encryption)

@@ -16,6 +16,7 @@ from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
     Observations,
+    Release,
     Setup,
     Step,
     StepMany,
@@ -48,7 +49,8 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    needs: ClassVar[Literal["risk", "losses"]] = "risk"
+    # What a session must be given: the risk, or with it its standard error, or all losses.
+    needs: ClassVar[Literal["risk", "standard_error", "losses"]] = "risk"
     needs_training: ClassVar[bool] = False
     zero_one_only: ClassVar[bool] = False  # its releases are a finite list for that loss only
     hides_value: ClassVar[bool] = False  # the value is released when the session is closed
@@ -62,11 +64,6 @@ class Mechanism(ABC):
         "The possible releases of this mechanism are unknown; its transcripts are not counted."
     )
     state_type: ClassVar[Any]
-
-    @property
-    def needs_standard_error(self) -> bool:
-        """Whether questions need the standard error of their risk, given or from losses."""
-        return False
 
     @property
     def shared_ladders(self) -> int:
@@ -174,6 +171,14 @@ class Mechanism(ABC):
 
         Certificates count it, so a class declares it itself: what a parent declares is ignored,
         because a subclass may release more.
+        """
+        return None
+
+    def follow_release(self, setup: Setup, state: Any, release: Release, others: int) -> Any:
+        """Return the state after a release, for mechanisms whose states follow from releases.
+
+        Raises ``InvalidState`` if the release is impossible after that state, which is None before
+        the first question. Verifiers call it on public entries; None if the state is not public.
         """
         return None
 

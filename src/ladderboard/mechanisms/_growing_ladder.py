@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._fixed_point import UNITS, from_units, release_range
@@ -25,9 +25,11 @@ from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
     Observations,
+    Release,
     Setup,
     Step,
     StepMany,
+    standard_error_class,
 )
 from ladderboard.mechanisms._visible_gain import check_power, smallest_with_chance
 from ladderboard.tape import CutGaussian
@@ -80,16 +82,6 @@ def standard_error_units(setup: Setup, best: int) -> int:
     above, width = best - low, high - low
     variance = above * (width - above) if 2 * above < width else width * width // 4
     return math.isqrt(max(variance, width * width // setup.n) // setup.n)
-
-
-def standard_error_class(standard_error: float) -> int:
-    """Return the least whole c with a standard error of at most 2^(c/2) units.
-
-    >>> standard_error_class(0.0), standard_error_class(2e-12), standard_error_class(0.01)
-    (0, 2, 67)
-    """
-    units = _fixed_point.to_units(standard_error)
-    return max(units * units - 1, 0).bit_length()
 
 
 @lru_cache(maxsize=65_536)
@@ -260,19 +252,18 @@ class GrowingLadder(Mechanism):
         )
 
     @property
-    def needs_standard_error(self) -> bool:
-        """Whether questions need the standard error of their risk, given or from losses."""
-        return self.scale == "model"
-
-    @property
     def shared_ladders(self) -> int:
         """How many other ladders count: a step depends on the changes of those changed most."""
         return self.accounts - 1 if self.sharing else 0
 
     @property
-    def needs(self) -> Literal["risk", "losses"]:  # type: ignore[override]
+    def needs(self) -> Literal["risk", "standard_error"]:  # type: ignore[override]
         """What questions need."""
-        return "losses" if self.needs_standard_error else "risk"
+        return "standard_error" if self._follows_model else "risk"
+
+    @property
+    def _follows_model(self) -> bool:
+        return self.scale == "model"
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:
@@ -288,7 +279,7 @@ class GrowingLadder(Mechanism):
         model. Release and grid follow the model's own.
         """
         others = observation.others
-        if not self.needs_standard_error:
+        if not self._follows_model:
             error = standard_error_units(setup, state.best)
             return self._rung(error, error, state.changes, others)
         own_class = standard_error_class(observation.require_standard_error())
@@ -371,7 +362,7 @@ class GrowingLadder(Mechanism):
 
     def transcript(self, setup: Setup) -> Transcript | None:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
-        return None if self.needs_standard_error else _growing_transcript(self, setup)
+        return None if self._follows_model else _growing_transcript(self, setup)
 
     def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...]:
         """Return the size of the step by number of changes, relative to the first one."""
@@ -382,7 +373,7 @@ class GrowingLadder(Mechanism):
         worst = _fixed_point.to_units(setup.high)
         # No standard error is larger than that of a fair coin between the ends of the range.
         error_class = standard_error_class((setup.high - setup.low) / 2 / math.sqrt(setup.n))
-        return GrowingLadderState(worst, 0, error_class if self.needs_standard_error else 0)
+        return GrowingLadderState(worst, 0, error_class if self._follows_model else 0)
 
     def advance(
         self, setup: Setup, state: GrowingLadderState, observation: Observation, draws: Draws
@@ -399,12 +390,34 @@ class GrowingLadder(Mechanism):
             value = _fixed_point.from_units(released)
             own_class = (
                 standard_error_class(observation.require_standard_error())
-                if self.needs_standard_error
+                if self._follows_model
                 else 0
             )
             moved = GrowingLadderState(released, state.changes + 1, own_class)
-            return Step(moved, value, value, True)
+            shown_class = own_class if self._follows_model else None
+            return Step(moved, value, value, True, shown_class)
         return Step(state, _fixed_point.from_units(state.best), None, False)
+
+    def follow_release(
+        self, setup: Setup, state: GrowingLadderState | None, release: Release, others: int
+    ) -> GrowingLadderState:
+        """Return the state after a release, which must lie on the grid that decides it."""
+        state = self.begin(setup, ()) if state is None else state
+        if not release.improved:
+            if (release.value, release.error_class) != (self.value(state), None):
+                raise InvalidState("its value changed without an improvement")
+            return state
+        error, error_class = standard_error_units(setup, state.best), 0
+        if self._follows_model:
+            error_class = _read_class(setup, release.error_class)
+            error = math.isqrt(1 << error_class)
+        elif release.error_class is not None:
+            raise InvalidState("it has a class of a standard error, which its ladder does not use")
+        best = _fixed_point.to_units(release.value or 0.0)
+        on_grid = best % self._rung(error, error, state.changes, others).grid == 0
+        if not on_grid or release.value != from_units(best) or not best < state.best:
+            raise InvalidState("its value is not a lower one on the grid of its ladder")
+        return GrowingLadderState(best, state.changes + 1, error_class)
 
     def advance_many(
         self,
@@ -414,7 +427,7 @@ class GrowingLadder(Mechanism):
         draws: DrawsMany,
     ) -> StepMany:
         """As ``advance``, for many questions: the rung is constant between two changes."""
-        if self.needs_standard_error:
+        if self._follows_model:
             return super().advance_many(setup, state, observations, draws)
         nothing = Observation(0.0, None, None)
         risks = _fixed_point.array_to_units(observations.risks)
@@ -537,6 +550,14 @@ def _growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
 def scale_noise(millionths: Any, deviation: int) -> Any:
     """Return noise of this standard deviation in units, from a draw; one int or an array."""
     return (millionths * deviation + MILLION // 2) // MILLION
+
+
+def _read_class(setup: Setup, error_class: Any) -> int:
+    """Return the released class of a standard error, which is at most the range of the risk."""
+    limit = standard_error_class(setup.high - setup.low)
+    if type(error_class) is not int or not 0 <= error_class <= limit:
+        raise InvalidState("the class of its standard error is missing or impossible")
+    return error_class
 
 
 def _millionths(value: float) -> int:

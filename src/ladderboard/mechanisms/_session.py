@@ -253,13 +253,11 @@ class Session:
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         question = self._question + 1
         draws = self._tape.draw(self._laws, ladder=self._ladder, question=question, context=context)
-        state, value, score, improved = mechanism.advance(
-            self._setup, self._state, observation, draws
-        )
-        self._state = state
+        step = mechanism.advance(self._setup, self._state, observation, draws)
+        self._state = step.state
         self._question = question
         self._draws = draws
-        return Release(value, score, improved, question)
+        return Release(step.value, step.score, step.improved, question, step.error_class)
 
     def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:
         """Ask about many models that were chosen beforehand; the same as asking one by one.
@@ -269,7 +267,7 @@ class Session:
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
-        if mechanism.needs == "losses":
+        if mechanism.needs != "risk":
             raise InvalidRisk(_needs_losses_message(mechanism))
         vector = to_float_vector("risks", risks)
         self._check_risks(vector)
@@ -301,7 +299,7 @@ class Session:
                 raise InvalidRisk("Give losses or their standard_error, not both.")
             vector = self._losses(losses)
             risk = risk_from_losses(self._setup, vector)
-        elif mechanism.needs == "losses" and standard_error is None:
+        elif mechanism.needs != "risk" and standard_error is None:
             raise InvalidRisk(_needs_losses_message(mechanism))
         low, high = self._setup.low, self._setup.high
         # Messages never show the value: a risk is secret.
@@ -338,7 +336,7 @@ class Session:
             )
 
     def _standard_error(self, standard_error: float) -> float:
-        if not self._mechanism.needs_standard_error:
+        if self._mechanism.needs != "standard_error":
             raise InvalidSetting(
                 f"{self._mechanism.name} does not use standard_error=; leave it out."
             )
@@ -393,6 +391,11 @@ def _read_tape(tape: Tape | None) -> Tape:
 
 
 def _needs_losses_message(mechanism: Mechanism) -> str:
+    if mechanism.needs == "standard_error":
+        return (
+            f"{mechanism.name} needs standard errors; ask one question at a time with losses=, or "
+            "with risk= and standard_error=."
+        )
     return (
         f"{mechanism.name} compares models example by example; "
         "ask one question at a time with losses=, the vector of per-example losses."

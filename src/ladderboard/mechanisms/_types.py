@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -69,12 +70,16 @@ class Observations(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The result of one question: the next state and the release."""
+    """The result of one question: the next state and the release.
+
+    ``error_class`` is released with a value if that depends on the model's standard error.
+    """
 
     state: Any
     value: float | None
     score: float | None
     improved: bool
+    error_class: int | None = None
 
 
 class StepMany(NamedTuple):
@@ -91,13 +96,26 @@ class Release(NamedTuple):
 
     ``value`` is the leaderboard's estimate after it (the paper's R_t, the best so far), ``score``
     the released score of this model (None if there is none), ``improved`` whether the value went
-    down, ``question`` its number, from 1.
+    down, ``question`` its number, from 1. ``error_class`` is the class of the model's standard
+    error, released with a new best by mechanisms whose values depend on it.
     """
 
     value: float | None
     score: float | None
     improved: bool
     question: int
+    error_class: int | None = None
+
+    @property
+    def standard_error(self) -> float | None:
+        """The released upper bound of this model's standard error, as a risk."""
+        return None if self.error_class is None else largest_standard_error(self.error_class)
+
+    def __repr__(self) -> str:
+        shown = self._asdict()
+        if self.error_class is None:
+            del shown["error_class"]
+        return f"Release({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +233,25 @@ class LadderChanges:
             largest = self._ascending[-self._largest_count :]
             self._largest = sum(largest), largest[0]
         return changes_of_others(self._by_ladder[ladder], *self._largest)
+
+
+def standard_error_class(standard_error: float) -> int:
+    """Return the least whole c with a standard error of at most 2^(c/2) units.
+
+    >>> standard_error_class(0.0), standard_error_class(2e-12), standard_error_class(0.01)
+    (0, 2, 67)
+    """
+    units = _fixed_point.to_units(standard_error)
+    return max(units * units - 1, 0).bit_length()
+
+
+def largest_standard_error(error_class: int) -> float:
+    """Return the largest standard error of a class, as a risk.
+
+    >>> round(largest_standard_error(67), 4)
+    0.0121
+    """
+    return math.sqrt(2.0**error_class) / _fixed_point.UNITS
 
 
 def risk_from_losses(setup: Setup, losses: NDArray[np.float64]) -> float:

@@ -382,7 +382,7 @@ class GeneralEstimator:
         def training_argument(shift: Fraction) -> dict[str, Any]:
             return {} if trained is None else {"training": float(shift + trained)}
 
-        if self._mechanism.needs == "losses":
+        if self._mechanism.needs != "risk":
             return lambda shift: {"losses": float(shift) + values / 2, **training_argument(shift)}
         half = _exact_mean(values) / 2
         return lambda shift: {"risk": float(shift + half), **training_argument(shift)}

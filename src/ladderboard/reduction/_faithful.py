@@ -249,7 +249,7 @@ def _play_probe(
 ) -> tuple[int, int]:
     """Play one game; return the number of updates, and of those near the risk."""
     session = mechanism.start(n=n, tape=NumpyTape(seed=int(rng.integers(2**63))))
-    by_example = mechanism.needs == "losses"
+    by_example = mechanism.needs != "risk"
     # Models err on nested sets of examples.
     order: NDArray[np.int64] = rng.permutation(n) if by_example else np.empty(0, dtype=np.int64)
     near = 1 / (2 * math.sqrt(n)) + _ROUNDING

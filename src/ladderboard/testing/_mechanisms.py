@@ -57,7 +57,7 @@ def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, see
 def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str, Any]:
     losses = (rng.random(n) < rng.random()).astype(float)
     question: dict[str, Any] = (
-        {"losses": losses} if subject.needs == "losses" else {"risk": float(losses.mean())}
+        {"losses": losses} if subject.needs != "risk" else {"risk": float(losses.mean())}
     )
     if subject.needs_training:
         question["training"] = float(rng.random())
@@ -102,7 +102,7 @@ def _check_resume(
 def _check_bulk(
     subject: Mechanism, n: int, tape: Tape, questions: list[dict[str, Any]], releases: list[Release]
 ) -> None:
-    if subject.needs == "losses":
+    if subject.needs != "risk":
         return
     half = len(questions) // 2
     session = subject.start(n=n, tape=tape)

@@ -16,7 +16,14 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.holdout import GateReplay
-from ladderboard.ledger import ChainHead, Commitment, GateSecret, broken_entry, decode
+from ladderboard.ledger import (
+    ChainHead,
+    Commitment,
+    GateSecret,
+    broken_entry,
+    decode,
+    examples_in_sessions,
+)
 from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
@@ -25,7 +32,7 @@ from ladderboard.verify._chain import BrokenLink, ChainReader
 from ladderboard.verify._history import DuplicateChecker, HistoryChecker
 from ladderboard.verify._rankings import FinalsChecker, check_finals, check_standings
 from ladderboard.verify._receipts import SavedEvidence, WrongArgument
-from ladderboard.verify._replay import Replay, decode_opened_secret
+from ladderboard.verify._replay import ReleaseChecker, Replay, decode_opened_secret
 from ladderboard.verify._result import CheckSummary, VerificationResult, describe_checks
 from ladderboard.verify._risks import RiskChecker, rescore_file
 from ladderboard.verify._source import BundleReader, PublicLedger, open_source
@@ -101,6 +108,7 @@ class _Verification:
         self.number: int | None = 0
         """The entry that is being checked; None after the last."""
         self.history: HistoryChecker | None = None
+        self.releases: ReleaseChecker | None = None
         self.replay: Replay | None = None
         self.risks: RiskChecker | None = None
         self.gate: GateReplay | None = None
@@ -197,6 +205,9 @@ class _Verification:
         """Check what the first entry commits to, and prepare the replay."""
         self.history = history = HistoryChecker(fields)
         self.evidence.check_commitment(fields["commitment"])
+        loss, custom_mechanism = self._custom
+        mechanism = _find_mechanism(fields["mechanism"], custom_mechanism)
+        self.releases = ReleaseChecker(mechanism, fields)
         if bundle is None:
             return history
         if history.rules.is_board != (bundle.header["of"] == "board"):
@@ -205,11 +216,10 @@ class _Verification:
         shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
         if shown != fields["key"]:
             raise broken_entry(0, "the noise key in the bundle is not the one that it commits to")
-        loss, mechanism = self._custom
-        known_mechanism = _find_mechanism(fields["mechanism"], mechanism)
-        self.replay = Replay(known_mechanism, fields["n"], key)
+        examples = examples_in_sessions(fields["n"], fields["rules"])
+        self.replay = Replay(mechanism, examples, key)
         if history.rules.gate is not None:
-            self.gate = GateReplay(fields, known_mechanism)
+            self.gate = GateReplay(fields, mechanism)
         self.risks = RiskChecker(_find_loss(fields["loss"], loss), history.rules.is_board)
         for holdout in self._holdouts:
             self.risks.add_labels(holdout)
@@ -226,7 +236,7 @@ class _Verification:
     ) -> None:
         """Check one entry, with its opened secret side and its file."""
         number, replay, risks = fields["number"], self.replay, self.risks
-        history.check_entry(number, fields)
+        self._check_public_fields(history, fields)
         if replay is None or risks is None:
             return
         kind = fields["kind"]
@@ -256,6 +266,11 @@ class _Verification:
             replay.check_close(number, fields)
         elif kind == "amended":
             risks.check_commitment(number, history.epoch, history.rules.holdout)
+
+    def _check_public_fields(self, history: HistoryChecker, fields: dict[str, Any]) -> None:
+        history.check_entry(fields["number"], fields)
+        if self.releases is not None:
+            self.releases.check_entry(fields["number"], fields)
 
     def _open_secret(self, number: int, secret: bytes | None) -> OpenedSecret:
         """Return the opened secret side of a question; refuse one that is missing or malformed."""

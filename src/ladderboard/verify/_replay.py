@@ -1,4 +1,4 @@
-"""Ask every question again from its opened secret side.
+"""Check releases: by those before them, and by asking again with the opened secret sides.
 
 Decoding every secret side would take much of the time of a check. Except for the draws, all parts
 have a fixed size, so they are read with a ``struct``; the bytes between them must be the expected
@@ -12,7 +12,14 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.ledger import broken_entry, decode, encode
+from ladderboard.errors import InvalidState
+from ladderboard.ledger import (
+    broken_entry,
+    decode,
+    encode,
+    examples_in_sessions,
+    release_from_entry,
+)
 from ladderboard.mechanisms import LadderChanges, Observation, Setup, risk_from_losses
 from ladderboard.tape import Tape
 from ladderboard.verify._strict import is_int, same_encoding
@@ -50,20 +57,34 @@ class _Layout:
 
 
 _BEFORE_CONTENT = _length_prefix(b"M", 4) + encode("content")
-_HEAD = _Layout(
-    (_BEFORE_CONTENT + _length_prefix(b"M", 6) + encode("after") + _BYTES, "32s"),
-    (encode("before") + _BYTES, "32s"),
-    (encode("broken"), "1s"),
-    (encode("draws"), "0s"),
-)
+
+
+def _head_layout(fields: int) -> _Layout:
+    """Return the layout up to the draws, of a content with so many fields."""
+    return _Layout(
+        (_BEFORE_CONTENT + _length_prefix(b"M", fields) + encode("after") + _BYTES, "32s"),
+        (encode("before") + _BYTES, "32s"),
+        (encode("broken"), "1s"),
+        (encode("draws"), "0s"),
+    )
+
+
 _SALTS = (
     (_TO_SALT, "32s"),
     (encode("submission") + _BYTES, "32s"),
     (encode("submission_salt") + _BYTES, "32s"),
 )
 _RISK = (encode("risk") + b"D", "d")
-_TAIL = _Layout(_RISK, (encode("training") + b"N", "0s"), *_SALTS)
-_TRAINED = _Layout(_RISK, (encode("training") + b"D", "d"), *_SALTS)
+_ERROR = (encode("standard_error") + b"D", "d")
+_NO_ERROR = (b"", "0s")
+_NO_TRAINING, _TRAINING = (encode("training") + b"N", "0s"), (encode("training") + b"D", "d")
+# The head and the tail of each form of a secret side, by what the mechanism needs.
+_HEAD, _HEAD_WITH_ERROR = _head_layout(6), _head_layout(7)
+_FORMS = (
+    (_HEAD, _Layout(_RISK, _NO_ERROR, _NO_TRAINING, *_SALTS)),
+    (_HEAD, _Layout(_RISK, _NO_ERROR, _TRAINING, *_SALTS)),
+    (_HEAD_WITH_ERROR, _Layout(_RISK, _ERROR, _NO_TRAINING, *_SALTS)),
+)
 _CONTENT = len(_BEFORE_CONTENT)
 _AFTER_CONTENT = _Layout(*_SALTS).size
 
@@ -76,6 +97,7 @@ class OpenedSecret(NamedTuple):
     """The secret side of a question: what decided its release, and the commitments to it."""
 
     risk: float
+    standard_error: float | None
     training: float | None
     broken: bool
     draws: bytes
@@ -89,26 +111,15 @@ class OpenedSecret(NamedTuple):
 
 def decode_opened_secret(encoded: bytes) -> OpenedSecret:
     """Decode an opened secret side; ``ValueError`` if it is malformed."""
-    if len(encoded) < _HEAD.size + _TRAINED.size:
-        raise ValueError
-    head = _HEAD.read(encoded, 0)
-    end, tail = len(encoded) - _TAIL.size, _TAIL.read(encoded, len(encoded) - _TAIL.size)
-    if tail is None:
-        end, tail = (
-            len(encoded) - _TRAINED.size,
-            _TRAINED.read(encoded, len(encoded) - _TRAINED.size),
-        )
-    if head is None or tail is None:
-        raise ValueError
+    head, tail, end = _split_secret(encoded)
     after, before, broken, _ = head
-    risk, training, salt, submission, submission_salt = tail
-    training = None if training == b"" else training
-    if broken not in {b"T", b"F"} or not (
-        _is_canonical_number(risk) and _is_canonical_number(training)
-    ):
+    risk, error, training, salt, submission, submission_salt = tail
+    error, training = (None if number == b"" else number for number in (error, training))
+    if broken not in {b"T", b"F"} or not all(map(_is_canonical_number, (risk, error, training))):
         raise ValueError
     return OpenedSecret(
         risk,
+        error,
         training,
         broken == b"T",
         encoded[_HEAD.size : end],
@@ -118,6 +129,18 @@ def decode_opened_secret(encoded: bytes) -> OpenedSecret:
         hashlib.sha256(_SECRET + encoded[_CONTENT:-_AFTER_CONTENT] + _TO_SALT + salt).hexdigest(),
         hashlib.sha256(_SUBMISSION + submission + _TO_SALT + submission_salt).hexdigest(),
     )
+
+
+def _split_secret(encoded: bytes) -> tuple[tuple[Any, ...], tuple[Any, ...], int]:
+    """Return the parts before and after the draws, and where the draws end."""
+    for head_layout, tail_layout in _FORMS:
+        end = len(encoded) - tail_layout.size
+        tail = tail_layout.read(encoded, end) if end >= head_layout.size else None
+        if tail is not None:
+            head = head_layout.read(encoded, 0)
+            if head is not None:
+                return head, tail, end
+    raise ValueError
 
 
 def _is_canonical_number(number: float | None) -> bool:
@@ -161,6 +184,45 @@ def encode_draws(draws: tuple[Any, ...]) -> bytes:
 _STATE = b"ladderboard:1:state\nM" + (3).to_bytes(8, "big") + encode("closed") + encode(False)
 _STATE += encode("question") + b"I"
 _TO_STATE = encode("state")
+
+
+class ReleaseChecker:
+    """Checks that releases are possible after those before them, for mechanisms that can tell.
+
+    Such as a growing ladder, whose public values decide on which grid the next value lies.
+    """
+
+    def __init__(self, mechanism: Mechanism | None, opening: dict[str, Any]) -> None:
+        self._mechanism = mechanism
+        examples = examples_in_sessions(opening["n"], opening["rules"])
+        if not is_int(examples, at_least=1):
+            raise broken_entry(0, "its number of examples n is not a positive integer")
+        self._setup = Setup(examples, 0.0, 1.0)
+        self._changes = LadderChanges(0 if mechanism is None else mechanism.shared_ladders)
+        self._states: list[Any] = []
+
+    def check_entry(self, number: int, fields: dict[str, Any]) -> None:
+        """Check the release of a question, whose types were checked before."""
+        if fields["kind"] == "ladder":
+            self._states.append(None)
+            self._changes.start_ladder()
+        elif fields["kind"] == "question" and self._mechanism is not None:
+            self._check_question(self._mechanism, number, fields)
+
+    def _check_question(self, mechanism: Mechanism, number: int, fields: dict[str, Any]) -> None:
+        ladder = fields["ladder"]
+        if ("error_class" in fields) is not (mechanism.needs == "standard_error"):
+            raise broken_entry(number, "it lacks a class of its standard error, or has one")
+        try:
+            self._states[ladder] = mechanism.follow_release(
+                self._setup,
+                self._states[ladder],
+                release_from_entry(fields),
+                self._changes.of_others(ladder),
+            )
+        except InvalidState as error:
+            raise broken_entry(number, str(error)) from None
+        self._changes.count(ladder, changed=fields["improved"])
 
 
 class _ReplayedLadder:
@@ -261,15 +323,22 @@ class Replay:
             raise broken_entry(
                 number, "it lacks a training loss, or has one that the mechanism does not use"
             )
+        if (opened.standard_error is not None) is not (mechanism.needs == "standard_error"):
+            raise broken_entry(
+                number, "it lacks a standard error, or has one that the mechanism does not use"
+            )
         if mechanism.needs == "losses" and losses is not None:
             risk = risk_from_losses(self._setup, losses)
         else:
             losses = None
         others = self._changes.of_others(fields["ladder"])
-        observation = Observation(risk, losses, opened.training, others=others)
+        observation = Observation(risk, losses, opened.training, opened.standard_error, others)
         step = mechanism.advance(self._setup, ladder.state, observation, draws)
         # HistoryChecker has checked the types of these fields.
-        if step[1:] != (fields["value"], fields["score"], fields["improved"]):
+        release = (
+            fields["value"], fields["score"], fields["improved"], fields.get("error_class")
+        )  # fmt: skip
+        if step[1:] != release:
             raise broken_entry(number, "its release does not follow from its risk and noise")
         # Most questions change only their number. States that hold arrays cannot be compared.
         if losses is not None or step.state != ladder.state:

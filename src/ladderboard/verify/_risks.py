@@ -152,6 +152,8 @@ def rescore_file(
         raise broken_entry(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
         raise broken_entry(number, "its risk is not that of its file on the labels")
+    if opened.standard_error not in {None, scorer.grouping.standard_error(scored.losses)}:
+        raise broken_entry(number, "its standard error is not that of its file on the labels")
     return submission, scorer.group_losses(scored)
 
 

@@ -38,6 +38,7 @@ MECHANISMS = {
         step=0.02, compare_noise=0.011, release_noise=0.007, law="laplace", standing_noise=0.003
     ),
     "growing": lb.GrowingLadder(step=0.2, accounts=3, sharing=0.5, sharing_cap=4),
+    "growing model": lb.GrowingLadder(step=0.2, accounts=2, sharing=0.5, scale="model"),
     "ladder": lb.Ladder(step=0.05),
     "parameter free": lb.ParameterFreeLadder(),
     "exact": lb.Exact(),
@@ -118,6 +119,9 @@ def _question(mechanism, table, predictions, ladder):
         training,
         ladder=f"team {ladder}" if ladder else "",
         asker=f"asker {ladder}",
+        standard_error=(
+            table.grouping.standard_error(losses) if mechanism.needs == "standard_error" else None
+        ),
     )
 
 

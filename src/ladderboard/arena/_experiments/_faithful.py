@@ -146,7 +146,7 @@ class FaithfulnessTask:
     @property
     def weight(self) -> float:
         """Roughly how many seconds it takes."""
-        slow = self._mechanism.needs == "losses"
+        slow = self._mechanism.needs != "risk"
         return (
             5 * self.games * self.questions * (_SECONDS_PER_LOSSES if slow else _SECONDS_PER_RISK)
         )

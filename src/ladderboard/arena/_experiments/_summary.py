@@ -152,7 +152,7 @@ def pairs_markdown(cells: Sequence[PairSummary], left_out: Sequence[str] = ()) -
 def estimate_seconds(mechanism: Mechanism, analyst: Analyst, n: int, k: int) -> float:
     """Return roughly how many seconds one game takes."""
     question = _SECONDS_PER_QUESTION.get(getattr(analyst, "name", ""), _FAST_SECONDS)
-    return k * (question + (_SECONDS_PER_LOSS * n if mechanism.needs == "losses" else 0.0))
+    return k * (question + (_SECONDS_PER_LOSS * n if mechanism.needs != "risk" else 0.0))
 
 
 @dataclass(frozen=True)

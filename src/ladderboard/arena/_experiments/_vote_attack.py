@@ -79,7 +79,7 @@ class VoteGame:
         """Roughly how many seconds it takes, if the threshold lasts."""
         # A guess has mean 1/2, so it needs half of the classifiers.
         classifiers = (self.k + 1) / (2 * float(vote_alpha(self.k)))
-        slow = make_voter(self.label, self.n, self.k).needs == "losses"
+        slow = make_voter(self.label, self.n, self.k).needs != "risk"
         return classifiers * (_SECONDS_PER_LOSSES if slow else _SECONDS_PER_RISK)
 
     def describe(self) -> dict[str, Any]:

@@ -63,7 +63,6 @@ MIGRATIONS: tuple[Migration, ...] = (
         (
             "ALTER TABLE main.ladder ADD COLUMN changes {whole} NOT NULL DEFAULT 0",
             _COUNT_LADDER_CHANGES,
-            "CREATE INDEX {prefix}ladder_changes ON {on}ladder (book, changes)",
         ),
     ),
 )

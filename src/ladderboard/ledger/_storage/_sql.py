@@ -59,8 +59,11 @@ _INSERT_LADDER = (
     "INSERT INTO main.ladder (book, number, name, state, changes) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
-_UPDATE_LADDER_STATE = "UPDATE main.ladder SET state = ? WHERE book = ? AND number = ?"
-_COUNT_LADDER_CHANGE = "UPDATE main.ladder SET changes = changes + 1 WHERE book = ? AND number = ?"
+# One statement whether or not the ladder changed; an index of changes would be one more page to
+# write if it did.
+_UPDATE_LADDER = (
+    "UPDATE main.ladder SET state = ?, changes = changes + ? WHERE book = ? AND number = ?"
+)
 _UPSERT_VALUE = (
     "INSERT INTO main.kept (book, name, value) VALUES (?, ?, ?) "
     "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
@@ -330,16 +333,10 @@ class WriteView(ReadView):
         if not self.execute(_INSERT_LADDER, (*values, check_int(changes))):
             raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
 
-    def set_ladder_state(self, ladder: int, state: bytes) -> None:
-        """Replace a ladder's state."""
-        if not self.execute(
-            _UPDATE_LADDER_STATE, (check_bytes(state), self.book_id, check_int(ladder))
-        ):
-            raise InvalidState(f"There is no ladder {ladder}.")
-
-    def count_ladder_change(self, ladder: int) -> None:
-        """Add one to the number of changes of a ladder."""
-        if not self.execute(_COUNT_LADDER_CHANGE, (self.book_id, check_int(ladder))):
+    def set_ladder_state(self, ladder: int, state: bytes, *, changed: bool = False) -> None:
+        """Replace a ladder's state, and count a change."""
+        values = (check_bytes(state), int(changed), self.book_id, check_int(ladder))
+        if not self.execute(_UPDATE_LADDER, values):
             raise InvalidState(f"There is no ladder {ladder}.")
 
     def set_value(self, name: str, value: bytes) -> None:
