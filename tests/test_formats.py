@@ -15,7 +15,7 @@ from ladderboard.board._backup import _backup, _dump
 from ladderboard.client import parse_address, read_config
 from ladderboard.client._receipts import ReceiptStore
 from ladderboard.errors import InvalidState
-from ladderboard.ledger import _encoding, _encryption, _high_water, _receipt
+from ladderboard.ledger import _chain, _commitments, _encoding, _high_water
 from ladderboard.ledger._storage import _schema
 from ladderboard.mechanisms import _session
 from ladderboard.verify import _source, read_receipts
@@ -35,7 +35,7 @@ NUMBERS = {
     "ledger database": _schema.latest_format(),
     "tables of boards": len(BOARD_SCHEMA.migrations),
     "ledger entry": number_in(_encoding.PREFIX),
-    "encrypted secret side": _encryption._CLOSED[0],
+    "encrypted secret side": _commitments._CLOSED[0],
     "key file": None,
     "mark": number_in(_high_water._HEADER),
     "large submissions": None,
@@ -44,7 +44,7 @@ NUMBERS = {
     "backup": _backup.FORMAT,
     "secret key of dumps": None,
     "bundle": number_in(_source.START),
-    "receipt": _receipt._FORMAT,
+    "receipt": _chain._FORMAT,
     "file of receipts": None,
     "tokens": None,
     "saved session": _session._FORMAT,

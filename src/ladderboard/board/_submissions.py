@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard._formatting import format_time
 from ladderboard.board._access import Role, check_permission
+from ladderboard.board._board import KeyedLock
 from ladderboard.board._limits import (
     StoredBytes,
     compute_shares,
@@ -19,7 +20,6 @@ from ladderboard.board._limits import (
     remaining_quota,
 )
 from ladderboard.board._model import RecordRow, SubmissionRow
-from ladderboard.board._queue import KeyedLock
 from ladderboard.board._repository import (
     find_submission_by_entry,
     find_team,

@@ -8,13 +8,12 @@ its refusals cannot depend on labels.
 from ladderboard.errors import Problem
 from ladderboard.files._columns import load_polars as load_polars
 from ladderboard.files._formats import escape_formula
-from ladderboard.files._gzip import GZIP_MAGIC as GZIP_MAGIC
-from ladderboard.files._gzip import Gunzip as Gunzip
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._predictions import read_predictions
-from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import Roster
-from ladderboard.files._source import Limits, detect_format
+from ladderboard.files._source import GZIP_MAGIC as GZIP_MAGIC
+from ladderboard.files._source import Gunzip as Gunzip
+from ladderboard.files._source import Limits, Problems, detect_format, format_names, refuse
 
 __all__ = [
     "HoldoutTable",

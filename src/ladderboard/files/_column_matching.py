@@ -14,14 +14,14 @@ import numpy as np
 
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files._problems import Problems, format_names, refuse
+from ladderboard.files._source import Problems, format_names, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ladderboard.files._columns import Column
-    from ladderboard.files._problems import ErrorClass
     from ladderboard.files._roster import Roster
+    from ladderboard.files._source import ErrorClass
     from ladderboard.losses import ExpectedColumns
 
 # A column with the first name wins; otherwise exactly one of the others must be present.

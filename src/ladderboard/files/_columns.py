@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ladderboard.errors import MissingDependency
-from ladderboard.files._problems import refuse
+from ladderboard.files._source import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._problems import ErrorClass
+    from ladderboard.files._source import ErrorClass
 
     Mask = NDArray[np.bool_]
 

@@ -14,9 +14,8 @@ from ladderboard.files._column_matching import is_index_name, normalize_name
 from ladderboard.files._columns import MixedColumn, NumberColumn, TextColumn
 from ladderboard.files._formats import open_table
 from ladderboard.files._predictions import VALUE_RULES
-from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import KINDS, FileRows, Kind, read_ids
-from ladderboard.files._source import Limits
+from ladderboard.files._source import Limits, Problems, format_names, refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

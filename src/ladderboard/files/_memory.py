@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.files._columns import MemoryTable, MixedColumn, NumberColumn, TextColumn
-from ladderboard.files._problems import ErrorClass, refuse, single_refusal
+from ladderboard.files._source import ErrorClass, refuse, single_refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,6 @@ from ladderboard.files._column_matching import (
 )
 from ladderboard.files._formats import CsvTable, open_table
 from ladderboard.files._memory import as_column, read_vector
-from ladderboard.files._problems import Problems, format_names, refuse
 from ladderboard.files._roster import (
     FileRows,
     Roster,
@@ -26,7 +25,7 @@ from ladderboard.files._roster import (
     check_rows,
     join_small_integers,
 )
-from ladderboard.files._source import Limits
+from ladderboard.files._source import Limits, Problems, format_names, refuse
 from ladderboard.losses import Loss, format_unknown_classes, is_class
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels, InvalidSetting
 from ladderboard.files._columns import MixedColumn, NumberColumn, TextColumn, load_polars
 from ladderboard.files._memory import as_column
-from ladderboard.files._problems import format_names
+from ladderboard.files._source import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ladderboard.files._columns import Column
     from ladderboard.files._holdout import HoldoutTable
-    from ladderboard.files._problems import Problems
+    from ladderboard.files._source import Problems
 
 # 2^64 divided by the golden ratio. It is odd, so different numbers have different products.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)

@@ -1,17 +1,228 @@
-"""Reads the bytes of a file, with size limits, decompression and format detection."""
+"""The bytes of a file, with size limits, decompression and format detection; and its problems.
+
+Text from a file is shown through ``repr`` and shortened, so that a message stays short and contains
+no control character, terminal escape or change of writing direction.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import stat
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
 
 from ladderboard import _settings
-from ladderboard.files._gzip import GZIP_MAGIC, PACKED_TWICE, Gunzip
-from ladderboard.files._problems import ErrorClass, format_names, refuse, single_refusal
+from ladderboard._formatting import format_count
+from ladderboard.errors import InvalidInput, InvalidPredictions, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+
+ErrorClass = type[InvalidInput]
+
+SHOWN = 10
+# A file of ten thousand columns may have a problem in each one.
+_MAX_PROBLEMS = 100
+_MAX_MESSAGES = 20
+
+
+class RowNames(Protocol):
+    """An object that names rows in messages; ``noun`` is the kind of name, "id" or "row"."""
+
+    noun: str
+
+    def names_of(self, rows: NDArray[np.int64]) -> list[Any]:
+        """Return the names of some rows."""
+
+
+class Problems:
+    """Collects problems, and raises one refusal for all of them."""
+
+    def __init__(self, error_class: ErrorClass) -> None:
+        self.error_class = error_class
+        self.items: list[Problem] = []
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        *,
+        column: str | None = None,
+        count: int = 1,
+        ids: Sequence[str] = (),
+    ) -> None:
+        """Record one problem."""
+        shortened = column if column is None else _shorten(column)
+        self.items.append(
+            Problem(code, shortened, count, tuple(map(_shorten, ids[:SHOWN])), message)
+        )
+
+    def add_rows(
+        self,
+        code: str,
+        rule: str,
+        bad: NDArray[Any],
+        rows: RowNames,
+        *,
+        column: str | None = None,
+        count: int | None = None,
+    ) -> None:
+        """Record the rows that break a rule, if any: ``bad`` is a mask, or row numbers."""
+        positions = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad
+        if not len(positions):
+            return
+        count = count or len(positions)
+        names = rows.names_of(positions[:SHOWN])
+        shown = ", ".join(
+            name if rows.noun == "row" else _settings.safe_repr(name) for name in names
+        )
+        ellipsis = ", ..." if count > SHOWN else ""
+        message = f"{rule}: {format_count(count, rows.noun)} ({shown}{ellipsis})."
+        self.add(code, message, column=column, count=count, ids=[str(name) for name in names])
+
+    def refuse_if_any(self) -> None:
+        """Raise the refusal that lists every problem, if there is one."""
+        if self.items:
+            raise self.make_refusal()
+
+    def make_refusal(self) -> InvalidInput:
+        """Return the exception that lists every problem."""
+        lines = [problem.message for problem in self.items[:_MAX_MESSAGES]]
+        if len(self.items) > _MAX_MESSAGES:
+            lines.append(f"And {len(self.items) - _MAX_MESSAGES} more.")
+        text = lines[0]
+        if len(lines) > 1:
+            heading = f"{len(self.items)} problems were found:"
+            text = "\n".join([heading, *(f"- {line}" for line in lines)])
+        return self.error_class(text, problems=tuple(self.items[:_MAX_PROBLEMS]))
+
+
+def refuse(
+    error_class: ErrorClass, code: str, message: str, *, column: str | None = None
+) -> NoReturn:
+    """Raise a refusal with a single problem, which makes further checks pointless."""
+    raise single_refusal(error_class, code, message, column=column)
+
+
+def single_refusal(
+    error_class: ErrorClass, code: str, message: str, *, column: str | None = None
+) -> InvalidInput:
+    """Return the exception for a single problem, to be raised from the error that showed it."""
+    problems = Problems(error_class)
+    problems.add(code, message, column=column)
+    return problems.make_refusal()
+
+
+def format_names(names: Iterable[Any]) -> str:
+    """Return names as shown in a message: the first ten, each shortened.
+
+    >>> format_names(["a", "b"])
+    "'a', 'b'"
+    """
+    all_names = list(names)
+    ellipsis = ", ..." if len(all_names) > SHOWN else ""
+    return ", ".join(map(_settings.safe_repr, all_names[:SHOWN])) + ellipsis
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+PACKED_TWICE = "The file is packed twice; pack it once."
+_PIECE_BYTES = 2**18
+_MAX_MEMBERS = 10_000  # each may be empty, but costs time
+_FREE_BYTES = 2**22  # the ratio is checked beyond these
+
+
+class Gunzip:
+    """Decompresses the consecutive members of a gzip file, and refuses anything else.
+
+    Parameters
+    ----------
+    error_class
+        The exception of a refusal.
+    max_ratio
+        How many bytes may come out for each byte that goes in, beyond the first 4 MiB.
+
+    Examples
+    --------
+    >>> import gzip
+    >>> gunzip = Gunzip()
+    >>> b"".join(gunzip.feed(gzip.compress(b"id,") + gzip.compress(b"prediction")))
+    b'id,prediction'
+    >>> gunzip.end()
+    """
+
+    def __init__(
+        self, error_class: ErrorClass = InvalidPredictions, *, max_ratio: int | None = None
+    ) -> None:
+        self._error_class, self._max_ratio = error_class, max_ratio
+        self._stream = zlib.decompressobj(31)
+        self._members = 0
+        self._inside = False
+        self._pending = b""  # the first byte of a member, perhaps
+        self._start = b""  # the first bytes of what came out
+        self._packed = self._unpacked = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield decompressed pieces; their total can be a thousand times larger than the data."""
+        self._packed += len(data)
+        data = self._pending + data
+        self._pending = b""
+        while data:
+            if not self._inside:
+                if len(data) < len(GZIP_MAGIC) and GZIP_MAGIC.startswith(data):
+                    self._pending = data
+                    return
+                self._begin_member(data)
+            try:
+                piece = self._stream.decompress(data, _PIECE_BYTES)
+            except zlib.error:
+                refuse(self._error_class, "damaged", "The gzip file is damaged.")
+            if piece:
+                self._check(piece)
+                yield piece
+            self._inside = not self._stream.eof
+            data = self._stream.unconsumed_tail if self._inside else self._stream.unused_data
+
+    def end(self) -> None:
+        """Refuse a truncated file."""
+        if self._inside or self._pending or not self._members:
+            refuse(self._error_class, "damaged", "The gzip file is cut off.")
+
+    def _begin_member(self, data: bytes) -> None:
+        """Begin a new member; refuse data that is not one."""
+        if not data.startswith(GZIP_MAGIC):
+            fault = "is followed by something else" if self._members else "is damaged"
+            refuse(self._error_class, "damaged", f"The gzip file {fault}.")
+        self._members += 1
+        if self._members > _MAX_MEMBERS:
+            rule = f"The gzip file has more than {_MAX_MEMBERS} members."
+            refuse(self._error_class, "damaged", rule)
+        self._stream = zlib.decompressobj(31)
+        self._inside = True
+
+    def _check(self, piece: bytes) -> None:
+        """Refuse a file inside that is gzipped again, or far larger than its gzip file."""
+        self._unpacked += len(piece)
+        if len(self._start) < len(GZIP_MAGIC):
+            self._start += piece[: len(GZIP_MAGIC)]
+            if self._start.startswith(GZIP_MAGIC):
+                refuse(self._error_class, "packed", PACKED_TWICE)
+        ratio = self._max_ratio
+        if ratio is not None and self._unpacked > _FREE_BYTES + ratio * self._packed:
+            rule = f"The file is more than {ratio} times as large as its gzip file; send it plain."
+            refuse(self._error_class, "packed", rule)
+
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 _ALIASES = {

@@ -20,15 +20,23 @@ from ladderboard.ledger._bundle import BundleWriter, write_bundle
 from ladderboard.ledger._chain import (
     ChainHead,
     Entry,
+    Receipt,
     broken_entry,
     iter_checked_entries,
     parse_strict_json,
 )
 from ladderboard.ledger._chain import release_from_entry as release_from_entry
 from ladderboard.ledger._chain import state_changes as state_changes
-from ladderboard.ledger._commitments import Commitment, Opening, SecretSide
+from ladderboard.ledger._commitments import (
+    KEY_BYTES,
+    Cipher,
+    Commitment,
+    Encryption,
+    NoEncryption,
+    Opening,
+    SecretSide,
+)
 from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
-from ladderboard.ledger._encryption import KEY_BYTES, Cipher, Encryption, NoEncryption
 from ladderboard.ledger._gate import (
     GATE_STATE,
     GateSecret,
@@ -39,7 +47,6 @@ from ladderboard.ledger._gate import (
 )
 from ladderboard.ledger._high_water import HighWaterMark, Position
 from ladderboard.ledger._ladders import examples_in_sessions as examples_in_sessions
-from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._restore import (
     adopt_copy,
     append_restored_entry,

@@ -30,12 +30,12 @@ from ladderboard.ledger._chain import (
     append_entry,
     check_opening,
     iter_checked_entries,
+    read_receipt,
     verify_chain,
 )
-from ladderboard.ledger._encryption import NoEncryption
+from ladderboard.ledger._commitments import NoEncryption
 from ladderboard.ledger._high_water import Position
 from ladderboard.ledger._ladders import LadderSessions, examples_in_sessions
-from ladderboard.ledger._receipt import read_receipt
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
@@ -44,11 +44,10 @@ from ladderboard.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ladderboard.ledger._commitments import Opening
-    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._chain import Receipt
+    from ladderboard.ledger._commitments import Encryption, Opening
     from ladderboard.ledger._gate import GateState, RecordedLook, ScoredLook
     from ladderboard.ledger._high_water import HighWaterMark
-    from ladderboard.ledger._receipt import Receipt
     from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
 
     AnyAnswer = TypeVar("AnyAnswer", RecordedAnswer, RecordedLook)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._commitments import Encryption
     from ladderboard.ledger._storage import ReadView, WriteView
     from ladderboard.mechanisms import Mechanism, Session
     from ladderboard.tape import Tape

@@ -28,7 +28,7 @@ from ladderboard.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._commitments import Encryption
     from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
     from ladderboard.ledger._vault import RecordReader, RecordWriter
     from ladderboard.mechanisms import Mechanism

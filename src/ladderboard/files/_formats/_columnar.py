@@ -24,7 +24,7 @@ from ladderboard.files._formats._columnar_metadata import (
     parquet_size,
 )
 from ladderboard.files._memory import column_from_series
-from ladderboard.files._problems import ErrorClass, refuse
+from ladderboard.files._source import ErrorClass, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -31,7 +31,7 @@ from ladderboard.files._columns import (
     refuse_polars_errors,
 )
 from ladderboard.files._formats._digits import iter_digit_blocks, read_digits
-from ladderboard.files._problems import SHOWN, ErrorClass, Problems, refuse
+from ladderboard.files._source import SHOWN, ErrorClass, Problems, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

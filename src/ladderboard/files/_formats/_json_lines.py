@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_count
 from ladderboard.files._columns import MemoryTable, MixedColumn
 from ladderboard.files._formats._csv import normalize_text
-from ladderboard.files._problems import SHOWN, ErrorClass, Problems, refuse
+from ladderboard.files._source import SHOWN, ErrorClass, Problems, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ladderboard.files._memory import array_to_table
-from ladderboard.files._problems import ErrorClass, refuse, single_refusal
+from ladderboard.files._source import ErrorClass, refuse, single_refusal
 
 if TYPE_CHECKING:
     from ladderboard.files._columns import MemoryTable

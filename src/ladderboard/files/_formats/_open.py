@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_count
 from ladderboard.files._formats._csv import CsvTable, normalize_text, read_first_line
 from ladderboard.files._memory import read_memory
-from ladderboard.files._problems import refuse
-from ladderboard.files._source import decompress, detect_format, is_file_like, read_source
+from ladderboard.files._source import decompress, detect_format, is_file_like, read_source, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.files._columns import Table
-    from ladderboard.files._problems import ErrorClass
-    from ladderboard.files._source import Limits
+    from ladderboard.files._source import ErrorClass, Limits
 
 
 def open_table(

@@ -11,13 +11,13 @@ from ladderboard.ledger._storage._sql import EMPTY_CHAIN as EMPTY_CHAIN
 from ladderboard.ledger._storage._sql import ChainState as ChainState
 from ladderboard.ledger._storage._sql import EntryRow as EntryRow
 from ladderboard.ledger._storage._sql import ReadView as ReadView
+from ladderboard.ledger._storage._sql import Storage as Storage
 from ladderboard.ledger._storage._sql import TableView as TableView
 from ladderboard.ledger._storage._sql import WriteView as WriteView
 from ladderboard.ledger._storage._sqlite import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
 from ladderboard.ledger._storage._sqlite import SqliteStorage as SqliteStorage
 from ladderboard.ledger._storage._sqlite import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage._sqlite import translate_sqlite_error as translate_sqlite_error
-from ladderboard.ledger._storage._transaction import Storage as Storage
 
 if TYPE_CHECKING:
     from ladderboard.ledger._storage._postgres import PostgresAddress as PostgresAddress

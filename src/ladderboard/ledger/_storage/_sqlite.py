@@ -28,8 +28,7 @@ from ladderboard.ledger._storage._schema import (
     migrate,
     refuse_unknown_format,
 )
-from ladderboard.ledger._storage._sql import COPY
-from ladderboard.ledger._storage._transaction import Storage
+from ladderboard.ledger._storage._sql import COPY, Storage
 
 if TYPE_CHECKING:
     from pathlib import Path
