@@ -240,12 +240,12 @@ def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
 def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
     skip_games(monkeypatch)
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 20")
-    path = folder(**{"board.yaml": rules, "holdout.csv": label_file(np.arange(3_000) % 2)})
+    path = folder(**{"board.yaml": rules, "holdout.csv": label_file(np.arange(2_000) % 2)})
     (message,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
     way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
     match = re.search(f"It is useful with {way}", message)
     larger, fewer, half, teams = (int(group.replace(",", "")) for group in match.groups())
-    for rows, questions, of in ((larger, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
+    for rows, questions, of in ((larger, 1000, 20), (2_000, fewer, 20), (2_000, half, teams)):
         text = rules.replace("1000", str(questions)).replace("teams: 20", f"teams: {of}")
         (path / "board.yaml").write_text(text)
         (path / "holdout.csv").write_text(label_file(np.arange(rows) % 2))

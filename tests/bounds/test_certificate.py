@@ -123,7 +123,7 @@ def test_other_ranges_of_risk():
     two = certificate(
         10_000, 1_000, 5, lb.Ladder(step=0.02, grid=0.01), risk_range=(-1, 1), released=-0.5
     )
-    same = certificate(10_000, 1_000, 5, LADDER, released=0.25)
+    same = certificate(10_000, 1_000, 5, LADDER, released=0.25, zero_one=False)
     assert two.nats == pytest.approx(one.nats)
     assert (two.low + 1) / 2 == pytest.approx(same.low, abs=1e-9)
     assert (two.high + 1) / 2 == pytest.approx(same.high, abs=1e-9)

@@ -3,13 +3,15 @@
 import math
 from decimal import Decimal, localcontext
 
+import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._kl import kl, kl_lower, kl_upper
+from ladderboard.bounds._kl import binomial_lower, binomial_upper, kl, kl_lower, kl_upper
 
 
 def exact(q, p):
@@ -71,10 +73,40 @@ def test_a_holdout_as_large_as_there_is():
     """1 - exp(-c) with c = ln(40)/10^15: a difference of logarithms would be all rounding."""
     result = certificate(10**15, 1, None, lb.Rounded(1), risk=0.0)
     assert math.log(40) * 1e-15 <= result.high <= math.log(40) * 1.000001e-15
-    result = certificate(10**15, 1, None, lb.Rounded(1), risk=0.5)
+    result = certificate(10**15, 1, None, lb.Rounded(1), risk=0.5, zero_one=False)
     reach = math.sqrt(math.log(40) * 1e-15 / 2)
     assert result.high - 0.5 == pytest.approx(reach, rel=1e-6)
     assert 0.5 - result.low == pytest.approx(reach, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [7, 30, 400])
+@pytest.mark.parametrize("nats", [0.1, 3.0, 30.0])
+def test_binomial_limits_have_the_tails_they_say(n, nats):
+    """Against the exact law; where tails are small, they are used up."""
+    for successes in range(n + 1):
+        q = successes / n
+        high, low = binomial_upper(n, q, nats), binomial_lower(n, q, nats)
+        assert low <= q <= high
+        if high < 1:
+            tail = binom.logcdf(successes, n, high)
+            assert tail <= -nats + 1e-9
+            assert n < 400 or nats < 30 or tail > -nats - 0.05 or successes > n - 2
+        if low > 0:
+            assert binom.logsf(successes - 1, n, low) <= -nats + 1e-9
+
+
+@settings(max_examples=100)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=9), st.floats(0.05, 8))
+def test_binomial_limits_hold_for_unequal_probabilities(means, nats):
+    """Hoeffding (1956): the law of a sum of unequal trials, counted out, has smaller tails."""
+    law = np.ones(1)
+    for mean in means:
+        law = np.convolve(law, [1 - mean, mean])
+    n, true = len(means), math.fsum(means) / len(means)
+    counts = range(n + 1)
+    too_low = sum(law[k] for k in counts if binomial_upper(n, k / n, nats) < true - 1e-12)
+    too_high = sum(law[k] for k in counts if binomial_lower(n, k / n, nats) > true + 1e-12)
+    assert max(too_low, too_high) <= math.exp(-nats) + 1e-12
 
 
 def test_a_range_is_scaled_outwards():

@@ -85,7 +85,7 @@ def test_the_plan_that_is_promised():
     result = plan(n=10_000, questions=1_000)
     assert result.asked_for == "error"
     assert result.error <= 0.104
-    assert result.error == result.certificate.half_width
+    assert result.error == result.certificate.error
     ladder, best = bounds.best_ladder(10_000, 1_000)
     assert (result.mechanism, result.certificate) == (ladder, best)
     names = [table_row.name for table_row in result.rows]

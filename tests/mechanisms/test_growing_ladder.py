@@ -14,7 +14,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidRisk, InvalidSetting
 from ladderboard.mechanisms import Observation, Setup
 from ladderboard.mechanisms._fixed_point import exact_standard_error
-from ladderboard.mechanisms._growing_ladder import (
+from ladderboard.mechanisms._growing._ladder import (
     MILLION,
     GrowingLadderState,
     growth_millionths,

@@ -69,12 +69,15 @@ def _transcript_of_ladder(ladder: Ladder) -> Transcript:
 
 @lru_cache(maxsize=65_536)
 def _price(ladder: Ladder, requirements: LadderRequirements) -> tuple[float, float, float]:
-    """Return nats and the interval of the deviation; for a Ladder neither depends on n."""
+    """Return nats and the interval of the deviation; for a Ladder neither depends on n.
+
+    Of the two ends the lower is further away: it has the larger price and the step.
+    """
     transcript = _transcript_of_ladder(ladder)
     nats = TranscriptWeights(requirements.questions, requirements.beta).nats(
         transcript, ChangeHistory(requirements.questions, requirements.changes)
     )
-    return nats, *transcript.deviation.interval(requirements.questions, requirements.beta)
+    return nats.every, *transcript.deviation.interval(requirements.questions, requirements.beta)
 
 
 def ladder_error(n: int, ladder: Ladder, requirements: LadderRequirements) -> float:
@@ -146,19 +149,18 @@ def best_ladder(n: int, questions: int, beta: float = 0.05) -> tuple[Ladder, Cer
     part in a thousand (docs/explanation/certificates.md, "The best Ladder").
 
     >>> ladder, found = best_ladder(n=10_000, questions=1_000)
-    >>> ladder, round(found.half_width, 3)
+    >>> ladder, round(found.error, 3)
     (Ladder(step=0.026315789474, grid=0.052631578948), 0.099)
     """
     n, questions, beta = read_count("n", n), read_count("questions", questions), read_beta(beta)
-    best: tuple[Ladder, Certificate] | None = None
+    requirements = LadderRequirements(questions, beta)
+    best = math.inf, ladder_with(1)
     points = 1
     while True:  # terminates: the cell falls below any fraction of the rest
         ladder = ladder_with(points)
-        candidate = certificate(n, questions, None, ladder, beta)
-        if best is None or candidate.half_width < best[1].half_width:
-            best = ladder, candidate
+        best = min(best, (ladder_error(n, ladder, requirements), ladder), key=lambda pair: pair[0])
         # More points cost more nats, so this part alone only grows from here on.
-        reach = candidate.generalisation[0]
-        if reach >= best[1].half_width or points * reach > _GRID_FINE_ENOUGH:
-            return best
+        reach = math.sqrt(_price(ladder, requirements)[0] / n / 2)
+        if reach >= best[0] or points * reach > _GRID_FINE_ENOUGH:
+            return best[1], certificate(n, questions, None, best[1], beta)
         points += max(1, points // 100)

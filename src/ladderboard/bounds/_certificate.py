@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ladderboard import _settings
 from ladderboard._formatting import format_confidence, round_down, round_up
 from ladderboard.bounds._counting import TranscriptWeights
 from ladderboard.bounds._history import ChangeHistory
-from ladderboard.bounds._kl import kl_lower, kl_upper
+from ladderboard.bounds._kl import binomial_lower, binomial_upper, kl_lower, kl_upper
 from ladderboard.bounds._paper import paper
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import (
@@ -86,8 +86,12 @@ class Certificate:
     beta
         The probability with which anything stated here may be false.
     nats
-        The price of the transcript: n kl(R_S || R_D) is at most this for every model so far.
-        None if nothing is promised.
+        The price of the transcript: n kl(R_S || R_D) is at most this for every model so far, and
+        tails have at most probability e^-nats. None if nothing is promised.
+    changer_nats
+        The same for the model that made the last change; None if it is not needed.
+    released
+        The released value that it is about; None if it was not given.
     differences
         Whether the interval is for the difference from the released value.
     span
@@ -111,6 +115,26 @@ class Certificate:
     known: tuple[float, float]
     theorem: str
     assumptions: tuple[str, ...]
+    changer_nats: float | None = None
+    released: float | None = None
+
+    @property
+    def overfitting(self) -> float | None:
+        """How much too good the released value is at most; None without a released value.
+
+        The best model's true risk is at most this much above it.
+        """
+        value = 0.0 if self.differences else self.released
+        return None if value is None else max(self.high - value, 0.0)
+
+    @property
+    def hidden(self) -> float | None:
+        """By how much a better model may be hidden at most; None without a released value.
+
+        No model so far has a true risk that is this much below it.
+        """
+        value = 0.0 if self.differences else self.released
+        return None if value is None else max(value - self.low, 0.0)
 
     @property
     def half_width(self) -> float:
@@ -145,6 +169,8 @@ class Certificate:
             "half_width": self.half_width,
             "centre": self.centre,
             "error": self.error,
+            "overfitting": self.overfitting,
+            "hidden": self.hidden,
             "vacuous": self.vacuous,
         }
         return {name: _finite_or_none(value) for name, value in fields.items()}
@@ -154,6 +180,8 @@ class Certificate:
         """Return the certificate from the result of ``describe``."""
         try:
             nats = described["nats"]
+            # Certificates of older versions lack these two.
+            changer_nats, released = map(described.get, ("changer_nats", "released"))
             return cls(
                 low=_read_end(described["low"], -math.inf),
                 high=_read_end(described["high"], math.inf),
@@ -166,6 +194,8 @@ class Certificate:
                 known=_read_ends(described["known"], -math.inf),
                 theorem=str(described["theorem"]),
                 assumptions=tuple(map(str, described["assumptions"])),
+                changer_nats=None if changer_nats is None else float(changer_nats),
+                released=None if released is None else float(released),
             )
         except (KeyError, TypeError, ValueError):
             raise InvalidState("This is not the result of a certificate's describe().") from None
@@ -177,7 +207,9 @@ class Certificate:
             lines.append(f"  vacuous: {_KNOWN_BEFOREHAND if counted else _NO_MORE}")
         if self.theorem != NO_THEOREM:
             below, above = self.generalisation
-            price = "" if self.nats is None else f", {self.nats:.1f} nats"
+            price = "" if self.nats is None else f"; {self.nats:.1f} nats for every model"
+            if self.changer_nats is not None:
+                price += f", {self.changer_nats:.1f} for the last change"
             low, high = self.sample
             # The parts have four digits; the interval is rounded outwards, so that it stays true.
             lines += [
@@ -290,7 +322,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     beta
         The probability with which the certificate may be false.
     released
-        The current released value; gives the tighter kl form, and an interval of risks.
+        The current released value; gives the tighter forms, and an interval of risks.
     asked
         How many questions were asked so far; all of them if left out.
     ladders
@@ -310,7 +342,8 @@ def certificate(  # noqa: PLR0917 - the public contract
         The interval in which losses and risks lie.
     zero_one
         Whether every loss is 0 or 1 and every example counts the same, without weights and groups.
-        ``Exact`` and ``ParameterFreeLadder`` promise nothing otherwise; others do not need it.
+        Then risks have binomial tails; otherwise the kl form is used, which is a little wider, and
+        ``Exact`` and ``ParameterFreeLadder`` promise nothing.
 
     Examples
     --------
@@ -318,10 +351,10 @@ def certificate(  # noqa: PLR0917 - the public contract
     >>> ladder = lb.Ladder(step=0.01, grid=0.005)
     >>> found = certificate(n=10_000, questions=1_000, changes=5, mechanism=ladder)
     >>> round(found.half_width, 4)
-    0.0627
+    0.0606
     >>> found = certificate(10_000, 1_000, [1, 3, 10, 30, 100], ladder, released=0.05)
     >>> print(f"[{found.low:.3f}, {found.high:.3f}]")
-    [0.023, 0.078]
+    [0.024, 0.074]
     """
     setup = Setup(
         read_count("n", n), *_settings.interval("risk_range", risk_range, within=MAX_MAGNITUDE)
@@ -365,32 +398,42 @@ def certificate(  # noqa: PLR0917 - the public contract
     _check_close(transcript, deviation, setup, released, risk)
     # Private teams have a certificate each, and share beta.
     share = beta * weight / (ladders if private else 1)
-    noisy = deviation.noisy
+    noisy, noise_share = deviation.noisy, 0.0
     if noisy:
         share /= 2  # half to the noise, half to the counting
+        # How many draws there are depends on the number of ladders only if noise stands on each.
+        noise_share = share if private or deviation.standing else beta / 2
     nats = TranscriptWeights(questions, share, shared_ladders, amendable).nats(transcript, history)
     sample = deviation.interval(
         asked if questions is None else questions,
-        share,
+        noise_share,
         ladders=shared_ladders,
         anytime=questions is None,
         asked=asked if amendable else None,
     )
     differences = released is None and risk is None
     known = transcript.difference_range(setup) if differences else (setup.low, setup.high)
-    low, high, parts = _interval(setup, nats, sample, released, risk)
+    # The least risk at the close may be that of any model; the value shown is the last changer's.
+    above = nats.every if risk is not None else nats.changer
+    bound = _MeanBound(setup, zero_one and (setup.low, setup.high) == (0, 1))
+    low, high, parts = bound.interval((nats.every, above), sample, released, risk)
+    if history.count == 0 and risk is None and not transcript.every_question:
+        high = setup.high - (setup.high if differences else 0.0)  # R_0 is the worst risk there is
     return Certificate(
         low=max(low, known[0]),
         high=min(high, known[1]),
         generalisation=parts,
         sample=sample,
         beta=beta,
-        nats=nats,
+        nats=nats.every,
         differences=differences,
         span=(setup.low, setup.high),
         known=known,
         theorem=_theorem(
-            transcript, history, anytime=questions is None or amendable, kl=not differences
+            transcript,
+            history,
+            anytime=questions is None or amendable,
+            form="Hoeffding" if differences else bound.form,
         ),
         assumptions=(
             *assumption_sentences(
@@ -403,6 +446,8 @@ def certificate(  # noqa: PLR0917 - the public contract
             ),
             *transcript.assumptions,
         ),
+        changer_nats=None if risk is not None else nats.changer,
+        released=released,
     )
 
 
@@ -533,36 +578,63 @@ def _check_history(
         )
 
 
-def _interval(
-    setup: Setup,
-    nats: float,
-    sample: tuple[float, float],
-    released: float | None,
-    risk: float | None,
-) -> tuple[float, float, tuple[float, float]]:
-    """Return the interval and its generalisation part, in the form that the arguments allow."""
-    width = setup.high - setup.low
-    rate = nats / setup.n
-    if risk is not None:
-        span = (risk, risk)
-    elif released is not None:
-        span = (released - sample[1], released - sample[0])
-    else:
-        reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
-        return -sample[1] - reach, -sample[0] + reach, (reach, reach)
-    # Scaling to [0, 1] and back rounds, so ends are moved outwards; [0, 1] itself is not scaled.
-    spare = (
-        0.0 if (setup.low, width) == (0, 1) else _LAST_BITS * max(abs(setup.low), abs(setup.high))
-    )
-    lowest, highest = (
-        min(max((end - setup.low) / width, 0.0), 1.0) for end in (span[0] - spare, span[1] + spare)
-    )
-    low, high = kl_lower(lowest, rate), kl_upper(highest, rate)
-    parts = (width * (lowest - low), width * (high - highest))
-    return setup.low + width * low - spare, setup.low + width * high + spare, parts
+class _MeanBound(NamedTuple):
+    """Limits for a true risk from the risk on the holdout, at a price in nats.
+
+    Means of zeros and ones have binomial tails; other losses in a range have the kl form.
+    """
+
+    setup: Setup
+    zero_one: bool
+
+    @property
+    def form(self) -> str:
+        return "binomial" if self.zero_one else "kl"
+
+    def upper(self, q: float, nats: float) -> float:
+        n = self.setup.n
+        return binomial_upper(n, q, nats) if self.zero_one else kl_upper(q, nats / n)
+
+    def lower(self, q: float, nats: float) -> float:
+        n = self.setup.n
+        return binomial_lower(n, q, nats) if self.zero_one else kl_lower(q, nats / n)
+
+    def interval(
+        self,
+        nats: tuple[float, float],
+        sample: tuple[float, float],
+        released: float | None,
+        risk: float | None,
+    ) -> tuple[float, float, tuple[float, float]]:
+        """Return the interval and its generalisation part, in the form that the arguments allow.
+
+        ``nats`` are the prices for the lower and for the upper end.
+        """
+        setup = self.setup
+        width = setup.high - setup.low
+        if risk is not None:
+            span = (risk, risk)
+        elif released is not None:
+            span = (released - sample[1], released - sample[0])
+        else:  # Hoeffding, by Pinsker from the kl form
+            below, above = (width * math.sqrt(price / setup.n / 2) for price in nats)
+            return -sample[1] - below, -sample[0] + above, (below, above)
+        # Scaling to [0, 1] and back rounds, so ends are moved outwards; [0, 1] is not scaled.
+        spare = (
+            0.0
+            if (setup.low, width) == (0, 1)
+            else _LAST_BITS * max(abs(setup.low), abs(setup.high))
+        )
+        lowest, highest = (
+            min(max((end - setup.low) / width, 0.0), 1.0)
+            for end in (span[0] - spare, span[1] + spare)
+        )
+        low, high = self.lower(lowest, nats[0]), self.upper(highest, nats[1])
+        parts = (width * (lowest - low), width * (high - highest))
+        return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 
-def _theorem(transcript: Transcript, history: ChangeHistory, *, anytime: bool, kl: bool) -> str:
+def _theorem(transcript: Transcript, history: ChangeHistory, *, anytime: bool, form: str) -> str:
     if transcript.every_question:
         prior = "every score counted"
     elif history.count is None:
@@ -572,7 +644,7 @@ def _theorem(transcript: Transcript, history: ChangeHistory, *, anytime: bool, k
     else:
         prior = "uniform weights"
     time = ", any number of questions" if anytime else ""
-    return f"counting transcripts ({prior}{time}; {'kl' if kl else 'Hoeffding'} form)"
+    return f"counting transcripts ({prior}{time}; {form} form)"
 
 
 def uncounted_certificate(

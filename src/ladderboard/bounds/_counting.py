@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.mechanisms import log_binomial
 
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 # Prices are rounded up by this fraction, more than all rounding errors on the way to them and from
 # them to an interval: docs/explanation/certificates.md, "In floating point".
 _ROUND_UP_FACTOR = 1e-11
+
+
+class Nats(NamedTuple):
+    """The largest price among all models so far, and among those that made a change."""
+
+    every: float
+    changer: float
 
 
 @dataclass(frozen=True)
@@ -44,24 +51,39 @@ class TranscriptWeights:
     ladders: int = 1
     amendable: bool = False
 
-    def nats(self, transcript: Transcript, history: ChangeHistory) -> float:
-        """Return the largest price among the questions asked so far, rounded up."""
-        return (self._largest(transcript, history) + math.log(2 / self.beta)) * (
-            1 + _ROUND_UP_FACTOR
+    def nats(self, transcript: Transcript, history: ChangeHistory) -> Nats:
+        """Return the largest prices among the questions asked so far, rounded up."""
+        failure = math.log(2 / self.beta)
+        return Nats(
+            *(
+                (price + failure) * (1 + _ROUND_UP_FACTOR)
+                for price in self._largest_prices(transcript, history)
+            )
         )
 
-    def _largest(self, transcript: Transcript, history: ChangeHistory) -> float:
+    def _largest_prices(self, transcript: Transcript, history: ChangeHistory) -> Nats:
         if transcript.every_question:
             t = history.asked
-            return self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
+            price = self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
+            return Nats(price, price)
         values = transcript.values
         if history.rounds is not None:
-            return self._price_by_rounds(values, history, history.rounds)
-        max_changes = min(history.asked - 1, self.ladders * values.max_changes)
+            return self._prices_by_rounds(values, history, history.rounds)
+        max_changes = min(history.asked, self.ladders * values.max_changes)
         if history.count is not None:
             max_changes = min(max_changes, history.count)
-        top = _largest(self._uniform_price(values, history.asked), max_changes)
-        if history.counts is None or history.count is None:
+        # A change made by the last question was seen by no model yet.
+        seen = min(max_changes, history.asked - 1)
+        return Nats(*(self._price_by_count(values, history, b) for b in (seen, max_changes - 1)))
+
+    def _price_by_count(
+        self, values: ReleaseValues, history: ChangeHistory, max_changes: int
+    ) -> float:
+        """Return the largest price of a model that had seen at most this many changes."""
+        top = _largest(
+            self._uniform_price(values, history.asked), max_changes, concave=values.concave
+        )
+        if history.counts is None:
             return top
         split = self._split_count(values, history.counts, max_changes, history.asked)
         return _mix_prices(top, split)
@@ -108,44 +130,47 @@ class TranscriptWeights:
             return math.inf
         if values.log_split([]) is None:
             return math.inf
-        known = sum(_largest(values.log_count, count) for count in counts)
+        known = sum(_largest(values.log_count, b, concave=values.concave) for b in counts)
         return (
             _largest(lambda changes: self._change_times_price(t, changes), max_changes)
             + known
             + self._ladder_split_price(max_changes)
         )
 
-    def _price_by_rounds(
+    def _prices_by_rounds(
         self, values: ReleaseValues, history: ChangeHistory, rounds: tuple[int, ...]
-    ) -> float:
-        """Return the largest price under a mixture of uniform, record and split weights."""
+    ) -> Nats:
+        """Return the largest prices under a mixture of uniform, record and split weights."""
         owners = history.owners if self.ladders > 1 else None
         counts_by_ladder: Counter[object] = Counter()
-        worst, drift = 0.0, 0.0
+        prices: list[float] = []
+        drift = 0.0
         for changes in range(len(rounds) + 1):
-            # The last question before which this many changes were seen.
+            # The last question before which this many changes were seen: the next change, if any.
             t = rounds[changes] if changes < len(rounds) else history.asked
             if changes and rounds[changes - 1] >= t:
                 break
             shared = self._values_price(values, changes)
-            prices = [
+            price = (
                 _mix_prices(
                     self._change_times_price(t, changes),
                     self._question_number_price(t) + math.log(t) + drift,
                 )
                 + shared
-            ]
+            )
             if owners is not None:
                 split = values.log_split(list(counts_by_ladder.values()))
                 if split is not None:
-                    by_ladder = prices[0] - shared + split + self._ladder_split_price(changes)
-                    prices.append(by_ladder)
-            worst = max(worst, prices[0] if len(prices) == 1 else _mix_prices(*prices))
+                    by_ladder = price - shared + split + self._ladder_split_price(changes)
+                    price = _mix_prices(price, by_ladder)
+            prices.append(price)
             if changes < len(rounds):
                 drift += math.log(rounds[changes])
                 if owners is not None:
                     counts_by_ladder[owners[changes]] += 1
-        return worst
+        # With several ladders it is not known here whose change shows the value.
+        changers = prices[: len(rounds)]
+        return Nats(max(prices), max(changers[-1:] if self.ladders == 1 else changers, default=0.0))
 
 
 def _mix_prices(first: float, second: float) -> float:
@@ -159,14 +184,14 @@ def _mix_evenly(first: float, second: float) -> float:
     return low + math.log(2) - math.log1p(math.exp(low - high))
 
 
-def _largest(price: Callable[[int], float], max_changes: int) -> float:
-    """Return the largest value of a concave price over 0 .. max_changes.
+def _largest(price: Callable[[int], float], max_changes: int, *, concave: bool = True) -> float:
+    """Return the largest value of a price over 0 .. max_changes.
 
-    Ternary search: it compares prices far apart, which differ even where neighbours on a flat top,
-    or of huge prices, do not.
+    Ternary search if it is concave: it compares prices far apart, which differ even where
+    neighbours on a flat top, or of huge prices, do not.
     """
     low, high = 0, max(max_changes, 0)
-    while high - low > 2:
+    while concave and high - low > 2:
         third = (high - low) // 3
         if price(low + third) < price(high - third):
             low += third

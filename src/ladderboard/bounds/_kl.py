@@ -1,6 +1,7 @@
-"""The binary relative entropy, its inverses, and the interval that they give for a fresh sample.
+"""Limits for a mean: by relative entropy, by tails of the binomial law, for a fresh sample.
 
-Proofs: docs/explanation/certificates.md, "In floating point" and "A fresh sample".
+Proofs: docs/explanation/certificates.md, "The theorem", "Exact tails", "In floating point" and "A
+fresh sample".
 """
 
 from __future__ import annotations
@@ -75,6 +76,45 @@ def kl_lower(q: float, nats: float) -> float:
     if q >= 1:
         return max(math.nextafter(math.exp(-nats), 0.0), 0.0)
     return _bisect_kl(q, nats, q, 0.0)
+
+
+@lru_cache(maxsize=1024)
+def binomial_upper(n: int, q: float, nats: float) -> float:
+    """Return p such that at most n q successes in n trials of mean p have probability e^-nats.
+
+    Rounded up, for trials of unequal probabilities too; between ``q`` and ``kl_upper``.
+
+    >>> round(binomial_upper(10_000, 0.1, 50), 4), round(kl_upper(0.1, 0.005), 4)
+    (0.1316, 0.1326)
+    """
+    loose = kl_upper(q, nats / n)
+    successes = n * q
+    if not 1 <= successes <= n - 1:
+        return loose
+    # Equation (1): the tail is exp(-n kl(q || p) - saved(p)) at most, and ``saved`` rises with p.
+    root = 0.5 * math.log(2 * math.pi * successes * (1 - q))
+    root += _stirling_tail(successes) + _stirling_tail(n - successes) - 1 / (12 * n)
+
+    def solve(p: float) -> float:
+        saved = root + math.log(((n + 1) * p - successes) / ((n - successes + 1) * p))
+        return kl_upper(q, max(nats - saved * (1 - _SLACK), 0.0) / n)
+
+    # ``solve`` falls, so its value at a point that is too low is high enough.
+    return min(loose, max(solve(solve(loose)), (successes + 1) / n))
+
+
+def binomial_lower(n: int, q: float, nats: float) -> float:
+    """Return p such that at least n q successes in n trials of mean p have probability e^-nats.
+
+    >>> round(binomial_lower(10_000, 0.1, 50), 4), round(kl_lower(0.1, 0.005), 4)
+    (0.0734, 0.0727)
+    """
+    return max(math.nextafter(1 - binomial_upper(n, 1 - q, nats), 0.0), kl_lower(q, nats / n))
+
+
+def _stirling_tail(number: float) -> float:
+    """Return a lower bound on the remainder of Stirling's formula for ln(number!)."""
+    return 1 / (12 * number) - 1 / (360 * number**3)
 
 
 def _newton_bracket(q: float, nats: float, inside: float, outside: float) -> tuple[float, float]:

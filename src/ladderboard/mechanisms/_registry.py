@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
-from ladderboard.mechanisms._growing_ladder import GrowingLadder
+from ladderboard.mechanisms._growing import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
 from ladderboard.mechanisms._scores import Exact, Noisy, Rounded
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder

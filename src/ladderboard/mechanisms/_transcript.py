@@ -88,6 +88,11 @@ class ReleaseValues:
     max_changes: int
     drop: int = 1
 
+    @property
+    def concave(self) -> bool:
+        """Whether ``log_count`` is concave."""
+        return True
+
     def log_count(self, changes: int) -> float:
         """Return (a bound on) the logarithm of the number of sequences of one ladder."""
         raise NotImplementedError
@@ -154,32 +159,6 @@ class HiddenValues(ReleaseValues):
     def log_shared(self, changes: int, ladders: int) -> float:
         """Return ln 1: no value is visible, and replay shows whose change it is."""
         return 0.0
-
-
-@dataclass(frozen=True)
-class ChangingValues(ReleaseValues):
-    """Values on a grid that is another one after each change, each lower than the last.
-
-    ``log_points`` are the logarithms of how many values each change of a ladder may take, given
-    the one before; they never rise.
-    """
-
-    log_points: tuple[float, ...] = ()
-
-    def log_count(self, changes: int) -> float:
-        """Return the sum of the logarithms of what each change may be."""
-        return math.fsum(self.log_points[:changes])
-
-    def log_shared(self, changes: int, ladders: int) -> float:
-        """Return the same for the most even split among the ladders, which is the dearest."""
-        per_ladder, extra = divmod(changes, ladders)
-        return ladders * self.log_count(per_ladder) + extra * (
-            self.log_points[per_ladder] if extra and per_ladder < len(self.log_points) else 0.0
-        )
-
-    def log_split(self, changes: Sequence[int]) -> float:
-        """Return the sum over ladders."""
-        return sum(map(self.log_count, changes))
 
 
 @lru_cache(maxsize=1024)  # with a fixed budget the arguments are the same for every question

@@ -161,9 +161,13 @@ class Certificate(ResponseModel):
     known: list[float | None]
     theorem: str
     assumptions: list[str]
+    changer_nats: float | None
+    released: float | None
     half_width: float | None
     centre: float | None
     error: float | None
+    overfitting: float | None
+    hidden: float | None
     vacuous: bool
 
 

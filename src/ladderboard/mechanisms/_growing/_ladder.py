@@ -18,9 +18,8 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._fixed_point import UNITS, from_units, release_range
+from ladderboard.mechanisms._growing._transcript import growing_transcript
 from ladderboard.mechanisms._ladder import round_to_grid
-from ladderboard.mechanisms._transcript import ChangingValues, ReleaseDeviation, Transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,
@@ -35,6 +34,7 @@ from ladderboard.mechanisms._visible_gain import check_power, smallest_with_chan
 from ladderboard.tape import CutGaussian
 
 if TYPE_CHECKING:
+    from ladderboard.mechanisms._transcript import Transcript
     from ladderboard.tape import Draws, DrawsMany, Law
 
 MILLION = 10**6
@@ -280,8 +280,7 @@ class GrowingLadder(Mechanism):
         """
         others = observation.others
         if not self._follows_model:
-            error = standard_error_units(setup, state.best)
-            return self._rung(error, error, state.changes, others)
+            return self.rung_at(setup, state.best, state.changes, others)
         own_class = standard_error_class(observation.require_standard_error())
         return self._rung(
             math.isqrt(1 << max(own_class, state.error_class)),
@@ -302,6 +301,19 @@ class GrowingLadder(Mechanism):
             release * _millionths(self.release_noise) // MILLION,
             readable_grid(release * _millionths(self.grid) // MILLION),
         )
+
+    def rung_at(self, setup: Setup, best: int, changes: int, others: int = 0) -> Rung:
+        """Return the rung after a release and a number of changes, with ``scale="value"``."""
+        error = standard_error_units(setup, best)
+        return self._rung(error, error, changes, others)
+
+    def grid_units(self, setup: Setup, best: int, changes: int) -> int:
+        """Return the grid of the next release, in units, if no other ladder changed."""
+        return self.rung_at(setup, best, changes).grid
+
+    def growth_factor(self, changes: int, others: int = 0) -> float:
+        """Return how many times the first step is taken after some changes."""
+        return self.step_multiple(changes, others) / MILLION
 
     def step_multiple(self, changes: int, others: int = 0) -> int:
         """Return how many times the first step is taken after some changes, in millionths."""
@@ -362,7 +374,7 @@ class GrowingLadder(Mechanism):
 
     def transcript(self, setup: Setup) -> Transcript | None:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
-        return None if self._follows_model else _growing_transcript(self, setup)
+        return None if self._follows_model else growing_transcript(self, setup)
 
     def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...]:
         """Return the size of the step by number of changes, relative to the first one."""
@@ -415,7 +427,7 @@ class GrowingLadder(Mechanism):
             raise InvalidState("it has a class of a standard error, which its ladder does not use")
         best = _fixed_point.to_units(release.value or 0.0)
         on_grid = best % self._rung(error, error, state.changes, others).grid == 0
-        if not on_grid or release.value != from_units(best) or not best < state.best:
+        if not on_grid or release.value != _fixed_point.from_units(best) or not best < state.best:
             raise InvalidState("its value is not a lower one on the grid of its ladder")
         return GrowingLadderState(best, state.changes + 1, error_class)
 
@@ -458,93 +470,6 @@ class GrowingLadder(Mechanism):
     def value(self, state: GrowingLadderState) -> float:
         """Return the current R."""
         return _fixed_point.from_units(state.best)
-
-
-# A readable grid is less than this many times finer than the one that is wanted: sqrt(5/2).
-_COARSEST_RATIO = 1.5812
-_MAX_RUNGS = 100_000
-_CUT_NOISE = "Noise is drawn from one tape, independent of the data, and never redrawn."
-
-
-@dataclass(frozen=True)
-class _GrowingTranscript(Transcript):
-    """The possible releases of a growing ladder; how far they may be off depends on its state."""
-
-    ladder: GrowingLadder | None = None
-    setup: Setup | None = None
-
-    def deviation_after(
-        self, released: float | None, changes: int, others: int
-    ) -> ReleaseDeviation:
-        """Bound the step below the value, and the error of its release; see the explanation."""
-        assert self.ladder is not None  # noqa: S101 - both are always given
-        assert self.setup is not None  # noqa: S101
-        ladder, setup = self.ladder, self.setup
-        width = setup.high - setup.low
-        largest = from_units(standard_error_units(setup, _fixed_point.to_units(setup.high)) + 1)
-        multiple = ladder.step * ladder.step_multiple(changes, others) / MILLION
-        # A model is not released if it fails the step, or if its rounded value is not lower.
-        reach = multiple * max(
-            1 + ladder.cut * ladder.compare_noise,
-            _COARSEST_RATIO * ladder.grid / 2 + ladder.cut * ladder.release_noise,
-        )
-        above = width if released is None else min(max(released - setup.low, 0.0), width)
-
-        def hidden(value: float) -> float:
-            """How far below R_t a model may be that was compared with this value, in rungs of b."""
-            share = min(value / width, 0.5)
-            error = width * math.sqrt(max(share * (1 - share), 1 / setup.n) / setup.n)
-            return above - value + reach * error
-
-        low, high = above, max(above, width / 2)
-        for _ in range(100):  # a concave function: its largest value by thirds
-            third = (high - low) / 3
-            low, high = (
-                (low + third, high)
-                if hidden(low + third) < hidden(high - third)
-                else (low, high - third)
-            )
-        below = max(hidden(low), hidden(above), hidden(high)) + 2 / UNITS
-        # The last release came from a higher value and one change less.
-        before = ladder.step * ladder.step_multiple(max(changes - 1, 0), others) / MILLION
-        grid = readable_grid(_fixed_point.to_units(before * largest * ladder.grid)) / UNITS
-        off = grid / 2 + before * largest * ladder.cut * ladder.release_noise + 2 / UNITS
-        return ReleaseDeviation(step=below, grid=2 * off)
-
-
-@lru_cache(maxsize=64)
-def _growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
-    """Return the possible releases: for each change, a bound on the values that it may take.
-
-    A change from R takes a multiple of the grid at R that lies below R. While R is in the upper
-    half, the grid is the same, and there are at most width / grid of them. Below, R / SE(R) is at
-    most sqrt(n), and a readable grid is less than ``_COARSEST_RATIO`` times finer than wanted.
-    """
-    top = standard_error_units(setup, _fixed_point.to_units(setup.high))
-    width = _fixed_point.to_units(setup.high) - _fixed_point.to_units(setup.low)
-    smallest = math.isqrt(width * width // setup.n // setup.n)
-    logs: list[float] = []
-    fallen = 0
-    while fallen <= width and len(logs) < _MAX_RUNGS:
-        changes = len(logs)
-        grid = ladder._rung(top, top, changes, 0).grid  # noqa: SLF001 - its own module
-        in_errors = ladder.step * ladder.step_multiple(changes) / MILLION * ladder.grid
-        points = max(width // grid, _COARSEST_RATIO * math.sqrt(setup.n) / in_errors * 1.001) + 2
-        logs.append(min(math.log(points), logs[-1] if logs else math.inf))
-        fallen += max(ladder._rung(smallest, smallest, changes, 0).grid, 1)  # noqa: SLF001
-    finest = ladder._rung(smallest, smallest, 0, 0).grid  # noqa: SLF001
-    cell = 10 ** (len(str(finest)) - 1)  # all grids are multiples of it
-    bottom, highest = release_range(setup.low, setup.high, cell)
-    return _GrowingTranscript(
-        ChangingValues(round(math.exp(logs[0])), len(logs), 1, tuple(logs)),
-        ReleaseDeviation(0.0),
-        bottom // cell,
-        highest // cell,
-        cell / UNITS,
-        assumptions=(_CUT_NOISE,),
-        ladder=ladder,
-        setup=setup,
-    )
 
 
 def scale_noise(millionths: Any, deviation: int) -> Any:
