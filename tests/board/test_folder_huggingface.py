@@ -65,9 +65,9 @@ def test_another_column_of_ids_and_several_of_answers(source, target):
 
 
 def test_an_unsupported_metric_is_refused_with_a_suggestion(source, target):
-    (source / "conf.json").write_text(json.dumps({**CONF, "EVAL_METRIC": "roc_auc_score"}))
+    (source / "conf.json").write_text(json.dumps({**CONF, "EVAL_METRIC": "max_error"}))
     import_huggingface(source, target)
-    with pytest.raises(InvalidRules, match="brier"):
+    with pytest.raises(InvalidRules, match="mae"):
         read_folder(target)
 
 

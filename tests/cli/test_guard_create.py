@@ -162,7 +162,7 @@ REFUSED = {
     "not labels": (["--labels", "half.csv"], "no column named label"),
     "no questions": (["--questions", "0"], "questions must be"),
     "half a question": (["--questions", "0.5"], "Expected a whole number"),
-    "a metric": (["--loss", "f1"], "F1 is not a mean of bounded per-example losses"),
+    "a metric": (["--loss", "max_error"], "max_error cannot be used"),
     "a slip": (["--loss", "zero_on"], "did you mean 'zero_one'"),
     "no range": (["--loss", "squared"], "as in --range 0,100"),
     "half a range": (["--loss", "squared", "--range", "3"], "two numbers separated by a comma"),

@@ -291,7 +291,7 @@ def test_existing_files_are_never_overwritten(path):
         ({"questions": 0}, "questions"),
         ({"questions": 1.5}, "questions"),
         ({"beta": 0}, "beta"),
-        ({"loss": "auc"}, "AUC"),
+        ({"loss": "max_error"}, "max_error"),
         ({"loss": "nothing"}, "no loss"),
         ({"mechanism": "nothing"}, "no mechanism"),
         ({"labels": []}, "."),

@@ -6,34 +6,50 @@ number in [0, 1] for each example; their mean is the risk. :func:`loss` makes on
 function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` on it.
 """
 
-from ladderboard.losses._base import Loss
+from ladderboard.losses._base import Loss, Promise
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
 from ladderboard.losses._classification import is_class as is_class
 from ladderboard.losses._columns import ExpectedColumns
 from ladderboard.losses._custom import Custom, Shortfall
-from ladderboard.losses._registry import LOSSES, METRICS, REFUSED_METRICS, Metric, loss, metric
+from ladderboard.losses._names import (
+    ALIASES,
+    HIGHER_FORMS,
+    METRICS,
+    REFUSED_METRICS,
+    DisplayForm,
+    display_risk,
+)
+from ladderboard.losses._registry import LOSSES, Metric, loss, metric
 from ladderboard.losses._registry import made_from_description as made_from_description
 from ladderboard.losses._registry import uses_labels as uses_labels
 from ladderboard.losses._regression import Absolute, Pinball, Squared
+from ladderboard.losses._statistics import Estimate, Statistic
 
 __all__ = [
+    "ALIASES",
+    "HIGHER_FORMS",
     "LOSSES",
     "METRICS",
     "REFUSED_METRICS",
     "Absolute",
     "Brier",
     "Custom",
+    "DisplayForm",
+    "Estimate",
     "ExpectedColumns",
     "Hamming",
     "Log",
     "Loss",
     "Metric",
     "Pinball",
+    "Promise",
     "Shortfall",
     "Squared",
+    "Statistic",
     "TopK",
     "ZeroOne",
+    "display_risk",
     "loss",
     "metric",
 ]

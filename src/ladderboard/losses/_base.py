@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,20 @@ from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_col
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is proved of a risk on n examples, for a model that was fixed before its labels.
+
+    P(|risk - expected risk| > e) <= 2 exp(-2 ``effective_n`` e² + ``nats``). ``published`` is what
+    the proof takes as known of the labels, such as how many there are of each class: it must be
+    public, and ``nats`` pay for it. Proofs: docs/explanation/metrics.md.
+    """
+
+    effective_n: float
+    nats: float = 0.0
+    published: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class Loss(ABC):
     ``uses_labels`` is false for a loss that needs no labels; its holdout then has none.
     ``binary`` says that every cost is 0 or 1; a class declares it itself, because a subclass may
     cost otherwise. ``infers_classes`` says that classes which are not declared come from labels.
+    ``is_mean`` says that the risk is the mean of the losses; a :class:`Statistic` has another.
     """
 
     name: ClassVar[str]
@@ -37,6 +52,7 @@ class Loss(ABC):
     uses_labels: ClassVar[bool] = True
     binary: ClassVar[bool] = False
     infers_classes: ClassVar[bool] = False
+    is_mean: ClassVar[bool] = True
 
     @property
     def is_binary(self) -> bool:
@@ -103,6 +119,29 @@ class Loss(ABC):
         predictions, such as a sample submission, whose values are used if they include all labels.
         """
         return self
+
+    def check_settings(self) -> None:
+        """Raise ``InvalidSetting`` if a setting is missing without which nothing can be scored."""
+        return
+
+    def for_labels(self, labels: Any) -> Loss:
+        """Return the loss with the classes of these labels, if it needs classes and has none.
+
+        For the owner. Unlike ``with_inferred_classes`` it takes every label for a class.
+        """
+        return self
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the mean cost in the metric's own unit, without the cap that bounds a loss."""
+        complete = self.for_labels(labels)
+        return float(np.mean(complete(labels, predictions))) * complete.unit
+
+    def promise(self, labels: NDArray[Any]) -> Promise | None:
+        """Return what is proved of the risk of labels that ``read_labels`` returned, if anything.
+
+        For a mean of losses in [0, 1] this is Hoeffding's inequality.
+        """
+        return Promise(float(len(labels)))
 
     def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
         """Return how often the most certainly wrong prediction is right. For the owner only.

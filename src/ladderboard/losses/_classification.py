@@ -52,6 +52,8 @@ _SUM_TOLERANCE = 0.01
 _EDGE_TOLERANCE = 1e-6
 
 _MAX_CLASSES_SHOWN = 10
+_SMALL_RANGE = 65_536
+_PRECISION = float(np.finfo(np.float64).eps)
 
 
 @overload
@@ -77,10 +79,24 @@ def read_classes(classes: Any, *, optional: bool = False) -> Classes | None:
 
 def class_index(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     """Return the index of each label among the classes; raise if a label is not among them."""
+    if labels.dtype.kind in "bif" and classes == tuple(range(len(classes))):
+        indices = np.clip(labels, -1, len(classes)).astype(np.int64)
+        wrong = (indices != labels) | (indices < 0) | (indices == len(classes))
+        raise_for_rows(wrong, "labels must be among the declared classes=", InvalidLabels)
+        return indices
     positions = {value: index for index, value in enumerate(classes)}
     indices = np.array([positions.get(label, -1) for label in labels.tolist()], dtype=np.int64)
     raise_for_rows(indices < 0, "labels must be among the declared classes=", InvalidLabels)
     return indices
+
+
+def distinct_values(values: NDArray[Any]) -> list[Any]:
+    """Return the different values of a vector, in order; counts small whole numbers."""
+    if values.dtype.kind in "bi" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _SMALL_RANGE:
+            return (np.flatnonzero(np.bincount(values.astype(np.int64) - low)) + low).tolist()
+    return np.unique(values).tolist()
 
 
 def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classes | None:
@@ -140,6 +156,19 @@ def format_unknown_classes(unknown: NDArray[Any], classes: Classes) -> str:
         hint = "" if closest is None else f" (did you mean {_settings.safe_repr(closest)}?)"
         parts.append(f"{_settings.safe_repr(value)}{hint}")
     return ", ".join(parts) + (", ..." if len(distinct) > _MAX_SUGGESTIONS else "")
+
+
+def refuse_unknown_classes(predictions: NDArray[Any], classes: Classes) -> None:
+    """Raise if a prediction is not a class, with the closest spelling."""
+    if not len(predictions):
+        return
+    unknown = ~is_class(predictions, classes)
+    if unknown.any():
+        among = ", ".join(map(_settings.safe_repr, classes[:_MAX_CLASSES_SHOWN]))
+        ellipsis = ", ..." if len(classes) > _MAX_CLASSES_SHOWN else ""
+        unknown_values = format_unknown_classes(predictions[unknown], classes)
+        rule = f"predictions must be among the classes ({among}{ellipsis}); "
+        raise_for_rows(unknown, f"{rule}there is {unknown_values}", InvalidPredictions)
 
 
 def _closest_class(value: Any, classes: Classes) -> Any:
@@ -303,18 +332,8 @@ class ZeroOne(Loss):
         return not_equal(labels, predictions)
 
     def _refuse_unknown(self, predictions: NDArray[Any]) -> None:
-        if self.allowed is None or not len(predictions):
-            return
-        unknown = ~is_class(predictions, self.allowed)
-        if unknown.any():
-            among = ", ".join(map(_settings.safe_repr, self.allowed[:_MAX_CLASSES_SHOWN]))
-            ellipsis = ", ..." if len(self.allowed) > _MAX_CLASSES_SHOWN else ""
-            unknown_values = format_unknown_classes(predictions[unknown], self.allowed)
-            rule = (
-                f"predictions must be among the classes ({among}{ellipsis}); "
-                f"there is {unknown_values}"
-            )
-            raise_for_rows(unknown, rule, InvalidPredictions)
+        if self.allowed is not None:
+            refuse_unknown_classes(predictions, self.allowed)
 
 
 @dataclass(frozen=True)
@@ -408,6 +427,15 @@ class TopK(Loss):
             )
         return read
 
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the error; a matrix with a column for each sorted label holds scores."""
+        shape = np.shape(predictions)
+        if self.classes is None and len(shape) == 2 and shape[1] != self.k:
+            present = tuple(np.unique(self.read_labels(labels)).tolist())
+            if len(present) == shape[1]:
+                return replace(self, classes=present).exact(labels, predictions)
+        return super().exact(labels, predictions)
+
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """1 where no guess is the label, or k other classes score at least as high."""
         if self.classes is None:
@@ -495,6 +523,12 @@ class ProbabilityLoss(Loss):
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """A column of probabilities for each class."""
         return probability_columns(self.classes)
+
+    def for_labels(self, labels: Any) -> ProbabilityLoss:
+        """Return the loss with the sorted labels as classes, if its own do not have them all."""
+        present = distinct_values(Loss.read_labels(self, labels))
+        known = set(present) <= set(self.classes) or len(present) < 2
+        return self if known else replace(self, classes=tuple(present))
 
     def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
         """All probability on the label."""
@@ -584,3 +618,10 @@ class Log(ProbabilityLoss):
         """Return log max(p, clip) / log clip."""
         p = np.maximum(predictions[np.arange(len(labels)), labels], self.clip)
         return np.clip(np.log(p) / math.log(self.clip), 0, 1) + 0.0  # no negative zero
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the mean of -log p; only p = 0 is raised, to the precision of a double."""
+        complete = self.for_labels(labels)
+        read = complete.read_labels(labels)
+        p = complete.read_predictions(predictions, read.shape)[np.arange(len(read)), read]
+        return float(-np.log(np.clip(p, _PRECISION, 1 - _PRECISION)).mean())

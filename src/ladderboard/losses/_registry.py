@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,120 +11,80 @@ from ladderboard.errors import InvalidSetting, NoPerExampleLoss
 from ladderboard.losses._base import Loss
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._custom import Custom, Shortfall
-from ladderboard.losses._regression import Absolute, Pinball, Squared
+from ladderboard.losses._names import (
+    ALIASES,
+    HIGHER_FORMS,
+    METRICS,
+    DisplayForm,
+    display_risk,
+    normalize,
+    refusal,
+    resolve,
+)
+from ladderboard.losses._overlap import (
+    Dice,
+    IntersectionOverUnion,
+    IouThresholds,
+    RowPrecision,
+    RowRecall,
+)
+from ladderboard.losses._regression import (
+    Absolute,
+    Percentage,
+    Pinball,
+    Squared,
+    SquaredLog,
+    SquaredPercentage,
+    SymmetricPercentage,
+)
+from ladderboard.losses._retrieval import AveragePrecisionAtK, GainAtK, HitAtK, ReciprocalRank
+from ladderboard.losses._sequences import EditDissimilarity, Levenshtein, Rouge, WordJaccard
+from ladderboard.losses._statistics import (
+    R2,
+    AveragePrecision,
+    BalancedAccuracy,
+    Bleu,
+    CharacterErrorRate,
+    Chrf,
+    ExplainedVariance,
+    FBeta,
+    Gini,
+    Jaccard,
+    Kappa,
+    Kendall,
+    LabelRanking,
+    Matthews,
+    MeanColumnRmse,
+    MeanColumnRmsle,
+    OrderCorrelation,
+    Pearson,
+    Precision,
+    ProbabilisticF1,
+    Recall,
+    RocAuc,
+    Spearman,
+    WordErrorRate,
+)
+from ladderboard.losses._vectors import AngularError, Crps, KlDivergence, MultiLabelLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-DisplayForm = Literal["loss", "complement", "scaled", "root"]
-
-# metric: (its loss, how its number is displayed)
-METRICS: dict[str, tuple[str, DisplayForm]] = {
-    "accuracy": ("zero_one", "complement"),
-    "acc": ("zero_one", "complement"),
-    "exact_match": ("zero_one", "complement"),
-    "error": ("zero_one", "loss"),
-    "error_rate": ("zero_one", "loss"),
-    "misclassification": ("zero_one", "loss"),
-    "zero_one_loss": ("zero_one", "loss"),
-    "top_k_accuracy": ("top_k", "complement"),
-    "top_k_error": ("top_k", "loss"),
-    "brier_score": ("brier", "loss"),
-    "log_loss": ("log", "scaled"),
-    "logloss": ("log", "scaled"),
-    "cross_entropy": ("log", "scaled"),
-    "mae": ("absolute", "scaled"),
-    "mean_absolute_error": ("absolute", "scaled"),
-    "mse": ("squared", "scaled"),
-    "mean_squared_error": ("squared", "scaled"),
-    "rmse": ("squared", "root"),
-    "root_mean_squared_error": ("squared", "root"),
-    "pinball_loss": ("pinball", "scaled"),
-    "quantile_loss": ("pinball", "scaled"),
-    "hamming_loss": ("hamming", "loss"),
-    "hamming_accuracy": ("hamming", "complement"),
-    "score": ("shortfall", "complement"),
-}
-
-_RANKING = "it compares every positive with every negative"
-_COUNTS = "it is a ratio of counts over the whole set"
-_TOGETHER = "it is computed from all predictions together"
-_SPREAD = "it divides by the spread of the labels"
-_CORPUS = "it is computed over a whole corpus"
-_UNBOUNDED = "its cost of one example has no upper limit"
-_CLASS_SHARES = "it weighs examples by how often their class occurs among the hidden labels"
-
-# metric: (why it has no bounded per-example loss, the nearest loss that works)
-REFUSED_METRICS: dict[str, tuple[str, str]] = {
-    "auc": (_RANKING, "brier"),
-    "roc_auc": (_RANKING, "brier"),
-    "auroc": (_RANKING, "brier"),
-    "gini": (_RANKING, "brier"),
-    "concordance": (_RANKING, "brier"),
-    "pr_auc": (_COUNTS, "brier"),
-    "auprc": (_COUNTS, "brier"),
-    "average_precision": (_COUNTS, "brier"),
-    "f1": (_COUNTS, "zero_one"),
-    "f1_macro": (_COUNTS, "zero_one"),
-    "f1_micro": (f"{_COUNTS} (with one label an example it is accuracy)", "zero_one"),
-    "f1_weighted": (_COUNTS, "zero_one"),
-    "fbeta": (_COUNTS, "zero_one"),
-    "precision": (_COUNTS, "zero_one"),
-    "recall": (_COUNTS, "zero_one"),
-    "jaccard": (_COUNTS, "zero_one"),
-    "iou": (_COUNTS, "zero_one"),
-    "dice": (_COUNTS, "zero_one"),
-    "balanced_accuracy": (_CLASS_SHARES, "zero_one"),
-    "mcc": (_COUNTS, "zero_one"),
-    "matthews_corrcoef": (_COUNTS, "zero_one"),
-    "cohen_kappa": (_COUNTS, "zero_one"),
-    "kappa": (_COUNTS, "zero_one"),
-    "quadratic_weighted_kappa": (_COUNTS, "squared"),
-    "qwk": (_COUNTS, "squared"),
-    "r2": (_SPREAD, "squared"),
-    "explained_variance": (_SPREAD, "squared"),
-    "pearson": (_TOGETHER, "squared"),
-    "correlation": (_TOGETHER, "squared"),
-    "spearman": (_TOGETHER, "absolute"),
-    "kendall": (_TOGETHER, "absolute"),
-    "median_absolute_error": (_TOGETHER, "absolute"),
-    "max_error": (_TOGETHER, "absolute"),
-    "ece": (_TOGETHER, "brier"),
-    "bleu": (_CORPUS, "zero_one"),
-    "meteor": (_CORPUS, "zero_one"),
-    "chrf": (_CORPUS, "zero_one"),
-    "wer": (_CORPUS, "zero_one"),
-    "cer": (_CORPUS, "zero_one"),
-    "perplexity": (_CORPUS, "log"),
-    "mean_average_precision": (_RANKING, "top_k"),
-    "mape": (_UNBOUNDED, "absolute"),
-    "mean_absolute_percentage_error": (_UNBOUNDED, "absolute"),
-    "mean_squared_log_error": (_UNBOUNDED, "squared"),
-    "msle": (_UNBOUNDED, "squared"),
-    "rmsle": (_UNBOUNDED, "squared"),
-    "hinge": (_UNBOUNDED, "zero_one"),
-}
-
-# metric: the nearest loss. These are means of bounded scores, in several variants.
-MISSING_METRICS: dict[str, str] = {
-    "ndcg": "top_k",
-    "map": "top_k",
-    "mrr": "top_k",
-    "rouge": "zero_one",
-    "smape": "absolute",
-}
-
-_DISPLAY_NAMES = {
-    "auc": "AUC", "roc_auc": "ROC AUC", "auroc": "AUROC", "pr_auc": "PR AUC", "auprc": "AUPRC",
-    "f1": "F1", "mcc": "MCC", "r2": "R2", "bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR",
-    "wer": "WER", "cer": "CER", "ndcg": "NDCG", "map": "MAP", "mrr": "MRR", "mape": "MAPE",
-    "smape": "sMAPE", "msle": "MSLE", "rmsle": "RMSLE", "iou": "IoU", "ece": "ECE", "qwk": "QWK",
-}  # fmt: skip
-
 LOSSES: dict[str, type[Loss]] = {
     loss_class.name: loss_class
-    for loss_class in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall)
-}
+    for loss_class in (
+        ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall,
+        SquaredLog, Percentage, SymmetricPercentage, SquaredPercentage,
+        MultiLabelLog, KlDivergence, Crps, AngularError,
+        AveragePrecisionAtK, GainAtK, ReciprocalRank, HitAtK,
+        Dice, IntersectionOverUnion, RowPrecision, RowRecall, IouThresholds,
+        Levenshtein, EditDissimilarity, WordJaccard, Rouge,
+        RocAuc, Gini, AveragePrecision, LabelRanking,
+        FBeta, Jaccard, Precision, Recall, BalancedAccuracy, ProbabilisticF1, Matthews, Kappa,
+        Pearson, Spearman, Kendall, R2, ExplainedVariance, MeanColumnRmse, MeanColumnRmsle,
+        WordErrorRate, CharacterErrorRate, Bleu, Chrf, OrderCorrelation,
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,34 +110,28 @@ class Metric:
     @property
     def direction(self) -> Literal["higher", "lower"]:
         """Whether a higher or a lower displayed value is better."""
-        return "higher" if self.shown_as == "complement" else "lower"
+        return "higher" if self.shown_as in HIGHER_FORMS else "lower"
+
+    @property
+    def title(self) -> str:
+        """The name in front of a number: "AUC" in "AUC 0.913"."""
+        found = resolve(self.name)
+        return (found[1].title if found else None) or self.name.replace("_", " ")
 
     def display(self, risk: float) -> float:
-        """Return the metric for a mean loss in [0, 1]."""
-        if self.shown_as == "complement":
-            return 1 - risk
-        if self.shown_as == "scaled":
-            return risk * self.loss.unit
-        if self.shown_as == "root":
-            return math.sqrt(max(risk, 0) * self.loss.unit)
-        return risk
+        """Return the metric for a risk in [0, 1]."""
+        return display_risk(self.shown_as, risk, self.loss.unit)
 
+    def value(self, labels: Any, predictions: Any) -> float:
+        """Return the metric of predictions, as other libraries compute it. For the owner.
 
-def raise_if_refused(name: str) -> None:
-    """Raise with the reason and the nearest loss if the metric cannot be used."""
-    display_name = _DISPLAY_NAMES.get(name, name)
-    if name in MISSING_METRICS:
-        raise InvalidSetting(
-            f"{display_name} is not built in; pass a function that returns 1 minus its score for "
-            f'every example, or take the nearest loss, "{MISSING_METRICS[name]}".'
-        )
-    if name in REFUSED_METRICS:
-        why, nearest = REFUSED_METRICS[name]
-        raise NoPerExampleLoss(
-            f"{display_name} is not a mean of bounded per-example losses: {why}. "
-            f'The nearest loss that works is "{nearest}".',
-            nearest=nearest,
-        )
+        No range, clip or cap applies, so it may differ from what ``display`` shows of a risk where
+        one of these does.
+
+        >>> metric("roc_auc").value([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+        0.75
+        """
+        return display_risk(self.shown_as, self.loss.exact(labels, predictions))
 
 
 def uses_labels(name: str) -> bool:
@@ -187,7 +140,8 @@ def uses_labels(name: str) -> bool:
     >>> uses_labels("accuracy"), uses_labels("score")
     (True, False)
     """
-    known = LOSSES.get(METRICS.get(name, (name,))[0])
+    found = resolve(name)
+    known = LOSSES.get(found[1].loss if found else name)
     return known is None or known.uses_labels
 
 
@@ -209,18 +163,25 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **param
         return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))
     if name == Custom.name:
         return Metric(name, _create_loss(Custom, name, params))
-    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
-    # scikit-learn's names: accuracy_score, neg_log_loss.
-    for key in (plain, plain.removesuffix("_score"), plain.removeprefix("neg_")):
-        if key in LOSSES:
-            return Metric(key, _create_loss(LOSSES[key], key, params))
-        if key in METRICS:
-            loss_name, shown_as = METRICS[key]
-            return Metric(key, _create_loss(LOSSES[loss_name], key, params), shown_as)
-        raise_if_refused(key)
-    known = sorted({*LOSSES, *METRICS})
-    close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
-    hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}."
+    key = normalize(name)
+    if key in LOSSES and key not in METRICS:
+        return Metric(key, _create_loss(LOSSES[key], key, params))
+    found = resolve(name)
+    if found is not None:
+        key, recipe = found
+        built = _create_loss(LOSSES[recipe.loss], key, {**recipe.settings, **params})
+        return Metric(key, built, recipe.form)
+    refused = refusal(name)
+    if refused is not None:
+        why, nearest = refused
+        raise NoPerExampleLoss(
+            f'{name} cannot be used: {why}. The nearest metric that works is "{nearest}".',
+            nearest=nearest,
+        )
+    known = sorted({*LOSSES, *METRICS, *ALIASES})
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    listed = ", ".join(sorted(METRICS))
+    hint = f"did you mean {close[0]!r}?" if close else f"choose from {listed}."
     raise InvalidSetting(f"There is no loss named {_settings.safe_repr(name)}; {hint}")
 
 
@@ -240,11 +201,11 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
     --------
     >>> loss("zero_one")(["a", "b"], ["a", "c"]).tolist()
     [0.0, 1.0]
-    >>> loss("auc")
+    >>> loss("max_error")
     Traceback (most recent call last):
     ...
-    ladderboard.errors.NoPerExampleLoss: AUC is not a mean of bounded per-example losses: it
-    compares every positive with every negative. The nearest loss that works is "brier".
+    ladderboard.errors.NoPerExampleLoss: max_error cannot be used: a single example decides it, so
+    every answer would reveal that example's label. The nearest metric that works is "mae".
     """
     if isinstance(name, Loss):
         if params:
@@ -253,7 +214,9 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
             )
         return name
     if isinstance(name, str):
-        return metric(name, **params).loss
+        built = metric(name, **params).loss
+        built.check_settings()
+        return built
     if callable(name):
         return _create_loss(Custom, "custom", {"function": name, **params})
     try:

@@ -22,7 +22,7 @@ from ladderboard.board._rules._parts import (
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
 from ladderboard.files import Problems
-from ladderboard.losses import Metric, ZeroOne, metric
+from ladderboard.losses import HIGHER_FORMS, Metric, ZeroOne, metric
 from ladderboard.mechanisms import MECHANISMS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
@@ -50,7 +50,7 @@ _PROVIDER = re.compile("[a-z][a-z0-9_-]{0,31}")
 _TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _MAX_NAME_LENGTH = 40
 _MAX_WINDOW_SECONDS = 100 * 366 * 86_400
-_SHOWN_AS = ("loss", "complement", "scaled", "root")
+_SHOWN_AS = ("loss", "complement", "scaled", "root", "percent")
 _FALLBACK_METRIC = Metric("zero_one", ZeroOne())
 
 
@@ -261,13 +261,15 @@ def read_loss(name: str, value: Any) -> Metric:
     """Return a loss and its display, from a name or from a mapping with parameters."""
     loss_name, params = _split_name(name, value, "accuracy")
     try:
-        return metric(loss_name, **params)
+        read = metric(loss_name, **params)
+        read.loss.check_settings()
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None
     except (Exception, SystemExit) as error:  # a custom loss may raise anything
         raise InvalidSetting(
             f"{name}: {_settings.safe_repr(loss_name)} failed with {type(error).__name__}."
         ) from error
+    return read
 
 
 def _suggest_in_yaml(sentence: str) -> str:
@@ -433,7 +435,7 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
     if (
         shown_as_typed is not None
         and direction is not None
-        and (shown_as_typed == "complement") != (direction == "higher")
+        and (shown_as_typed in HIGHER_FORMS) != (direction == "higher")
     ):
         part.add_problem(
             "as",
@@ -443,11 +445,12 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
         shown_as_typed = "complement" if direction == "higher" else "loss"
     if shown_as_typed is not None and shown_as_typed != shown_as:
         shown_as, name = shown_as_typed, metric_read.loss.name
+    scaled = shown_as == metric_read.shown_as or shown_as in {"scaled", "root"}
     return DisplayRules(
         part.read_key("name", partial(read_short_text, max_length=_MAX_NAME_LENGTH), name),
         part.read_key("digits", _count_reader(0, 10), 4),
         shown_as,
-        metric_read.loss.unit,
+        metric_read.loss.unit if scaled else 1.0,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from ladderboard._formatting import format_time, round_outwards
 from ladderboard.files import Limits
+from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,20 @@ class RateLimitRules:
 class DisplayRules:
     """How a loss is shown to people: as which metric, with how many digits.
 
-    ``shown_as`` is ``"loss"``, ``"complement"`` (1 - loss), ``"scaled"`` (loss times ``unit``) or
-    ``"root"`` (the square root of that); ``unit`` is the loss's own, such as the width of a range.
+    ``shown_as`` is ``"loss"``, ``"scaled"`` (loss times ``unit``), ``"complement"`` (1 - that),
+    ``"percent"`` (100 times that) or ``"root"`` (the root of the scaled loss); ``unit`` is the
+    loss's own, such as the width of a range.
     """
 
     name: str
     digits: int = 4
-    shown_as: Literal["loss", "complement", "scaled", "root"] = "loss"
+    shown_as: DisplayForm = "loss"
     unit: float = 1.0
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
         """Whether higher or lower shown values are better."""
-        return "higher" if self.shown_as == "complement" else "lower"
+        return "higher" if self.shown_as in HIGHER_FORMS else "lower"
 
     def metric_value(self, loss: float) -> float:
         """Return a loss as the shown metric, unrounded.
@@ -71,13 +72,7 @@ class DisplayRules:
         >>> DisplayRules("accuracy", shown_as="complement").metric_value(0.25)
         0.75
         """
-        if self.shown_as == "complement":
-            return 1 - loss
-        if self.shown_as == "scaled":
-            return loss * self.unit
-        if self.shown_as == "root":
-            return math.sqrt(max(loss, 0) * self.unit)
-        return loss
+        return display_risk(self.shown_as, loss, self.unit)
 
     def text(self, loss: float | None) -> str:
         """Return a loss as the printed metric; a dash for None.
@@ -106,7 +101,7 @@ class DisplayRules:
                 return None  # a gain in a root depends on the best
             size = self.metric_value(best) - self.metric_value(max(best - gain, 0.0))
         else:
-            size = gain * (self.unit if self.shown_as == "scaled" else 1.0)
+            size = abs(self.metric_value(gain) - self.metric_value(0.0))
         if not size:
             return None
         return f"{size:.2g}" if size < 100 else f"{size:.0f}"

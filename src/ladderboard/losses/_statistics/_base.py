@@ -1,0 +1,139 @@
+"""The base class of statistics: metrics that are computed from all examples together."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ladderboard.errors import InvalidPredictions, NoPerExampleLoss
+from ladderboard.losses._base import Loss, Promise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+_COMPLEX_STEP = 1e-30  # a derivative without cancellation: no difference is formed
+
+
+class Estimate(NamedTuple):
+    """The value of a statistic, and how much each example moves it.
+
+    ``influence`` has one number for each example, with mean 0: adding the weight e to an example
+    moves the value by about e times its influence. The standard error of the value is
+    sqrt(mean(influence²) / n).
+    """
+
+    value: float
+    influence: NDArray[np.float64]
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the value."""
+        n = len(self.influence)
+        return math.sqrt(float(np.mean(self.influence**2)) / n) if n else 0.0
+
+
+@dataclass(frozen=True)
+class Statistic(Loss):
+    """A metric of all examples together, such as AUC, F1 or a correlation.
+
+    ``estimate`` returns its value and influence values; ``risk`` maps the value to [0, 1], 0 being
+    best: (1 - value) / unit where ``higher`` is better, value / unit where it is not. A statistic
+    has no loss of an example. ``per_example`` returns linearised costs instead: their mean is the
+    risk, and their spread gives its standard error. They may leave [0, 1].
+    """
+
+    is_mean: ClassVar[bool] = False
+    higher: ClassVar[bool] = True
+
+    def check_settings(self) -> None:
+        """Raise: a mechanism that takes a risk alone would step far too coarsely."""
+        raise NoPerExampleLoss(
+            f"{self.name} is computed from all examples together; guards and boards take means of "
+            "losses only, and ladderboard.metric(name).value computes it."
+        )
+
+    def for_labels(self, labels: Any) -> Statistic:
+        """Return the statistic with the classes of these labels, if it needs classes."""
+        return self
+
+    @abstractmethod
+    def estimate(self, labels: NDArray[Any], predictions: NDArray[Any]) -> Estimate:
+        """Return value and influence, from the results of the two ``read_`` methods."""
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return 1 - value where higher is better, the value where lower is."""
+        complete = self.for_labels(labels)
+        read = complete.read_labels(labels)
+        value = complete.estimate(read, complete.read_predictions(predictions, read.shape)).value
+        return 1 - value if self.higher else value
+
+    def risk(self, labels: NDArray[Any], predictions: Any) -> float:
+        """Return the risk in [0, 1] of predictions against labels that ``read_labels`` returned."""
+        read = self.read_predictions(predictions, labels.shape)
+        return self.to_risk(self.estimate(labels, read).value)
+
+    def to_risk(self, value: float) -> float:
+        """Return the risk in [0, 1] of a value; what is worse than the worst risk counts as 1."""
+        cost = (1 - value if self.higher else value) / self.unit
+        return min(max(cost, 0.0), 1.0)
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return the linearised cost of each example."""
+        value, influence = self.estimate(labels, predictions)
+        sign = -1 if self.higher else 1
+        return self.to_risk(value) + sign * influence / self.unit
+
+    def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
+        """Return the linearised cost of each example."""
+        read = self.read_predictions(predictions, labels.shape)
+        return np.asarray(self.per_example(labels, read), dtype=np.float64)
+
+    def promise(self, labels: NDArray[Any]) -> Promise | None:
+        """Return what a certificate may use of the statistic; None if nothing is proved."""
+        return None
+
+
+def function_of_means(
+    features: NDArray[np.float64], combine: Callable[[NDArray[Any]], Any]
+) -> Estimate:
+    """Return an analytic function of the means of features, with its influence values.
+
+    ``features`` has a row for each example. ``combine`` must accept complex numbers: its gradient
+    is taken with a complex step, which is exact to rounding.
+
+    >>> estimate = function_of_means(np.array([[1.0], [3.0]]), lambda means: means[0] ** 2)
+    >>> estimate.value, estimate.influence.tolist()
+    (4.0, [-4.0, 4.0])
+    """
+    means = features.mean(axis=0)
+    steps = means.astype(complex) + 1j * _COMPLEX_STEP * np.eye(len(means))
+    gradient = np.array([complex(combine(step)).imag for step in steps]) / _COMPLEX_STEP
+    influence = (features - means) @ np.nan_to_num(gradient, posinf=0.0, neginf=0.0)
+    return Estimate(float(np.real(combine(means))), influence)
+
+
+def mean_estimate(
+    estimates: list[Estimate], weights: NDArray[np.float64] | None = None
+) -> Estimate:
+    """Return the mean of several statistics of the same examples."""
+    shares = np.full(len(estimates), 1 / len(estimates)) if weights is None else weights
+    values = np.array([estimate.value for estimate in estimates])
+    influence = np.zeros_like(estimates[0].influence)
+    for share, estimate in zip(shares, estimates, strict=True):
+        influence += share * estimate.influence
+    return Estimate(float(values @ shares), influence)
+
+
+def refuse_constant(predictions: NDArray[Any], name: str) -> None:
+    """Refuse a column of predictions with a single value, for which a correlation has no value."""
+    columns = predictions if predictions.ndim == 2 else predictions[:, None]
+    constant = np.flatnonzero((columns == columns[0]).all(axis=0))
+    if len(constant):
+        which = f" in column {constant[0] + 1}" if predictions.ndim == 2 else ""
+        raise InvalidPredictions(f"All predictions are equal{which}; {name} is not defined then.")

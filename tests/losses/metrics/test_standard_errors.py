@@ -1,0 +1,146 @@
+"""Standard errors from influence values agree with those of a bootstrap."""
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+
+RESAMPLES = 800
+# The bootstrap's own standard error is 2.5% (1 / sqrt(2 RESAMPLES)), so 10% is four of them; seeds
+# are fixed.
+TOLERANCE = 0.10
+
+
+def two_classes(rng, n):
+    labels = (rng.random(n) < 0.25).astype(int)
+    scores = rng.normal(size=n) + 1.2 * labels
+    return labels, scores, (scores > 0.7).astype(int)
+
+
+def several_classes(rng, n):
+    labels = rng.choice(4, size=n, p=(0.4, 0.3, 0.2, 0.1))
+    near = np.clip(labels + rng.integers(-1, 2, size=n), 0, 3)
+    scores = rng.dirichlet(np.ones(4), size=n) + 0.4 * np.eye(4)[labels]
+    return labels, np.where(rng.random(n) < 0.6, labels, near), scores
+
+
+def several_labels(rng, n):
+    labels = (rng.random((n, 3)) < (0.5, 0.3, 0.2)).astype(int)
+    scores = rng.normal(size=(n, 3)) + labels
+    return labels, scores, (scores > 0.6).astype(int)
+
+
+def numbers(rng, n):
+    labels = rng.gamma(2.0, size=n)
+    return labels, labels + rng.normal(size=n)
+
+
+def ties(rng, n):
+    labels = rng.integers(5, size=n).astype(float)
+    return labels, np.round(labels + rng.normal(size=n))
+
+
+def texts(rng, n):
+    words = np.array(
+        ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "dogs", "run", "by"]
+    )
+    labels = [list(rng.choice(words, size=rng.integers(6, 15))) for _ in range(n)]
+    kept = [[word for word in label if rng.random() < 0.8] for label in labels]
+    return [" ".join(label) for label in labels], [" ".join(words) for words in kept]
+
+
+def sets(rng, n):
+    labels, _, decisions = several_labels(rng, n)
+    return tuple([" ".join(map(str, np.flatnonzero(row))) for row in part]
+                 for part in (labels, decisions))  # fmt: skip
+
+
+def columns(rng, n):
+    labels = rng.random((n, 3)) * (1, 2, 5)
+    return labels, np.abs(labels + rng.normal(size=(n, 3)))
+
+
+def with_part(make, part):
+    def parts(rng, n):
+        made = make(rng, n)
+        return made[0], made[part]
+
+    return parts
+
+
+CASES = {
+    **dict.fromkeys(("roc_auc", "gini", "average_precision"), with_part(two_classes, 1)),
+    **dict.fromkeys(
+        ("f1", "precision", "recall", "jaccard", "f0.5", "mcc", "kappa", "balanced_accuracy"),
+        with_part(two_classes, 2),
+    ),
+    **dict.fromkeys(
+        ("f1_macro", "f1_weighted", "precision_macro", "recall_weighted", "jaccard_macro", "qwk",
+         "linear_weighted_kappa", "f1_micro"),
+        with_part(several_classes, 1),
+    ),
+    **dict.fromkeys(
+        ("roc_auc_ovr", "roc_auc_ovr_weighted", "roc_auc_ovo", "roc_auc_ovo_weighted"),
+        with_part(several_classes, 2),
+    ),
+    **dict.fromkeys(("mean_auc", "roc_auc_micro", "lwlrap", "lrap"), with_part(several_labels, 1)),
+    **dict.fromkeys(("pearson", "spearman", "kendall", "r2", "explained_variance"), numbers),
+    **dict.fromkeys(("mcrmse", "mcrmsle"), columns),
+    **dict.fromkeys(("wer", "cer", "bleu", "chrf"), texts),
+}  # fmt: skip
+SLOW = {"kendall", "wer", "cer", "bleu", "chrf", "roc_auc_ovo", "roc_auc_ovo_weighted", "lwlrap"}
+
+
+def compare_with_bootstrap(name, make, seed, n=400, resamples=RESAMPLES):
+    rng = np.random.default_rng(seed)
+    labels, predictions = make(rng, n)
+    statistic = lb.metric(name).loss.for_labels(labels)
+    labels = statistic.read_labels(labels)
+    predictions = statistic.read_predictions(predictions, labels.shape)
+    estimate = statistic.estimate(labels, predictions)
+    assert abs(estimate.influence.mean()) < 1e-9 * max(1, np.abs(estimate.influence).max())
+    values = []
+    for _ in range(resamples):
+        rows = rng.integers(n, size=n)
+        values.append(statistic.estimate(labels[rows], predictions[rows]).value)
+    assert estimate.standard_error == pytest.approx(np.std(values), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - SLOW))
+def test_standard_error_is_that_of_a_bootstrap(name):
+    compare_with_bootstrap(name, CASES[name], seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_standard_error_is_that_of_a_bootstrap_on_three_data_sets(name, seed):
+    compare_with_bootstrap(name, CASES[name], seed)
+
+
+@pytest.mark.parametrize("name", ["spearman", "pearson"])
+def test_standard_error_with_many_ties(name):
+    compare_with_bootstrap(name, ties, seed=4)
+
+
+@pytest.mark.parametrize("name", ["f1_micro", "f1_macro"])
+def test_standard_error_of_sets(name):
+    rng = np.random.default_rng(5)
+    labels, predictions = sets(rng, 300)
+    statistic = lb.metric(name, of="sets").loss
+    labels = statistic.read_labels(labels)
+    predictions = statistic.read_predictions(predictions, labels.shape)
+    estimate = statistic.estimate(labels, predictions)
+    draws = rng.integers(300, size=(400, 300))
+    values = [statistic.estimate(labels[rows], predictions[rows]).value for rows in draws]
+    assert estimate.standard_error == pytest.approx(np.std(values), rel=0.15)
+
+
+def test_linearised_costs_have_the_risk_as_mean_and_its_standard_error():
+    labels, scores, _ = two_classes(np.random.default_rng(6), 500)
+    auc = lb.metric("roc_auc").loss
+    read = auc.read_labels(labels)
+    costs = auc.score(read, scores)
+    assert costs.mean() == pytest.approx(auc.risk(read, scores), abs=1e-12)
+    estimate = auc.estimate(read, scores)
+    assert costs.std() / np.sqrt(500) == pytest.approx(estimate.standard_error)
