@@ -13,7 +13,7 @@ def test_create_reports_the_settings_it_stored(run_guard, guard_folder):
     report = run_guard(*arguments).json
     guard = lb.Holdout.open("new.db")
     opening = guard.status().opening
-    assert report["mechanism"] == lb.ShakyLadder.calibrated(400, 100).describe()
+    assert report["mechanism"] == lb.GrowingLadder.calibrated(400, 100).describe()
     assert (report["n"], report["questions"], report["beta"]) == (400, 100, 0.05)
     assert (report["commitment"], report["head"]) == (opening["commitment"], guard.head)
     assert report["loss"] == {"loss": "zero_one", "classes": [0, 1]}
@@ -32,7 +32,11 @@ def test_ladders_are_declared(run_guard, guard_folder):
     report = run_guard("create", "one.db", *arguments).json
     ten_ladders = run_guard("create", "few.db", *arguments, "--ladders", "10").json
     assert (report["ladders"], ten_ladders["ladders"]) == (1, 10)
-    assert ten_ladders["mechanism"] == lb.ShakyLadder.calibrated(400, 100, teams=10).describe()
+    expected = lb.GrowingLadder.calibrated(400, 100, teams=10, accounts=10)
+    assert ten_ladders["mechanism"] == expected.describe()
+    strict = run_guard("create", "strict.db", *arguments, "--protection", "strict").json
+    expected = lb.GrowingLadder.calibrated(400, 100, protection="strict")
+    assert strict["mechanism"] == expected.describe()
     certificate = lb.bounds.certificate(
         400,
         100,

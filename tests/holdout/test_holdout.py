@@ -218,8 +218,27 @@ def test_a_mechanism_that_compares_losses_receives_them(path):
 
 def test_the_default_is_calibrated_for_size_and_budget(path):
     guard = lb.Holdout.create(path, LABELS, questions=30)
-    expected = lb.ShakyLadder.calibrated(n=N, questions=30).describe()
+    expected = lb.GrowingLadder.calibrated(n=N, questions=30).describe()
     assert guard.status().opening["mechanism"] == expected
+
+
+@pytest.mark.parametrize("protection", ["open", "strict"])
+def test_the_default_follows_the_loss_and_the_protection(path, protection):
+    labels, loss = np.linspace(0, 1, N), lb.loss("squared", range=(0, 1))
+    guard = lb.Holdout.create(
+        path, labels, loss=loss, questions=30, ladders=4, protection=protection
+    )
+    assert guard.meter.mechanism == lb.GrowingLadder.calibrated(
+        N, 30, teams=4, accounts=4, protection=protection, scale="model"
+    )
+
+
+def test_a_protection_is_refused_with_a_mechanism_and_if_unknown(path):
+    with pytest.raises(InvalidSetting, match="leave one of them out"):
+        create(path, mechanism="exact", protection="open")
+    with pytest.raises(InvalidSetting, match="protection must be"):
+        lb.Holdout.create(path, LABELS, questions=30, protection="most")
+    assert not path.exists()
 
 
 def test_a_mechanism_may_be_named_or_described(path, tmp_path):

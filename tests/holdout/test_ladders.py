@@ -163,9 +163,9 @@ def test_calibration_is_for_the_declared_number(tmp_path):
         guard = lb.Holdout.create(
             tmp_path / f"{ladders}.db", labels=LABELS, questions=100, ladders=ladders
         )
-        expected = lb.ShakyLadder.calibrated(N, 100, teams=ladders)
+        expected = lb.GrowingLadder.calibrated(N, 100, teams=ladders, accounts=ladders)
         assert guard.meter.mechanism == expected
-    assert expected != lb.ShakyLadder.calibrated(N, 100)
+    assert expected != lb.GrowingLadder.calibrated(N, 100)
 
 
 def test_certificates_are_for_the_declared_number(path, tmp_path):

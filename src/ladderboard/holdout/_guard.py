@@ -68,6 +68,7 @@ class Holdout(OpenFile):
         weight: Any = None,
         kind: Any = None,
         mechanism: str | Mechanism | Any = None,
+        protection: str | None = None,
         beta: float = 0.05,
         key_file: Path | str | None = None,
         key: bytes | None = None,
@@ -104,8 +105,11 @@ class Holdout(OpenFile):
         kind
             Of the labels, ``"number"`` or ``"text"``; detected if not given.
         mechanism
-            The mechanism that answers; by default ``ShakyLadder.calibrated`` for the size of the
-            holdout, the budget and the number of ladders.
+            The mechanism that answers; by default ``GrowingLadder.calibrated`` for the budget and
+            the number of ladders, which may all belong to one attacker.
+        protection
+            Of the default mechanism: ``"open"``, ``"balanced"`` or ``"strict"``. More protection
+            leaves an attacker less to gain, and hides larger gains. Balanced if not given.
         beta
             The probability with which certificates may be false.
         key_file
@@ -128,6 +132,7 @@ class Holdout(OpenFile):
                 parts={"ids": ids, "group": group, "weight": weight, "kind": kind},
                 classes=classes,
                 mechanism=mechanism,
+                protection=protection,
                 beta=beta,
                 key_file=key_file,
                 key=key,

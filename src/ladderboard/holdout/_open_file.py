@@ -14,7 +14,7 @@ from ladderboard.holdout._scorer import Scorer
 from ladderboard.holdout._status import InputKind, read_input_kind
 from ladderboard.ledger import Commitment, SqliteStorage
 from ladderboard.losses import loss as loss_of
-from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms import GrowingLadder
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
 
@@ -147,6 +147,7 @@ def create_file(
     key_file: Path | str | None,
     key: bytes | None,
     environment: LedgerEnvironment | None,
+    protection: str | None = None,
     gate_rules: Callable[[Scorer, Mechanism], dict[str, Any]] | None = None,
 ) -> tuple[Book, Scorer, GuardFile]:
     """Create a file with labels and an empty ledger.
@@ -163,7 +164,7 @@ def create_file(
     scorer = Scorer(table, resolved_loss)
     grouping = scorer.grouping
     effective_n = int(grouping.effective_n)
-    chosen_mechanism = _choose_mechanism(mechanism, effective_n, budget, ladders)
+    chosen_mechanism = _choose_mechanism(mechanism, protection, scorer, budget, ladders)
     if chosen_mechanism.needs == "losses" and grouping.weight is not None:
         raise InvalidSetting(
             f"{chosen_mechanism.name} compares losses one by one and does not support weights."
@@ -187,9 +188,25 @@ def create_file(
     return file.create(table, scorer, chosen_mechanism, rules, key), scorer, file
 
 
-def _choose_mechanism(mechanism: Any, n: int, questions: int, ladders: int) -> Mechanism:
+def _choose_mechanism(
+    mechanism: Any, protection: str | None, scorer: Scorer, questions: int, ladders: int
+) -> Mechanism:
+    """Return a mechanism, by default a growing ladder for which all ladders may be one attacker's.
+
+    The standard error of a mean of zeros and ones follows from the mean; that of other losses is
+    often much smaller.
+    """
     if mechanism is None:
-        return ShakyLadder.calibrated(n, questions, teams=ladders)
+        return GrowingLadder.calibrated(
+            int(scorer.grouping.effective_n),
+            questions,
+            teams=ladders,
+            accounts=ladders,
+            protection="balanced" if protection is None else protection,
+            scale="value" if scorer.loss.is_binary else "model",
+        )
+    if protection is not None:
+        raise InvalidSetting("protection belongs to the default mechanism; leave one of them out.")
     return mechanism_of(mechanism)
 
 

@@ -102,8 +102,16 @@ def create(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The mechanism: a name, or a name with settings in JSON; the Shaky Ladder, "
+            help="The mechanism: a name, or a name with settings in JSON; a growing ladder, "
             "calibrated for this size, if left out.",
+        ),
+    ] = None,
+    protection: Annotated[
+        str | None,
+        typer.Option(
+            metavar="open|balanced|strict",
+            help="How much the growing ladder protects: more leaves an attacker less to gain, and "
+            "hides larger gains. Balanced if left out.",
         ),
     ] = None,
     beta: Annotated[
@@ -155,6 +163,7 @@ def create(
             name, {key: value for key, value in parameters.items() if value is not None}
         ),
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
+        protection=protection,
         beta=beta,
         key_file=key_file,
     )
