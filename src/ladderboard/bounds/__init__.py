@@ -41,6 +41,7 @@ from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
 from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
 from ladderboard.bounds._ranks import RankRange, rank_ranges
+from ladderboard.mechanisms import VisibleChange
 
 __all__ = [
     "Certificate",
@@ -49,6 +50,7 @@ __all__ = [
     "PlanRow",
     "Privacy",
     "RankRange",
+    "VisibleChange",
     "best_ladder",
     "certificate",
     "fresh_sample_interval",

@@ -15,7 +15,12 @@ from ladderboard import _settings
 from ladderboard._formatting import format_confidence, round_down, round_up
 from ladderboard.bounds._counting import TranscriptWeights
 from ladderboard.bounds._history import ChangeHistory
-from ladderboard.bounds._kl import binomial_lower, binomial_upper, kl_lower, kl_upper
+from ladderboard.bounds._kl import (
+    binomial_lower,
+    binomial_upper,
+    kl_lower,
+    variance_upper,
+)
 from ladderboard.bounds._paper import paper
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import (
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.bounds._paper import PaperBound
-    from ladderboard.mechanisms import ReleaseDeviation, Transcript
+    from ladderboard.mechanisms import ReleaseDeviation, ReplayedChanges, Transcript
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 
@@ -316,7 +321,8 @@ def certificate(  # noqa: PLR0917 - the public contract
     changes
         How often the board visibly changed; or the numbers of the questions at which it did; or
         None, for the worst case before the data. With several ladders also a mapping from each
-        ladder to either, with questions numbered over all ladders.
+        ladder to either, with questions numbered over all ladders. Or a list of ``VisibleChange``,
+        with the released values: best for a ``GrowingLadder``, and needed with ``scale="model"``.
     mechanism
         The mechanism that answered.
     beta
@@ -403,21 +409,34 @@ def certificate(  # noqa: PLR0917 - the public contract
         share /= 2  # half to the noise, half to the counting
         # How many draws there are depends on the number of ladders only if noise stands on each.
         noise_share = share if private or deviation.standing else beta / 2
-    nats = TranscriptWeights(questions, share, shared_ladders, amendable).nats(transcript, history)
-    sample = deviation.interval(
-        asked if questions is None else questions,
-        noise_share,
-        ladders=shared_ladders,
-        anytime=questions is None,
-        asked=asked if amendable else None,
-    )
+    weights = TranscriptWeights(questions, share, shared_ladders, amendable)
+    replayed, shown = _replay(transcript, history, shared_ladders), None
+    variance = math.inf
+    if replayed is None:
+        sample = deviation.interval(
+            asked if questions is None else questions,
+            noise_share,
+            ladders=shared_ladders,
+            anytime=questions is None,
+            asked=asked if amendable else None,
+        )
+    else:
+        shown = _changes_shown(history, released)
+        if not shown and released != setup.high:
+            raise InvalidSetting("released must be the value of one of the changes.")
+        sample = (
+            -max((replayed.above[j] for j in shown), default=0.0),
+            replayed.reach if released is None else released - replayed.floor,
+        )
+        variance = max((replayed.variances[j] for j in shown), default=math.inf)
+    nats = weights.nats(transcript, history, replayed, shown)
     differences = released is None and risk is None
     known = transcript.difference_range(setup) if differences else (setup.low, setup.high)
     # The least risk at the close may be that of any model; the value shown is the last changer's.
-    above = nats.every if risk is not None else nats.changer
+    above, variance = (nats.every, math.inf) if risk is not None else (nats.changer, variance)
     bound = _MeanBound(setup, zero_one and (setup.low, setup.high) == (0, 1))
-    low, high, parts = bound.interval((nats.every, above), sample, released, risk)
-    if history.count == 0 and risk is None and not transcript.every_question:
+    low, high, parts = bound.interval((nats.every, above), sample, released, risk, variance)
+    if (history.count == 0 or shown == []) and risk is None and not transcript.every_question:
         high = setup.high - (setup.high if differences else 0.0)  # R_0 is the worst risk there is
     return Certificate(
         low=max(low, known[0]),
@@ -433,7 +452,7 @@ def certificate(  # noqa: PLR0917 - the public contract
             transcript,
             history,
             anytime=questions is None or amendable,
-            form="Hoeffding" if differences else bound.form,
+            form="Hoeffding" if differences else bound.form(variance),
         ),
         assumptions=(
             *assumption_sentences(
@@ -578,6 +597,22 @@ def _check_history(
         )
 
 
+def _replay(transcript: Transcript, history: ChangeHistory, ladders: int) -> ReplayedChanges | None:
+    """Return what follows from the values of the changes, if they are given and matter."""
+    if history.changes is None:
+        return None
+    try:
+        return transcript.replay(history.changes, ladders)
+    except InvalidState as error:
+        raise InvalidSetting(f"changes are impossible for this mechanism: {error}.") from None
+
+
+def _changes_shown(history: ChangeHistory, released: float | None) -> list[int]:
+    """Return which changes may have released the value: all if it is not known."""
+    changes = history.changes or ()
+    return [j for j, change in enumerate(changes) if released in {None, change.value}]
+
+
 class _MeanBound(NamedTuple):
     """Limits for a true risk from the risk on the holdout, at a price in nats.
 
@@ -587,13 +622,16 @@ class _MeanBound(NamedTuple):
     setup: Setup
     zero_one: bool
 
-    @property
-    def form(self) -> str:
-        return "binomial" if self.zero_one else "kl"
+    def form(self, variance: float) -> str:
+        if self.zero_one:
+            return "binomial"
+        return "variance" if math.isfinite(variance) else "kl"
 
-    def upper(self, q: float, nats: float) -> float:
+    def upper(self, q: float, nats: float, variance: float) -> float:
         n = self.setup.n
-        return binomial_upper(n, q, nats) if self.zero_one else kl_upper(q, nats / n)
+        if self.zero_one:
+            return binomial_upper(n, q, nats)
+        return variance_upper(q, variance, nats / n)
 
     def lower(self, q: float, nats: float) -> float:
         n = self.setup.n
@@ -605,10 +643,12 @@ class _MeanBound(NamedTuple):
         sample: tuple[float, float],
         released: float | None,
         risk: float | None,
+        variance: float,
     ) -> tuple[float, float, tuple[float, float]]:
         """Return the interval and its generalisation part, in the form that the arguments allow.
 
-        ``nats`` are the prices for the lower and for the upper end.
+        ``nats`` are the prices for the lower and for the upper end, ``variance`` limits that of
+        the losses that the upper end is about.
         """
         setup = self.setup
         width = setup.high - setup.low
@@ -629,7 +669,7 @@ class _MeanBound(NamedTuple):
             min(max((end - setup.low) / width, 0.0), 1.0)
             for end in (span[0] - spare, span[1] + spare)
         )
-        low, high = self.lower(lowest, nats[0]), self.upper(highest, nats[1])
+        low, high = self.lower(lowest, nats[0]), self.upper(highest, nats[1], variance / width**2)
         parts = (width * (lowest - low), width * (high - highest))
         return setup.low + width * low - spare, setup.low + width * high + spare, parts
 

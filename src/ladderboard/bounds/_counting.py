@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ladderboard.mechanisms import log_binomial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ladderboard.bounds._history import ChangeHistory
-    from ladderboard.mechanisms import ReleaseValues, Transcript
+    from ladderboard.mechanisms import ReleaseValues, ReplayedChanges, Transcript
 
 # Prices are rounded up by this fraction, more than all rounding errors on the way to them and from
 # them to an interval: docs/explanation/certificates.md, "In floating point".
@@ -51,24 +51,47 @@ class TranscriptWeights:
     ladders: int = 1
     amendable: bool = False
 
-    def nats(self, transcript: Transcript, history: ChangeHistory) -> Nats:
-        """Return the largest prices among the questions asked so far, rounded up."""
+    def nats(
+        self,
+        transcript: Transcript,
+        history: ChangeHistory,
+        replayed: ReplayedChanges | None = None,
+        shown: Sequence[int] | None = None,
+    ) -> Nats:
+        """Return the largest prices among the questions asked so far, rounded up.
+
+        ``replayed`` is what follows from the values of the changes, if they are known, and
+        ``shown`` which changes may have released the value that is shown; all of them if None.
+        """
         failure = math.log(2 / self.beta)
         return Nats(
             *(
                 (price + failure) * (1 + _ROUND_UP_FACTOR)
-                for price in self._largest_prices(transcript, history)
+                for price in self._largest_prices(transcript, history, replayed, shown)
             )
         )
 
-    def _largest_prices(self, transcript: Transcript, history: ChangeHistory) -> Nats:
+    def _largest_prices(
+        self,
+        transcript: Transcript,
+        history: ChangeHistory,
+        replayed: ReplayedChanges | None,
+        shown: Sequence[int] | None,
+    ) -> Nats:
         if transcript.every_question:
             t = history.asked
             price = self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
             return Nats(price, price)
         values = transcript.values
         if history.rounds is not None:
-            return self._prices_by_rounds(values, history, history.rounds)
+            prices = self._prices_by_rounds(values, history, history.rounds, replayed)
+            if shown is None:
+                # With one ladder its last change shows the value, with several it may be any.
+                changes = range(len(history.rounds))
+                shown = changes[-1:] if self.ladders == 1 else changes
+            own = None if replayed is None else replayed.own_prices
+            changers = (prices[j] + (own[j] if own else 0.0) for j in shown)
+            return Nats(max(prices), max(changers, default=0.0))
         max_changes = min(history.asked, self.ladders * values.max_changes)
         if history.count is not None:
             max_changes = min(max_changes, history.count)
@@ -138,10 +161,17 @@ class TranscriptWeights:
         )
 
     def _prices_by_rounds(
-        self, values: ReleaseValues, history: ChangeHistory, rounds: tuple[int, ...]
-    ) -> Nats:
-        """Return the largest prices under a mixture of uniform, record and split weights."""
-        owners = history.owners if self.ladders > 1 else None
+        self,
+        values: ReleaseValues,
+        history: ChangeHistory,
+        rounds: tuple[int, ...],
+        replayed: ReplayedChanges | None,
+    ) -> list[float]:
+        """Return the largest price by number of changes seen: that of the model of the next one.
+
+        The weights are a mixture of uniform, record and split ones.
+        """
+        owners = history.owners if self.ladders > 1 and replayed is None else None
         counts_by_ladder: Counter[object] = Counter()
         prices: list[float] = []
         drift = 0.0
@@ -150,7 +180,11 @@ class TranscriptWeights:
             t = rounds[changes] if changes < len(rounds) else history.asked
             if changes and rounds[changes - 1] >= t:
                 break
-            shared = self._values_price(values, changes)
+            shared = (
+                self._values_price(values, changes)
+                if replayed is None
+                else replayed.prices[changes]
+            )
             price = (
                 _mix_prices(
                     self._change_times_price(t, changes),
@@ -168,9 +202,7 @@ class TranscriptWeights:
                 drift += math.log(rounds[changes])
                 if owners is not None:
                     counts_by_ladder[owners[changes]] += 1
-        # With several ladders it is not known here whose change shows the value.
-        changers = prices[: len(rounds)]
-        return Nats(max(prices), max(changers[-1:] if self.ladders == 1 else changers, default=0.0))
+        return prices
 
 
 def _mix_prices(first: float, second: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import VisibleChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +32,8 @@ class ChangeHistory:
         The ladder of each change, in the order of ``rounds``, if both are known.
     counts
         How many changes each ladder had, if known.
+    changes
+        All of this with the released values, if known.
     """
 
     asked: int
@@ -37,6 +41,7 @@ class ChangeHistory:
     rounds: tuple[int, ...] | None = None
     owners: tuple[Any, ...] | None = None
     counts: tuple[int, ...] | None = None
+    changes: tuple[VisibleChange, ...] | None = None
 
     @classmethod
     def read(cls, changes: Any, asked: int) -> ChangeHistory:
@@ -46,9 +51,19 @@ class ChangeHistory:
         if isinstance(changes, Mapping):
             return cls._read_ladders(changes, asked)
         if _is_list(changes):
+            changes = tuple(changes)
+            if changes and all(isinstance(change, VisibleChange) for change in changes):
+                return cls._read_changes(changes, asked)
             rounds = _read_rounds("changes", changes, asked)
             return cls(asked, len(rounds), rounds)
         return cls(asked, _read_change_count("changes", changes, asked))
+
+    @classmethod
+    def _read_changes(cls, changes: tuple[VisibleChange, ...], asked: int) -> ChangeHistory:
+        rounds = _read_rounds("changes", [change.question for change in changes], asked)
+        owners = tuple(change.ladder for change in changes)
+        counts = tuple(Counter(owners).values())
+        return cls(asked, len(rounds), rounds, owners, counts, changes)
 
     @classmethod
     def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> ChangeHistory:

@@ -78,6 +78,19 @@ def kl_lower(q: float, nats: float) -> float:
     return _bisect_kl(q, nats, q, 0.0)
 
 
+def variance_upper(q: float, variance: float, nats: float) -> float:
+    """Return a limit for the mean of losses in [0, 1], from their mean and variance on a sample.
+
+    As if losses lay between ``bottom`` and 1: equation (2). Without a variance it is ``kl_upper``.
+
+    >>> round(variance_upper(0.1, 0.001, 0.005), 4), round(variance_upper(0.1, 1.0, 0.005), 4)
+    (0.1094, 0.1326)
+    """
+    bottom = 0.0 if q >= 1 else max(q - variance / (1 - q), 0.0) * (1 - _SLACK)
+    scaled = min((q - bottom) / (1 - bottom) * (1 + _SLACK), 1.0) if bottom else q
+    return min(bottom + (1 - bottom) * kl_upper(scaled, nats) * (1 + _SLACK), 1.0)
+
+
 @lru_cache(maxsize=1024)
 def binomial_upper(n: int, q: float, nats: float) -> float:
     """Return p such that at most n q successes in n trials of mean p have probability e^-nats.

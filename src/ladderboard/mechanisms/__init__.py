@@ -24,7 +24,9 @@ from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, pap
 from ladderboard.mechanisms._thresholdout import Thresholdout
 from ladderboard.mechanisms._transcript import ReleaseDeviation as ReleaseDeviation
 from ladderboard.mechanisms._transcript import ReleaseValues as ReleaseValues
+from ladderboard.mechanisms._transcript import ReplayedChanges as ReplayedChanges
 from ladderboard.mechanisms._transcript import Transcript as Transcript
+from ladderboard.mechanisms._transcript import VisibleChange as VisibleChange
 from ladderboard.mechanisms._transcript import log_binomial as log_binomial
 from ladderboard.mechanisms._types import (
     ComparisonSettings,

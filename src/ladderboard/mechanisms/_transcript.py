@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -326,6 +326,46 @@ def _mixed_shares(known: _Shares | None, anytime: _Shares) -> _Shares:
     return _Shares(*((a + b) / 2 for a, b in zip(known, anytime, strict=True)))
 
 
+class VisibleChange(NamedTuple):
+    """A change as everybody sees it.
+
+    ``question`` is its number over all ladders, from 1, ``value`` the released value and
+    ``error_class`` the class of the model's standard error, where it is released.
+    """
+
+    question: int
+    value: float
+    ladder: Any = 0
+    error_class: int | None = None
+
+
+class ReplayedChanges(NamedTuple):
+    """What follows from the changes of a board, in the order of their questions.
+
+    Parameters
+    ----------
+    prices
+        What was released costs this much, by the number of changes seen.
+    own_prices
+        What the limit on the variance of each model that made a change costs besides.
+    above
+        How far its risk on the holdout lies above the value released for it, at most.
+    variances
+        A limit on the variance of its losses on the holdout; infinite if there is none.
+    floor
+        No model so far has a lower risk on the holdout.
+    reach
+        No model is further below the value that it was compared with, without being released.
+    """
+
+    prices: tuple[float, ...]
+    own_prices: tuple[float, ...]
+    above: tuple[float, ...]
+    variances: tuple[float, ...]
+    floor: float
+    reach: float
+
+
 @dataclass(frozen=True)
 class Transcript:
     """The possible releases of a mechanism.
@@ -376,6 +416,13 @@ class Transcript:
         ladder, ``others`` that of all others together.
         """
         return self.deviation
+
+    def replay(self, changes: Sequence[VisibleChange], ladders: int) -> ReplayedChanges | None:
+        """Return what follows from the values of changes; None if nothing more than their number.
+
+        Raises ``InvalidState`` if they are impossible.
+        """
+        return None
 
     def difference_range(self, setup: Setup) -> tuple[float, float]:
         """Return the range of a risk minus a release, in all cases."""

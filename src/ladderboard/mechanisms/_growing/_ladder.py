@@ -154,9 +154,6 @@ class GrowingLadder(Mechanism):
     """
 
     name: ClassVar[str] = "growing_ladder"
-    uncounted: ClassVar[str] = (
-        'A GrowingLadder with scale="model" also depends on standard errors, which are not counted.'
-    )
     altered_how: ClassVar[str] = "rounded and with noise"
     state_type: ClassVar[Any] = GrowingLadderState
 
@@ -259,10 +256,11 @@ class GrowingLadder(Mechanism):
     @property
     def needs(self) -> Literal["risk", "standard_error"]:  # type: ignore[override]
         """What questions need."""
-        return "standard_error" if self._follows_model else "risk"
+        return "standard_error" if self.follows_model else "risk"
 
     @property
-    def _follows_model(self) -> bool:
+    def follows_model(self) -> bool:
+        """Whether releases follow the standard error of the new model."""
         return self.scale == "model"
 
     @cached_property
@@ -279,9 +277,17 @@ class GrowingLadder(Mechanism):
         model. Release and grid follow the model's own.
         """
         others = observation.others
-        if not self._follows_model:
+        if not self.follows_model:
             return self.rung_at(setup, state.best, state.changes, others)
         own_class = standard_error_class(observation.require_standard_error())
+        return self.rung_for(setup, state, own_class, others)
+
+    def rung_for(
+        self, setup: Setup, state: GrowingLadderState, own_class: int, others: int
+    ) -> Rung:
+        """Return the rung for a model of this class; the class is not used if values decide."""
+        if not self.follows_model:
+            return self.rung_at(setup, state.best, state.changes, others)
         return self._rung(
             math.isqrt(1 << max(own_class, state.error_class)),
             math.isqrt(1 << own_class),
@@ -372,9 +378,9 @@ class GrowingLadder(Mechanism):
             step=step, compare_noise=compare, release_noise=release, grid=grid
         )
 
-    def transcript(self, setup: Setup) -> Transcript | None:
+    def transcript(self, setup: Setup) -> Transcript:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
-        return None if self._follows_model else growing_transcript(self, setup)
+        return growing_transcript(self, setup)
 
     def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...]:
         """Return the size of the step by number of changes, relative to the first one."""
@@ -385,7 +391,7 @@ class GrowingLadder(Mechanism):
         worst = _fixed_point.to_units(setup.high)
         # No standard error is larger than that of a fair coin between the ends of the range.
         error_class = standard_error_class((setup.high - setup.low) / 2 / math.sqrt(setup.n))
-        return GrowingLadderState(worst, 0, error_class if self._follows_model else 0)
+        return GrowingLadderState(worst, 0, error_class if self.follows_model else 0)
 
     def advance(
         self, setup: Setup, state: GrowingLadderState, observation: Observation, draws: Draws
@@ -402,11 +408,11 @@ class GrowingLadder(Mechanism):
             value = _fixed_point.from_units(released)
             own_class = (
                 standard_error_class(observation.require_standard_error())
-                if self._follows_model
+                if self.follows_model
                 else 0
             )
             moved = GrowingLadderState(released, state.changes + 1, own_class)
-            shown_class = own_class if self._follows_model else None
+            shown_class = own_class if self.follows_model else None
             return Step(moved, value, value, True, shown_class)
         return Step(state, _fixed_point.from_units(state.best), None, False)
 
@@ -420,7 +426,7 @@ class GrowingLadder(Mechanism):
                 raise InvalidState("its value changed without an improvement")
             return state
         error, error_class = standard_error_units(setup, state.best), 0
-        if self._follows_model:
+        if self.follows_model:
             error_class = _read_class(setup, release.error_class)
             error = math.isqrt(1 << error_class)
         elif release.error_class is not None:
@@ -439,7 +445,7 @@ class GrowingLadder(Mechanism):
         draws: DrawsMany,
     ) -> StepMany:
         """As ``advance``, for many questions: the rung is constant between two changes."""
-        if self._follows_model:
+        if self.follows_model:
             return super().advance_many(setup, state, observations, draws)
         nothing = Observation(0.0, None, None)
         risks = _fixed_point.array_to_units(observations.risks)

@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,37 @@ from ladderboard.mechanisms._fixed_point import (
     round_to_multiple,
     to_units,
 )
-from ladderboard.mechanisms._transcript import ReleaseDeviation, ReleaseValues, Transcript
+from ladderboard.mechanisms._transcript import (
+    ReleaseDeviation,
+    ReleaseValues,
+    ReplayedChanges,
+    Transcript,
+)
+from ladderboard.mechanisms._types import (
+    LadderChanges,
+    Release,
+    largest_standard_error,
+    standard_error_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ladderboard.mechanisms._growing import GrowingLadder
+    from ladderboard.mechanisms._growing._ladder import GrowingLadder, GrowingLadderState, Rung
+    from ladderboard.mechanisms._transcript import VisibleChange
     from ladderboard.mechanisms._types import Setup
 
 # A readable grid is less than this many times finer than the one that is wanted: sqrt(5/2).
 _COARSEST_RATIO = 1.5812
 _MAX_RUNGS = 100_000
 _MAX_COUNTED_RUNGS, _MAX_COUNTED_POINTS = 256, 20_000
+# Risks and noise are rounded to units.
+_ROUNDING = 4 / UNITS
+# More than one step of the lattice that noise is drawn on has, at the most.
+_LATTICE = 1e-6
+_OWN_ERRORS = "The released standard errors are those of the losses on the holdout."
 _CUT_NOISE = "Noise is drawn from one tape, independent of the data, and never redrawn."
 
 
@@ -142,6 +159,14 @@ class GrowingTranscript(Transcript):
     ) -> ReleaseDeviation:
         """Bound the step below the value, and the error of its release; see the explanation."""
         ladder, setup = self.values.ladder, self.values.setup
+        start = ladder.begin(setup, ())
+        # The last release came from a higher value and one change less.
+        before = start._replace(changes=max(changes - 1, 0))
+        off = self._error_of(ladder.rung_for(setup, before, start.error_class, others))
+        if ladder.follows_model:
+            now = start._replace(changes=changes)
+            reach = self._reach(ladder.rung_for(setup, now, start.error_class, others))
+            return ReleaseDeviation(step=reach, grid=2 * off)
         width = setup.high - setup.low
         multiple = ladder.step * ladder.growth_factor(changes, others)
         # A model is not released if it fails the step, or if its rounded value is not lower.
@@ -165,12 +190,97 @@ class GrowingTranscript(Transcript):
                 if hidden(low + third) < hidden(high - third)
                 else (low, high - third)
             )
-        below = max(hidden(low), hidden(above), hidden(high)) + 2 / UNITS
-        # The last release came from a higher value and one change less.
-        top = to_units(setup.high)
-        rung = ladder.rung_at(setup, top, max(changes - 1, 0), others)
-        off = from_units(rung.grid) / 2 + ladder.cut * from_units(rung.release_noise + 1)
-        return ReleaseDeviation(step=below, grid=2 * off + 4 / UNITS)
+        below = max(hidden(low), hidden(above), hidden(high)) + _ROUNDING
+        return ReleaseDeviation(step=below, grid=2 * off)
+
+    def replay(self, changes: Sequence[VisibleChange], ladders: int) -> ReplayedChanges:
+        """Return what follows from the values: their prices on the grids that they came from."""
+        ladder, setup = self.values.ladder, self.values.setup
+        owners = dict.fromkeys(change.ladder for change in changes)
+        numbers: dict[Any, int] = {owner: number for number, owner in enumerate(owners)}
+        # Ladders without a change are all alike: one stands for them.
+        states = [ladder.begin(setup, ())] * min(ladders, len(numbers) + 1)
+        counts = LadderChanges(ladder.shared_ladders)
+        for _ in states:
+            counts.start_ladder()
+        prices, own_prices, above, variances = [0.0], [], [], []
+        floor, reach = setup.high, 0.0
+
+        def end_segment(number: int) -> None:
+            """Note how low a model may be that was compared with a ladder's value until now."""
+            nonlocal floor, reach
+            state = states[number]
+            loudest = self._loudest_class(state.best) if ladder.follows_model else 0
+            rung = ladder.rung_for(setup, state, loudest, counts.of_others(number))
+            reach = max(reach, self._reach(rung))
+            floor = min(floor, from_units(state.best) - self._reach(rung))
+
+        for change in changes:
+            number = numbers[change.ladder]
+            state, others = states[number], counts.of_others(number)
+            end_segment(number)
+            release = Release(change.value, change.value, True, 1, change.error_class)
+            after = ladder.follow_release(setup, state, release, others)
+            rung = ladder.rung_for(setup, state, after.error_class, others)
+            own_prices.append(
+                _class_price(after.error_class - state.error_class) if ladder.follows_model else 0.0
+            )
+            prices.append(prices[-1] + own_prices[-1] + self._value_price(state, after, rung))
+            above.append(self._error_of(rung))
+            floor = min(floor, change.value - above[-1])
+            variances.append(
+                setup.n * (largest_standard_error(after.error_class) + _ROUNDING) ** 2
+                if ladder.follows_model
+                else math.inf
+            )
+            states[number] = after
+            counts.count(number, changed=True)
+        for number in range(len(states)):
+            end_segment(number)
+        return ReplayedChanges(
+            tuple(prices), tuple(own_prices), tuple(above), tuple(variances), floor, reach
+        )
+
+    def _reach(self, rung: Rung) -> float:
+        """Return how far a model that is not released may be below the value, at most."""
+        cut = self.values.ladder.cut
+        by_step = rung.step + cut * rung.compare_noise
+        return max(by_step / UNITS + _ROUNDING, self._error_of(rung))
+
+    def _error_of(self, rung: Rung) -> float:
+        """Return how far a released value may be from its risk."""
+        return (rung.grid / 2 + self.values.ladder.cut * rung.release_noise) / UNITS + _ROUNDING
+
+    def _loudest_class(self, best: int) -> int:
+        """Return the largest class of a model with a lower risk: that of two extreme losses."""
+        setup = self.values.setup
+        width = setup.high - setup.low
+        share = min(max((best / UNITS - setup.low) / width, 0.0), 0.5)
+        return standard_error_class(width * math.sqrt(share * (1 - share) / setup.n) + _ROUNDING)
+
+    def _value_price(
+        self, state: GrowingLadderState, after: GrowingLadderState, rung: Rung
+    ) -> float:
+        """Return the price of a value among all multiples of the grid below the one before.
+
+        Release noise makes each of them likely by a limited chance only, and that much cheaper.
+        """
+        setup, cut, grid = self.values.setup, self.values.ladder.cut, rung.grid
+        lowest, highest = release_range(setup.low, setup.high, grid)
+        points = (state.best - 1) // grid - lowest // grid + 1
+        if not rung.release_noise:
+            return math.log(points)
+        inside = math.erf(cut / math.sqrt(2))
+        chance = math.erf(min((grid / 2 + 1) / rung.release_noise, cut) / math.sqrt(2)) / inside
+        if after.best in {lowest, highest}:  # all values beyond are rounded to it
+            chance = (1 + chance) / 2
+        return math.log(points) + math.log(min(chance + _LATTICE, 1.0))
+
+
+def _class_price(difference: int) -> float:
+    """Return the price of a change of class: a half for none, then 1/(2 (d+1) (d+2)) each way."""
+    distance = abs(difference)
+    return math.log(2 * (distance + 1) * (distance + 2)) if distance else math.log(2)
 
 
 @lru_cache(maxsize=64)
@@ -181,6 +291,8 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
     half, the grid is the same, and there are at most width / grid of them. Below, R / SE(R) is at
     most sqrt(n), and a readable grid is less than ``_COARSEST_RATIO`` times finer than wanted.
     """
+    if ladder.follows_model:
+        return _transcript_of_classes(ladder, setup)
     top, bottom = to_units(setup.high), to_units(setup.low)
     width = top - bottom
     logs: list[float] = []
@@ -212,4 +324,29 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
         highest // cell,
         cell / UNITS,
         assumptions=(_CUT_NOISE,),
+    )
+
+
+def _transcript_of_classes(ladder: GrowingLadder, setup: Setup) -> Transcript:
+    """Return the possible releases if classes decide the grid: any class, and any value in units.
+
+    So much is seldom of use; the values of the changes are.
+    """
+    lowest, highest = to_units(setup.low), to_units(setup.high)
+    points = highest - lowest + 2
+    most = _class_price(standard_error_class(setup.high - setup.low)) + math.log(points)
+    return GrowingTranscript(
+        GrowingValues(
+            points=points,
+            max_changes=_MAX_RUNGS,
+            ladder=ladder,
+            setup=setup,
+            log_points=(most,) * _MAX_RUNGS,
+            log_counts=None,
+        ),
+        ReleaseDeviation(0.0),
+        lowest,
+        highest,
+        1 / UNITS,
+        assumptions=(_CUT_NOISE, _OWN_ERRORS),
     )
