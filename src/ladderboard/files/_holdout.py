@@ -12,6 +12,7 @@ from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels
 from ladderboard.files._column_matching import is_index_name, normalize_name
 from ladderboard.files._columns import MixedColumn, NumberColumn, TextColumn
+from ladderboard.files._declared import combine_ids, find_columns
 from ladderboard.files._formats import open_table
 from ladderboard.files._predictions import VALUE_RULES
 from ladderboard.files._roster import KINDS, FileRows, Kind, read_ids
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column, Table
+    from ladderboard.files._declared import DeclaredColumns
     from ladderboard.mechanisms import Grouping
 
 _DEFAULT = Limits()
@@ -89,6 +91,8 @@ def read_holdout(
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
     labelled: bool = True,
+    columns: DeclaredColumns | None = None,
+    empty: bool = False,
 ) -> HoldoutTable:
     r"""Return the owner's table from columns ``id,label[,split][,group][,weight]``, in any format.
 
@@ -96,7 +100,9 @@ def read_holdout(
     ``label_1``, ``label_2`` and so on. ``kind`` declares whether labels are ``"number"`` or
     ``"text"``; it is detected if not given. It becomes public: with ``"number"`` a prediction that
     is not a number is refused. With ``labelled=False``, for a loss that uses no labels, the table
-    must have ids and no labels.
+    must have ids and no labels. ``columns`` declares other names of the id and label columns; all
+    other columns but split, group and weight are ignored then. ``empty`` says that an empty label
+    means something, such as an image without a mask.
 
     Raises
     ------
@@ -122,7 +128,12 @@ def read_holdout(
     )
     if table.names is None:
         refuse(InvalidLabels, "header", "A holdout's columns need names: id,label and so on.")
-    position_by_name, label_positions = _select_columns(table, labelled=labelled)
+    position_by_name, label_positions = _select_columns(table, labelled=labelled, declared=columns)
+    further_ids = []
+    if columns is not None and columns.id:
+        position_by_name["id"], *further_ids = find_columns(
+            table.names, columns.id, InvalidLabels, "ids"
+        )
     # Labels are read as text first, because 007 may be a label.
     as_numbers = [name == "weight" for name in position_by_name] + [kind == "number"] * len(
         label_positions
@@ -131,13 +142,18 @@ def read_holdout(
         [*position_by_name.values(), *label_positions], as_numbers
     )
     column_by_name = dict(zip(position_by_name, columns_read[: len(position_by_name)], strict=True))
+    if further_ids:
+        further = table.load_columns(further_ids, [False] * len(further_ids))
+        column_by_name["id"] = combine_ids([column_by_name["id"], *further])
     if not len(columns_read[-1]):
         refuse(InvalidLabels, "empty", "The holdout has no rows.")
     label_columns = columns_read[len(position_by_name) :]
     problems = Problems(InvalidLabels)
     ids = read_ids(column_by_name["id"]) if "id" in column_by_name else None
     label_kind = "number" if not labelled else kind or _detect_kind(label_columns)
-    values = [_read_values(column, label_kind, "label", problems) for column in label_columns]
+    values = [
+        _read_values(column, label_kind, "label", problems, empty=empty) for column in label_columns
+    ]
     split = (
         _read_values(column_by_name["split"], "text", "split", problems)
         if "split" in column_by_name
@@ -159,7 +175,9 @@ def read_holdout(
     return HoldoutTable(ids, label_values, label_kind, split, group, weight)
 
 
-def _select_columns(table: Table, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
+def _select_columns(
+    table: Table, *, labelled: bool, declared: DeclaredColumns | None
+) -> tuple[dict[str, int], list[int]]:
     names = table.names or []
     normalized = [normalize_name(name) for name in names]
     problems = Problems(InvalidLabels)
@@ -178,12 +196,18 @@ def _select_columns(table: Table, *, labelled: bool) -> tuple[dict[str, int], li
     label_positions = single_labels[:1] or sorted(
         numbered_labels, key=lambda position: int(normalized[position].removeprefix("label_"))
     )
-    unexpected = [
-        name
-        for position, name in enumerate(names)
-        if position not in {*position_by_name.values(), *label_positions}
-        and not is_index_name(name)
-    ]
+    if declared is not None:
+        label_positions = _find_labels(names, declared, label_positions)
+    unexpected = (
+        []
+        if declared is not None
+        else [
+            name
+            for position, name in enumerate(names)
+            if position not in {*position_by_name.values(), *label_positions}
+            and not is_index_name(name)
+        ]
+    )
     if not labelled:
         _check_unlabelled(names, position_by_name, label_positions, problems)
         label_positions = []
@@ -198,6 +222,16 @@ def _select_columns(table: Table, *, labelled: bool) -> tuple[dict[str, int], li
         problems.add("extra_column", message, column=unexpected[0], count=len(unexpected))
     problems.refuse_if_any()
     return position_by_name, label_positions
+
+
+def _find_labels(names: list[str], declared: DeclaredColumns, otherwise: list[int]) -> list[int]:
+    """Return the declared label columns; else those named as the predictions, if all are there."""
+    if declared.label:
+        return find_columns(names, declared.label, InvalidLabels, "labels")
+    known = {normalize_name(name) for name in names}
+    if declared.prediction and all(normalize_name(name) in known for name in declared.prediction):
+        return find_columns(names, declared.prediction, InvalidLabels, "labels")
+    return otherwise
 
 
 def _check_unlabelled(
@@ -238,10 +272,14 @@ def _detect_kind(columns: list[Column]) -> Kind:
     return "text" if any(matches.any() for matches in leading_zeros) else "number"
 
 
-def _read_values(column: Column, kind: str, name: str, problems: Problems) -> NDArray[Any]:
+def _read_values(
+    column: Column, kind: str, name: str, problems: Problems, *, empty: bool = False
+) -> NDArray[Any]:
     if kind == "text" and name != "label" and isinstance(column, NumberColumn):
         column = MixedColumn(column.text_ids())  # a split or a group may be an integer
     parsed = column.parse_numbers() if kind == "number" else column.parse_text()
+    if empty and kind == "text":
+        parsed.bad_rows.pop("missing_value", None)
     for code, bad_rows in parsed.bad_rows.items():
         rule = f"The value of {name!r} {VALUE_RULES[code]}"
         problems.add_rows(code, rule, bad_rows, FileRows(), column=name)

@@ -12,10 +12,13 @@ from ladderboard.files._column_matching import (
     ColumnSelection,
     IdColumnFinder,
     find_id_column,
+    is_expected_count,
     is_known_header,
+    normalize_name,
     select_columns,
     select_unnamed_columns,
 )
+from ladderboard.files._declared import combine_ids, find_columns
 from ladderboard.files._formats import CsvTable, open_table
 from ladderboard.files._memory import as_column, read_vector
 from ladderboard.files._roster import (
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column, ParsedColumn, Table
+    from ladderboard.files._declared import DeclaredColumns
     from ladderboard.losses import ExpectedColumns
 
 _DEFAULT = Limits()
@@ -99,11 +103,20 @@ def read_predictions(
         error_class=InvalidPredictions,
         has_header=lambda fields, lines: _has_header(fields, lines, roster, expected),
     )
-    id_position = find_id_column(table.names)
-    if id_position is None:
-        return _read_without_id(table, roster, loss, expected)
-    selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
-    positions = [id_position, *selection.values]
+    declared = roster.columns
+    if declared is not None and declared.id and table.names is not None:
+        ids = find_columns(table.names, declared.id, InvalidPredictions, "ids")
+        selection = _select_declared(table.names, ids, declared, expected)
+        if len(ids) > 1:
+            return _join_several_ids(
+                table, ids, selection, roster=roster, loss=loss, expected=expected
+            )
+    else:
+        id_position = find_id_column(table.names)
+        if id_position is None:
+            return _read_without_id(table, roster, loss, expected)
+        selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
+    positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
     columns = None
     if isinstance(table, CsvTable):
@@ -113,6 +126,41 @@ def read_predictions(
         columns = table.load_without_polars(positions, as_numbers)
     columns = columns or table.load_columns(positions, as_numbers)
     return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
+
+
+def _select_declared(
+    names: list[str], ids: list[int], declared: DeclaredColumns, expected: ExpectedColumns
+) -> ColumnSelection:
+    """Return the declared columns of predictions, or those that the loss expects among the rest."""
+    if not declared.submitted:
+        others = [position for position in range(len(names)) if position not in ids]
+        selected = select_columns(
+            [names[position] for position in others], expected, InvalidPredictions
+        )
+        return ColumnSelection(ids[0], tuple(others[position] for position in selected.values))
+    values = find_columns(names, declared.submitted, InvalidPredictions, "predictions")
+    if not is_expected_count(len(values), expected):
+        raise InvalidSetting(
+            f"This metric needs {expected.width} columns of predictions; "
+            f"{len(values)} are declared."
+        )
+    return ColumnSelection(ids[0], tuple(values))
+
+
+def _join_several_ids(
+    table: Table,
+    ids: list[int],
+    selection: ColumnSelection,
+    *,
+    roster: Roster,
+    loss: Loss,
+    expected: ExpectedColumns,
+) -> NDArray[Any]:
+    """Join by an id that is made of several columns."""
+    as_numbers = [False] * len(ids) + [expected.number] * len(selection.values)
+    columns = table.load_columns([*ids, *selection.values], as_numbers)
+    combined = [combine_ids(columns[: len(ids)]), *columns[len(ids) :]]
+    return _join_columns(table, selection, combined, roster=roster, loss=loss, expected=expected)
 
 
 def _read_without_id(
@@ -143,9 +191,7 @@ def _join_columns(
     ids = None if selection.id is None else columns.pop(0)
     rows = FileRows(ids)
     matched_rows = None if ids is None else roster.match_ids(ids)
-    parsed_columns = [
-        column.parse_numbers() if expected.number else column.parse_text() for column in columns
-    ]
+    parsed_columns = [_parse_column(column, expected) for column in columns]
     is_simple = expected.form == "one" and expected.classes is None and not expected.strict
     if matched_rows is not None and is_simple and not parsed_columns[0].bad_rows:
         joined = join_small_integers(matched_rows, parsed_columns[0].values, roster.n)
@@ -189,6 +235,14 @@ def _join_columns(
     return ordered
 
 
+def _parse_column(column: Column, expected: ExpectedColumns) -> ParsedColumn:
+    """Return the parsed values; an empty value is no problem if it means something."""
+    parsed = column.parse_numbers() if expected.number else column.parse_text()
+    if expected.empty:
+        parsed.bad_rows.pop("missing_value", None)
+    return parsed
+
+
 def _join_small_integers(
     table: CsvTable, positions: list[int], roster: Roster, expected: ExpectedColumns
 ) -> NDArray[np.int64] | None:
@@ -212,7 +266,7 @@ def _has_header(
     fields: list[str], lines: Callable[[], int], roster: Roster, expected: ExpectedColumns
 ) -> bool:
     """Return whether the first line is a header; refuse if that is unclear."""
-    if any(is_known_header(field, expected) for field in fields):
+    if any(is_known_header(field, expected) for field in fields) or _is_declared(fields, roster):
         return True
     if select_unnamed_columns(len(fields), expected, 0) and roster.contains(fields[0]):
         return False
@@ -228,6 +282,14 @@ def _has_header(
     if len(fields) == 1 and not expected.number:
         return lines() != roster.n  # with one row more there is a header; other counts are refused
     return True
+
+
+def _is_declared(fields: list[str], roster: Roster) -> bool:
+    """Return whether a field of the first line is the name of a declared column."""
+    if roster.columns is None:
+        return False
+    names = {normalize_name(name) for name in (*roster.columns.id, *roster.columns.submitted)}
+    return any(normalize_name(field) in names for field in fields)
 
 
 def _select_columns(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
+    from ladderboard.files._declared import DeclaredColumns
     from ladderboard.files._holdout import HoldoutTable
     from ladderboard.files._source import Problems
 
@@ -105,12 +106,18 @@ class Roster:
     noun = "id"
 
     def __init__(
-        self, n: int, ids: Any = None, kind: str | None = None, width: int | None = None
+        self,
+        n: int,
+        ids: Any = None,
+        kind: str | None = None,
+        width: int | None = None,
+        columns: DeclaredColumns | None = None,
     ) -> None:
         self.n = n
         self.ids = ids
         self.kind = kind
         self.width = width
+        self.columns = columns
         integers = isinstance(ids, np.ndarray)
         self.has_integer_ids = ids is None or integers
         """Whether ids are integers; rows without ids are numbered from 0."""
@@ -122,29 +129,37 @@ class Roster:
         self._row_by_text: dict[str, int] | None = None
 
     @classmethod
-    def of(cls, source: HoldoutTable | Any, *, kind: Kind | None = None) -> Roster:
+    def of(
+        cls,
+        source: HoldoutTable | Any,
+        *,
+        kind: Kind | None = None,
+        columns: DeclaredColumns | None = None,
+    ) -> Roster:
         """Return the roster of a holdout's table, of ids, or of a number of rows.
 
         ``kind`` is needed for losses that compare labels without declared classes; a table has it.
+        ``columns`` are the declared names of a submission's columns.
         """
         if kind is not None:
             _settings.choice("kind", kind, KINDS)
         if hasattr(source, "labels") and hasattr(source, "ids"):
             labels = source.labels
             width = labels.shape[1] if labels.ndim == 2 else None
-            return cls(len(labels), source.ids, kind or source.kind, width)
+            return cls(len(labels), source.ids, kind or source.kind, width, columns)
         if isinstance(source, int | np.integer | float):
-            return cls(_settings.integer("n", source, at_least=1), None, kind)
+            n = _settings.integer("n", source, at_least=1)
+            return cls(n, None, kind, columns=columns)
         column = as_column(source)
         if column is None:
             raise InvalidSetting(
                 f"A roster is made of a table, of ids or of a number of rows; "
                 f"got {_settings.safe_repr(source)}."
             )
-        return cls(len(column), read_ids(column), kind)
+        return cls(len(column), read_ids(column), kind, columns=columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Roster, (self.n, self.ids, self.kind, self.width)
+        return Roster, (self.n, self.ids, self.kind, self.width, self.columns)
 
     def __repr__(self) -> str:
         ids = None if self.ids is None else format_names(self.names_of(np.arange(min(self.n, 11))))

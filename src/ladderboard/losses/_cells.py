@@ -141,3 +141,40 @@ def _covered_below(runs: NDArray[np.int64], pixels: NDArray[np.int64]) -> int:
     last = np.maximum(index - 1, 0)
     inside = np.clip(pixels - runs[last, 0], 0, lengths[last])
     return int(np.where(index > 0, before[last] + inside, 0).sum())
+
+
+def parse_named(cell: Any, numbers: int) -> list[tuple[str, tuple[float, ...]]] | None:
+    """Return names, each with some numbers behind it; None if the cell is not made of these.
+
+    >>> parse_named("U+003F 1 1 U+306F 5 7.5", 2)
+    [('U+003F', (1.0, 1.0)), ('U+306F', (5.0, 7.5))]
+    """
+    words = cell.split() if isinstance(cell, str) else list(cell)
+    if len(words) % (numbers + 1):
+        return None
+    found = []
+    for start in range(0, len(words), numbers + 1):
+        try:
+            values = tuple(map(float, words[start + 1 : start + numbers + 1]))
+        except ValueError:
+            return None
+        if not all(map(np.isfinite, values)):
+            return None
+        found.append((words[start], values))
+    return found
+
+
+def count_points_in_boxes(
+    boxes: list[tuple[str, tuple[float, ...]]], points: list[tuple[str, tuple[float, ...]]]
+) -> int:
+    """Return how many points lie in a box (x, y, width, height) of their name, one in each."""
+    free = list(boxes)
+    hits = 0
+    for name, (x, y) in points:
+        for box in free:
+            left, top, width, height = box[1]
+            if box[0] == name and left <= x <= left + width and top <= y <= top + height:
+                free.remove(box)
+                hits += 1
+                break
+    return hits

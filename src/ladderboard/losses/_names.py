@@ -130,6 +130,9 @@ METRICS: dict[str, MetricRecipe] = {
     "global_iou": MetricRecipe(
         "jaccard", "complement", {"of": "masks", "average": "micro"}, "IoU of all pixels"
     ),
+    "box_f1": MetricRecipe(
+        "f1", "complement", {"of": "points", "average": "micro"}, "micro-F1 of boxes"
+    ),
     "balanced_accuracy": MetricRecipe("balanced_accuracy", "complement"),
     "mcc": MetricRecipe("mcc", "complement", {}, "MCC"),
     "kappa": MetricRecipe("kappa", "complement"),
@@ -270,6 +273,7 @@ ALIASES: dict[str, str] = {
     "sensitivity": "recall",
     "pf1": "probabilistic_f1",
     "dice_global": "global_dice",
+    "micro_f1_of_boxes": "box_f1",
     "iou_global": "global_iou",
     "f1_pixels": "global_dice",
     "matthews_correlation": "mcc",

@@ -21,10 +21,12 @@ from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
 from ladderboard.losses._base import Promise, require_one_per_example
 from ladderboard.losses._cells import (
+    count_points_in_boxes,
     mask_overlap,
     mask_size,
     object_array,
     parse_mask,
+    parse_named,
     read_cells,
     refuse_rows,
     split_cell,
@@ -49,7 +51,7 @@ from ladderboard.losses._statistics._base import Estimate, Statistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMS = ("classes", "sets", "masks")
+FORMS = ("classes", "sets", "masks", "points")
 AVERAGES = ("binary", "micro", "macro", "weighted")
 _SMALL_RANGE = 65_536
 
@@ -151,14 +153,16 @@ def count_sets(labels: NDArray[Any], predictions: NDArray[Any]) -> Occurrences:
     return Occurrences(len(labels), max(len(positions), 1), *parts)
 
 
-def count_masks(labels: NDArray[Any], predictions: NDArray[Any]) -> Occurrences:
-    """Return the numbers of pixels in masks, as one class."""
+def count_amounts(
+    labels: NDArray[Any], predictions: NDArray[Any], size: Any, overlap: Any
+) -> Occurrences:
+    """Return the sizes of labels, predictions and what they share, as one class."""
     n = len(labels)
     zeros, rows = np.zeros(n, np.int64), np.arange(n)
     amounts = (
-        [mask_size(mask) for mask in labels],
-        [mask_size(mask) for mask in predictions],
-        [mask_overlap(*pair) for pair in zip(labels, predictions, strict=True)],
+        [size(label) for label in labels],
+        [size(prediction) for prediction in predictions],
+        [overlap(*pair) for pair in zip(labels, predictions, strict=True)],
     )
     parts = [Incidence(zeros, rows, np.array(amount, np.float64)) for amount in amounts]
     return Occurrences(n, 1, *parts)
@@ -282,7 +286,9 @@ class CountRatio(ClassStatistic):
         by their labels.
     of
         What a cell holds: ``"classes"``, one in each (or several columns of 0 and 1); ``"sets"``,
-        items separated by blanks or ``separator``; ``"masks"``, run-length masks of pixels.
+        items separated by blanks or ``separator``; ``"masks"``, run-length masks of pixels;
+        ``"points"``, names with a point each (name x y), to lie in the label's boxes of that name
+        (name x y width height).
     separator
         Of the items of a set; blanks if not given.
     """
@@ -365,7 +371,9 @@ class CountRatio(ClassStatistic):
     def occurrences(self, labels: NDArray[Any], predictions: NDArray[Any]) -> Occurrences:
         """Return where classes occur."""
         if self.of == "masks":
-            return count_masks(labels, predictions)
+            return count_amounts(labels, predictions, mask_size, mask_overlap)
+        if self.of == "points":
+            return count_amounts(labels, predictions, len, count_points_in_boxes)
         if self.of == "sets":
             return count_sets(labels, predictions)
         if labels.ndim == 2:
@@ -435,6 +443,9 @@ def cell_columns(of: str, separator: str | None) -> ExpectedColumns:
     """Return the one column of sets or masks, which may be empty."""
     rule = "prediction: start and length of each run of pixels, from 1; empty or - for none."
     example = "1 3 10 2"
+    if of == "points":
+        rule = "prediction: name, x and y of each point, with blanks between them; may be empty."
+        example = "a 10 20 b 5 7.5"
     if of == "sets":
         between = "blanks" if separator is None else repr(separator)
         rule = f"prediction: items with {between} between them, in any order; may be empty."
@@ -455,6 +466,12 @@ def read_structured(
     cells = read_cells(values, name, error_class, n)
     if of == "sets":
         return object_array([frozenset(split_cell(cell, separator)) for cell in cells])
+    if of == "points":
+        numbers = 4 if error_class is InvalidLabels else 2
+        points = [parse_named(cell, numbers) for cell in cells]
+        rule = f"{name} must be names with {numbers} numbers behind each"
+        refuse_rows([point is None for point in points], rule, error_class)
+        return object_array(points)
     masks = [parse_mask(cell) for cell in cells]
     rule = f"{name} must be runs of pixels, start and length of each, without overlap"
     refuse_rows([mask is None for mask in masks], rule, error_class)
