@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Role, check_permission
+from ladderboard.board._access import Role, check_permission, check_text
 from ladderboard.board._board import KeyedLock
 from ladderboard.board._limits import (
     StoredBytes,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from ladderboard.mechanisms import Release
 
+_MAX_MESSAGE = 500  # characters
 _MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
 
 
@@ -246,6 +247,8 @@ class SubmissionService:
         A duplicate submission gets the earlier answer. Equal predictions that arrive at the same
         time are scored once; the others wait for that answer.
         """
+        message = check_text("A message", incoming.message, at_most=_MAX_MESSAGE, lines=True)
+        incoming = replace(incoming, message=message)
         with self._in_progress.hold((team or caller.team, incoming.submission.digest)):
             while True:
                 try:

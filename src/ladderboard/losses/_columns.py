@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from ladderboard.errors import InvalidSetting
@@ -40,7 +41,7 @@ class ExpectedColumns:
     rules: tuple[str, ...] = ()
     example: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def number(self) -> bool:
         """Whether the values must be numbers."""
         return self.kind == "number"

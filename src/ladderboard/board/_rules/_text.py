@@ -203,12 +203,13 @@ def serialize_bound(
         first, last = max(centre + low, smallest), min(centre + high, largest)
         pair = display.metric_value(first), display.metric_value(last)
         interval = min(pair), max(pair)
+    loss = certificate.describe()
     return {
         "low": interval[0],
         "high": interval[1],
         "beta": certificate.beta,
-        "vacuous": certificate.vacuous,
+        "vacuous": loss["vacuous"],
         "theorem": certificate.theorem,
         "assumptions": list(certificate.assumptions),
-        "loss": certificate.describe(),
+        "loss": loss,
     }

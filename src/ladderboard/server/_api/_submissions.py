@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Request, Response
 
-from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionAnswer, check_text
+from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionAnswer
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._api._routes import (
@@ -21,7 +21,6 @@ from ladderboard.server._sandbox import Spec
 from ladderboard.server._uploads import BodyLimits, receive_body
 
 router = make_router("submissions")
-_MESSAGE = 500  # characters
 OfTeam = Annotated[
     str | None,
     Query(pattern="^[0-9a-f]{16}$", description="A team's id, for evaluators and organisers."),
@@ -168,13 +167,12 @@ async def accept_submission(
         try:
             limits = BodyLimits(upload.spec.limits.bytes, context.settings.body_seconds)
             async with await receive_body(request, limits, context.spool) as body:
-                text = meta.message if body.message is None else body.message
-                text = check_text("A message", text, at_most=_MESSAGE, lines=True)
+                message = meta.message if body.message is None else body.message
                 predictions = await context.parsers.read(upload.spec, body)
             incoming = IncomingSubmission(
                 submission=predictions,
                 received=meta.received,
-                message=text,
+                message=message,
                 idempotency_key=meta.idempotency_key,
             )
             return await context.run_in_thread(
