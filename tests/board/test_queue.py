@@ -114,7 +114,7 @@ def test_a_commit_with_an_unknown_outcome_is_looked_up(board, submit, predict, j
     assert board.book.check() == 1
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["released"], row["submissions"]) == (0.1, 1)
-    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).packed
 
 
 def stored_location(board):
@@ -131,7 +131,7 @@ def test_a_broken_storage_raises_and_a_retry_works(board, submit, predict, join)
     retried = submit(board, caller, predict(30))
     assert retried.again
     assert board.book.chain_state().asked == 1
-    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).packed
 
 
 def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, join, tmp_path):
@@ -145,4 +145,4 @@ def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, joi
     assert boards.remove_orphaned_files() == 1
     with pytest.raises(LadderboardError):
         board.read_stored_file(orphan)
-    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).packed

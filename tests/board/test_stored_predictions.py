@@ -13,7 +13,7 @@ from ladderboard.server import sandbox
 
 FILES = "SELECT place, format, size FROM main.submission WHERE book = ? ORDER BY entry"
 KEEP = "UPDATE main.submission SET place = ?, format = ? WHERE book = ? AND id = ?"
-PACKED = AlignedPredictions.from_values(np.ones(3)).pack()
+PACKED = AlignedPredictions.from_values(np.ones(3)).packed
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_predictions_are_kept_as_they_were_scored(values):
     if array.dtype.kind == "U":
         array = array.astype(np.dtypes.StringDType())
     packed = AlignedPredictions.from_values(array)
-    unpacked = AlignedPredictions.unpack(packed.pack())
+    unpacked = AlignedPredictions.unpack(packed.packed)
     assert (unpacked.digest, unpacked.values.dtype) == (packed.digest, array.dtype)
     assert unpacked.values.tolist() == array.tolist()
 

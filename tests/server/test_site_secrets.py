@@ -69,7 +69,7 @@ def test_a_site_contains_only_opened_secrets(secret_board, empty_server, request
     board, teams = secret_board
     secrets = secrets_of(board, teams, empty_server, request)
     salt = bytes(board.book.read_encrypted("salt of the holdout"))
-    packed = board.scorer().read(predictions_file(3)).pack()
+    packed = board.scorer().read(predictions_file(3)).packed
     board.closer.close(ORGANISER)
     opened = {}
     for options in ((), ("labels",), ("submissions",), ("labels", "submissions")):

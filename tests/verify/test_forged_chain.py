@@ -12,7 +12,7 @@ from support.verify.board_history import close_and_bundle, small_board, submit_p
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import read_records
 
-FEW = AlignedPredictions.from_values(np.ones(3)).pack()
+FEW = AlignedPredictions.from_values(np.ones(3)).packed
 
 
 def insert(number, kind, of=0):

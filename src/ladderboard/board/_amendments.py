@@ -349,9 +349,7 @@ def _replay_one(
     board: BoardContext, team: int, number: int, submission: AlignedPredictions
 ) -> None:
     row = board.row()
-    scorer = board.scorer_of(row)
-    scored = scorer.score(submission)
-    evidence = scorer.evidence(scored, board.book.mechanism)
+    evidence = board.scorer_of(row).evidence(submission, board.book.mechanism)
 
     def record_replay(transaction: BookTransaction) -> None:
         view = transaction.view

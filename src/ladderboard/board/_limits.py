@@ -178,6 +178,12 @@ class StoredBytes:
             self._sums[team.number] = (team.used, stored)
         return stored
 
+    def add(self, team: int, number: int, size: int) -> None:
+        """Count a submission that was committed, if it follows the last one that was counted."""
+        count, stored = self._sums.get(team, (0, 0))
+        if number == count + 1:
+            self._sums[team] = (number, stored + size)
+
 
 def refuse_if_storage_full(
     rules: Rules, row: BoardRow, team: TeamRow, stored: int, size: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard._formatting import format_time
@@ -42,7 +41,6 @@ from ladderboard.holdout import (
     AlignedPredictions,
     ReplyTexts,
     format_reply,
-    is_unchanged,
 )
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
@@ -80,15 +78,10 @@ class IncomingSubmission:
     message: str = ""
     idempotency_key: str | None = None
 
-    @cached_property
-    def body(self) -> bytes:
-        """What will be stored."""
-        return self.submission.pack()
-
     @property
     def size(self) -> int:
         """The number of bytes to store."""
-        return len(self.body)
+        return len(self.submission.packed)
 
 
 @dataclass(frozen=True)
@@ -225,7 +218,7 @@ class SubmissionService:
         answer costs nothing.
         """
         board = self._board
-        with board.reading() as view:
+        with board.book.reading_now() as (view, moment):
             row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
                 mark = board.book.idempotency_dedupe_key(
@@ -233,7 +226,6 @@ class SubmissionService:
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return row
-            moment = board.book.environment.moment(view)
             self._refuse_if_not_allowed_now(
                 view, row, team_row, _PendingUpload(received, 1), moment, cache=True
             )
@@ -260,7 +252,7 @@ class SubmissionService:
         self, caller: Caller, incoming: IncomingSubmission, team: str | None
     ) -> SubmissionAnswer:
         board = self._board
-        with board.reading() as view:
+        with board.book.reading_now() as (view, moment):
             row, team_row = self._check_sender(view, caller, team)
             question = self._question_for(row, team_row, incoming)
             earlier = board.book.read_duplicate(view, question)
@@ -269,7 +261,6 @@ class SubmissionService:
             elif earlier is not None:
                 recorded = None
             else:
-                moment = board.book.environment.moment(view)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
                 recorded = None
         if recorded is None and earlier is not None:
@@ -350,10 +341,10 @@ class SubmissionService:
     ) -> _RecordedAnswer:
         board = self._board
         scorer = board.scorer_of(row)
-        scored = scorer.score(incoming.submission)
-        question = question._replace(**scorer.evidence(scored, board.book.mechanism))
+        evidence = scorer.evidence(incoming.submission, board.book.mechanism)
+        question = question._replace(**evidence)
         submission_id = board.book.environment.salt()[-16:].hex()
-        prepared = board.store.prepare(submission_id, incoming.body)
+        prepared = board.store.prepare(submission_id, incoming.submission.packed)
         is_stored = False
         try:
             job = _ScoredSubmission(
@@ -363,6 +354,8 @@ class SubmissionService:
                 lambda transaction: self._record_in_transaction(transaction, job)
             )
             is_stored = recorded.id == submission_id
+            if is_stored:
+                self._stored_bytes.add(team_row.number, recorded.number, incoming.size)
         except StorageFailed:
             is_stored = True  # the row may be committed; otherwise the file is swept later
             raise
@@ -501,7 +494,7 @@ def _format_reason(recorded: _RecordedAnswer, meter: Any, display: DisplayRules)
     tightest = recorded.quota.tightest
     outcome = recorded.outcome
     release = outcome.release
-    gain = meter.smallest_visible_gain(release.value) if is_unchanged(release) else 0.0
+    gain = 0.0 if release.improved else meter.smallest_visible_gain(release.value)
     texts = ReplyTexts(
         display.text(release.value),
         display.text(release.score),

@@ -24,6 +24,7 @@ from ladderboard.bounds._certificate import (
     read_count,
     vacuous_certificate,
 )
+from ladderboard.bounds._certificate import certificate_of_record as certificate_of_record
 from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper

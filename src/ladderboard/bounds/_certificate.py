@@ -377,12 +377,69 @@ def certificate(  # noqa: PLR0917 - the public contract
         )
     mechanism.check(setup)
     history = ChangeHistory.read(changes, asked)
-    transcript = declared_transcript(mechanism, setup, zero_one=zero_one)
     # A release may lie outside the range of risks: half a cell on a grid, further with noise.
     if released is not None:
         released = _settings.number("released", released)
     if risk is not None:
         risk = _settings.number("risk", risk, at_least=setup.low, at_most=setup.high)
+    return _certify(
+        _Arguments(setup, questions, history, mechanism, beta, ladders, weight, zero_one),
+        released,
+        risk,
+        amendable=amendable,
+        private=private,
+    )
+
+
+def certificate_of_record(
+    n: int,
+    questions: int,
+    changes: int,
+    mechanism: Mechanism,
+    beta: float,
+    *,
+    released: float | None,
+    asked: int,
+    ladders: int | None,
+    opened: int,
+    zero_one: bool,
+) -> Certificate:
+    """Return a certificate from the record of a ledger, whose budget may be amended.
+
+    The numbers were checked when they were recorded, so they are not read again.
+    """
+    history = ChangeHistory(asked, changes)
+    counted, weight = _count_ladders(ladders, opened)
+    arguments = _Arguments(
+        Setup(n, 0, 1), questions, history, mechanism, beta, counted, weight, zero_one
+    )
+    return _certify(arguments, released, None, amendable=True, private=False)
+
+
+class _Arguments(NamedTuple):
+    """What a certificate is computed from; ``weight`` is the share of beta for the ladders."""
+
+    setup: Setup
+    questions: int | None
+    history: ChangeHistory
+    mechanism: Mechanism
+    beta: float
+    ladders: int
+    weight: float
+    zero_one: bool
+
+
+def _certify(
+    arguments: _Arguments,
+    released: float | None,
+    risk: float | None,
+    *,
+    amendable: bool,
+    private: bool,
+) -> Certificate:
+    setup, questions, history, mechanism, beta, ladders, weight, zero_one = arguments
+    asked = history.asked
+    transcript = declared_transcript(mechanism, setup, zero_one=zero_one)
     if transcript is None:
         return uncounted_certificate(
             mechanism,
@@ -511,15 +568,18 @@ def _read_ladders(ladders: Any, opened: Any, *, private: bool) -> tuple[int, flo
             return ladders, 1.0
     if private:
         raise InvalidSetting("With private=True ladders must be known beforehand.")
-    if ladders is not None:
-        opened = max(ladders, read_count("opened", opened))
-        return opened, _share_for_extra_ladders(opened - ladders)
     if opened is None:
         raise InvalidSetting(
             "Without ladders, opened must be the number of ladders started; try opened=2."
         )
-    opened = read_count("opened", opened)
-    return opened, _share_for_extra_ladders(opened - 1)
+    return _count_ladders(ladders, read_count("opened", opened))
+
+
+def _count_ladders(ladders: int | None, opened: int) -> tuple[int, float]:
+    """Return the number of ladders to count, and the share of beta for that number."""
+    known = 1 if ladders is None else ladders
+    counted = max(known, opened)
+    return counted, _share_for_extra_ladders(counted - known)
 
 
 def _share_for_extra_ladders(extra: int) -> float:

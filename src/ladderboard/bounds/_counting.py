@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.mechanisms import log_binomial
@@ -80,8 +81,8 @@ class TranscriptWeights:
     ) -> Nats:
         if transcript.every_question:
             t = history.asked
-            price = self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
-            return Nats(price, price)
+            total = self._question_number_price(t) + (t - 1) * math.log(transcript.values.points)
+            return Nats(total, total)
         values = transcript.values
         if history.rounds is not None:
             prices = self._prices_by_rounds(values, history, history.rounds, replayed)
@@ -97,15 +98,22 @@ class TranscriptWeights:
             max_changes = min(max_changes, history.count)
         # A change made by the last question was seen by no model yet.
         seen = min(max_changes, history.asked - 1)
-        return Nats(*(self._price_by_count(values, history, b) for b in (seen, max_changes - 1)))
+        largest = partial(
+            _largest, self._uniform_price(values, history.asked), concave=values.concave
+        )
+        return Nats(
+            *(self._price_by_count(largest, values, history, b) for b in (seen, max_changes - 1))
+        )
 
     def _price_by_count(
-        self, values: ReleaseValues, history: ChangeHistory, max_changes: int
+        self,
+        largest: Callable[[int], float],
+        values: ReleaseValues,
+        history: ChangeHistory,
+        max_changes: int,
     ) -> float:
         """Return the largest price of a model that had seen at most this many changes."""
-        top = _largest(
-            self._uniform_price(values, history.asked), max_changes, concave=values.concave
-        )
+        top = largest(max_changes)
         if history.counts is None:
             return top
         split = self._split_count(values, history.counts, max_changes, history.asked)
@@ -137,8 +145,10 @@ class TranscriptWeights:
         return values.log_shared(changes, self.ladders)
 
     def _uniform_price(self, values: ReleaseValues, t: int) -> Callable[[int], float]:
-        return lambda changes: (
-            self._change_times_price(t, changes) + self._values_price(values, changes)
+        return cache(
+            lambda changes: (
+                self._change_times_price(t, changes) + self._values_price(values, changes)
+            )
         )
 
     def _ladder_split_price(self, changes: int) -> float:
@@ -219,10 +229,13 @@ def _mix_evenly(first: float, second: float) -> float:
 def _largest(price: Callable[[int], float], max_changes: int, *, concave: bool = True) -> float:
     """Return the largest value of a price over 0 .. max_changes.
 
-    Ternary search if it is concave: it compares prices far apart, which differ even where
-    neighbours on a flat top, or of huge prices, do not.
+    A concave price that still rises at the end is largest there. Otherwise ternary search: it
+    compares prices far apart, which differ even where neighbours on a flat top, or of huge prices,
+    do not.
     """
     low, high = 0, max(max_changes, 0)
+    if concave and high and price(high) > price(high - 1):
+        return price(high)
     while concave and high - low > 2:
         third = (high - low) // 3
         if price(low + third) < price(high - third):

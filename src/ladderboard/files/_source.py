@@ -272,7 +272,8 @@ def detect_format(data: bytes, name: str, declared: str | None) -> str:
     """
     if declared is not None:
         normalized = declared.strip().lower().lstrip(".") if isinstance(declared, str) else declared
-        return _settings.choice("format", _ALIASES.get(normalized, normalized), FORMATS)
+        known = _ALIASES.get(normalized, normalized)
+        return known if known in FORMATS else _settings.choice("format", known, FORMATS)
     for magic, detected in _MAGIC.items():
         if data.startswith(magic):
             return detected

@@ -170,7 +170,7 @@ class Gate(OpenFile):
         Nothing changes if it is the incumbent already.
         """
         submission = self._scorer.read(predictions, format=format)
-        return self._book.promote(submission.digest, submission.pack()).incumbent
+        return self._book.promote(submission.digest, submission.packed).incumbent
 
     def check(
         self,

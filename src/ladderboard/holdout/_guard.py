@@ -184,13 +184,12 @@ class Holdout(OpenFile):
         outcome = book.find_duplicate(submission.digest, name)
         if outcome is None:
             _check_training(book.mechanism, training)
-            scored = self._scorer.score(submission)
             outcome = book.ask(
                 ScoredQuestion(
                     submission=submission.digest,
                     training=training,
                     ladder=name,
-                    **self._scorer.evidence(scored, book.mechanism),
+                    **self._scorer.evidence(submission, book.mechanism),
                 )
             )
         release = outcome.release

@@ -10,10 +10,12 @@ import numpy as np
 
 from ladderboard.errors import InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.ledger import decode, digest, encode, read_array, write_array
+from ladderboard.ledger import decode, encode_predictions, read_array
 from ladderboard.losses import LOSSES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from ladderboard.files import HoldoutTable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Grouping, Mechanism
 
 ALIGNED_FORMAT = "aligned"
-"""The name of the format that ``AlignedPredictions.pack`` returns."""
+"""The name of the format of ``AlignedPredictions.packed``."""
 
 _DEFAULT = Limits()
 _STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
@@ -29,40 +31,44 @@ _STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 @dataclass(frozen=True, repr=False)
 class AlignedPredictions:
-    """Predictions in the holdout's order, their digest, and as the ledger writes them."""
+    """Predictions in the holdout's order and their digest.
+
+    ``packed`` are the same as bytes, which can be read back without parsing a file.
+    """
 
     digest: bytes
     values: NDArray[Any]
-    written: dict[str, Any]
+    packed: bytes
 
     @classmethod
     def from_values(
         cls, values: NDArray[Any], *, training: float | None = None
     ) -> AlignedPredictions:
         """Return predictions that are in the holdout's order already, with their digest."""
-        written = write_array(values)
-        content = {"predictions": written, "training": training}
-        return cls(digest("predictions", content), values, written)
+        encoded = encode_predictions(values, training)
+        return cls(encoded.digest, values, encoded.packed)
 
-    def pack(self) -> bytes:
-        """Return the aligned predictions as bytes that can be read back without parsing a file."""
-        kind = self.values.dtype.kind
-        return encode({"kind": kind, "predictions": self.written})
+    @classmethod
+    def from_written(
+        cls, kind: str, written: Mapping[str, Any], *, training: float | None = None
+    ) -> AlignedPredictions:
+        """Return predictions from an array as the ledger writes it; ``kind`` is its dtype's."""
+        values = read_array(written)
+        if kind in _STORED_DTYPES:
+            values = values.astype(_STORED_DTYPES[kind], copy=False)
+        return cls.from_values(values, training=training)
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:
-        """Return the predictions that ``pack`` encoded.
+        """Return the predictions that were packed.
 
-        >>> packed = AlignedPredictions.from_values(np.array([1.0, 0.0])).pack()
+        >>> packed = AlignedPredictions.from_values(np.array([1.0, 0.0])).packed
         >>> AlignedPredictions.unpack(packed).values
         array([1., 0.])
         """
         try:
             content = decode(packed)
-            values = read_array(content["predictions"])
-            if content["kind"] in _STORED_DTYPES:
-                values = values.astype(_STORED_DTYPES[content["kind"]])
-            return cls.from_values(values, training=training)
+            return cls.from_written(content["kind"], content["predictions"], training=training)
         except (KeyError, TypeError, ValueError):
             raise InvalidState("The stored predictions are damaged.") from None
 
@@ -185,8 +191,9 @@ class Scorer:
         """Return one loss per group, for mechanisms that use losses."""
         return self.grouping.losses(scored.losses)
 
-    def evidence(self, scored: ScoringResult, mechanism: Mechanism) -> dict[str, Any]:
-        """Return what a mechanism needs to see, as fields of a ``ScoredQuestion``."""
+    def evidence(self, submission: AlignedPredictions, mechanism: Mechanism) -> dict[str, Any]:
+        """Score predictions; return what a mechanism needs, as fields of a ``ScoredQuestion``."""
+        scored = self.score(submission)
         fields: dict[str, Any] = {"risk": scored.risk, "broken": scored.broken}
         if mechanism.needs == "losses":
             fields["losses"] = self.group_losses(scored)

@@ -113,24 +113,23 @@ class Meter:
         from ladderboard.bounds import (  # noqa: PLC0415
             CORRECTED,
             NO_THEOREM,
-            certificate,
+            certificate_of_record,
         )
 
         chain_state, declared = self.chain_state, self.rules.get("ladders")
         if self.rules["weighted"] or released is None or released >= 1:
             released = None
-        result = certificate(
+        result = certificate_of_record(
             self.rules["worth"],
             self.rules.get("declared", self.budget),
             # Each lost answer may have been a change, on a ladder of its own.
             chain_state.changes + chain_state.charged,
             self.mechanism,
             self._remaining_beta,
-            released,
+            released=released,
             asked=max(self.used, 1),
             ladders=declared,
             opened=(declared or chain_state.ladders) + chain_state.charged,
-            amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
         if self.verdict_nats:

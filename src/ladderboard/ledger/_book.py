@@ -18,6 +18,7 @@ from ladderboard.ledger._book_transaction import (
     BookContext,
     BookTransaction,
     LedgerEnvironment,
+    Moment,
     RecordedAnswer,
     ScoredQuestion,
     find_recorded_answer,
@@ -233,6 +234,12 @@ class Book(BookContext):
         """Begin to read the book, as it is now."""
         with self.storage.read_transaction(self.name) as view:
             yield view
+
+    @contextmanager
+    def reading_now(self) -> Iterator[tuple[ReadView, Moment]]:
+        """Begin to read the book; also give its state and the time."""
+        with self.storage.read_transaction(self.name) as view:
+            yield view, self.environment.moment(view)
 
     @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:

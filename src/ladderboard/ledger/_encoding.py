@@ -10,7 +10,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -201,6 +201,25 @@ def write_array(array: NDArray[Any]) -> dict[str, Any]:
     if kind == "u":
         return _write_numbers("u8", array)
     return _write_numbers("f8", array.astype(np.float64) + 0.0)  # no negative zero
+
+
+class EncodedPredictions(NamedTuple):
+    """Predictions as bytes, and the digest that the ledger commits to."""
+
+    digest: bytes
+    packed: bytes
+
+
+def encode_predictions(values: NDArray[Any], training: float | None = None) -> EncodedPredictions:
+    """Return predictions in the holdout's order as bytes, and their digest.
+
+    The digest covers the mean loss on the training data, too, if the mechanism uses it.
+    """
+    written = write_array(values)
+    return EncodedPredictions(
+        digest("predictions", {"predictions": written, "training": training}),
+        encode({"kind": values.dtype.kind, "predictions": written}),
+    )
 
 
 def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:

@@ -70,14 +70,11 @@ class LadderSessions:
 
     def __init__(self, mechanism: Mechanism, n: int, tape: Tape, encryption: Encryption) -> None:
         self._mechanism, self._n, self._tape, self._encryption = mechanism, n, tape, encryption
+        self.shared_ladders = mechanism.shared_ladders
+        """How many other ladders count on a ladder; see ``Mechanism``."""
         self._initial_state = self.start(0).state
         # The session of the last question on each ladder, with the state it was stored in.
         self._cached_sessions: dict[int, tuple[bytes, bytes, Session]] = {}
-
-    @property
-    def shared_ladders(self) -> int:
-        """How many other ladders count on a ladder; see ``Mechanism``."""
-        return self._mechanism.shared_ladders
 
     @property
     def can_replay(self) -> bool:

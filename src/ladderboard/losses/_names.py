@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 DisplayForm = Literal["loss", "complement", "scaled", "root", "percent"]
@@ -17,6 +18,7 @@ HIGHER_FORMS = ("complement", "percent")
 """The forms in which higher is better."""
 
 
+@lru_cache(maxsize=4096)  # a page shows the same values many times
 def display_risk(form: DisplayForm, risk: float, unit: float = 1.0) -> float:
     """Return the metric for a risk; ``unit`` is what a risk of 1 costs in the metric's unit.
 

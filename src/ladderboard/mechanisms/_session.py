@@ -56,14 +56,14 @@ class Session:
 
     __slots__ = (
         "_closed",
-        "_draws",
         "_ladder",
         "_laws",
-        "_mechanism",
         "_question",
         "_setup",
         "_state",
         "_tape",
+        "draws",
+        "mechanism",
     )
 
     def __init__(
@@ -77,7 +77,8 @@ class Session:
         question: int = 0,
         closed: bool = False,
     ) -> None:
-        self._mechanism = mechanism
+        self.mechanism = mechanism
+        """The mechanism at work."""
         self._setup = setup
         self._tape = tape
         self._ladder = ladder
@@ -85,7 +86,8 @@ class Session:
         self._state = state
         self._question = question
         self._closed = closed
-        self._draws: Draws = ()
+        self.draws: Draws = ()
+        """All numbers drawn for the last call of ``ask``. Secret."""
 
     @classmethod
     def start(
@@ -163,7 +165,7 @@ class Session:
         """Everything needed to resume, JSON-able. Secret: it may hold noise still in use."""
         return {
             "format": _FORMAT,
-            "mechanism": self._mechanism.describe(),
+            "mechanism": self.mechanism.describe(),
             "n": self._setup.n,
             "risk_range": [self._setup.low, self._setup.high],
             "ladder": self._ladder,
@@ -177,18 +179,8 @@ class Session:
         return {
             "question": self._question,
             "closed": self._closed,
-            "state": self._mechanism.dump_state(self._state),
+            "state": self.mechanism.dump_state(self._state),
         }
-
-    @property
-    def draws(self) -> Draws:
-        """All numbers drawn for the last call of ``ask``. Secret."""
-        return self._draws
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The mechanism at work."""
-        return self._mechanism
 
     @property
     def questions(self) -> int:
@@ -204,8 +196,8 @@ class Session:
     def value(self) -> float | None:
         """The current estimate; R_0 before the first question, None if it is not released."""
         if self._closed:
-            return self._mechanism.close(self._state)
-        return self._mechanism.value(self._state)
+            return self.mechanism.close(self._state)
+        return self.mechanism.value(self._state)
 
     def close(self) -> float | None:
         """End the session and return its last estimate, even if it was withheld so far."""
@@ -242,7 +234,7 @@ class Session:
         """
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
-        mechanism = self._mechanism
+        mechanism = self.mechanism
         if standard_error is not None:
             standard_error = self._standard_error(standard_error)
         observation = self._read_question(risk, losses, training, standard_error)
@@ -256,7 +248,7 @@ class Session:
         step = mechanism.advance(self._setup, self._state, observation, draws)
         self._state = step.state
         self._question = question
-        self._draws = draws
+        self.draws = draws
         return Release(step.value, step.score, step.improved, question, step.error_class)
 
     def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:
@@ -266,7 +258,7 @@ class Session:
         """
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
-        mechanism = self._mechanism
+        mechanism = self.mechanism
         if mechanism.needs != "risk":
             raise InvalidRisk(_needs_losses_message(mechanism))
         vector = to_float_vector("risks", risks)
@@ -290,7 +282,7 @@ class Session:
         training: float | None,
         standard_error: float | None,
     ) -> Observation:
-        mechanism = self._mechanism
+        mechanism = self.mechanism
         vector = None
         if losses is not None:
             if risk is not None:
@@ -336,9 +328,9 @@ class Session:
             )
 
     def _standard_error(self, standard_error: float) -> float:
-        if self._mechanism.needs != "standard_error":
+        if self.mechanism.needs != "standard_error":
             raise InvalidSetting(
-                f"{self._mechanism.name} does not use standard_error=; leave it out."
+                f"{self.mechanism.name} does not use standard_error=; leave it out."
             )
         width = self._setup.high - self._setup.low
         if (
@@ -350,8 +342,8 @@ class Session:
         return float(standard_error)
 
     def _training(self, training: float | None) -> float:
-        if not self._mechanism.needs_training:
-            raise InvalidSetting(f"{self._mechanism.name} does not use training=; leave it out.")
+        if not self.mechanism.needs_training:
+            raise InvalidSetting(f"{self.mechanism.name} does not use training=; leave it out.")
         low, high = self._setup.low, self._setup.high
         if (
             not isinstance(training, Real)
@@ -359,19 +351,19 @@ class Session:
             or not low <= training <= high
         ):
             raise InvalidRisk(
-                f"{self._mechanism.name} needs training=, the mean loss on the training data, "
+                f"{self.mechanism.name} needs training=, the mean loss on the training data, "
                 f"in [{low:g}, {high:g}]; got {_settings.safe_repr(training)}."
             )
         return float(training)
 
     def _training_many(self, training: ArrayLike | None, count: int) -> NDArray[np.float64] | None:
-        if not self._mechanism.needs_training:
+        if not self.mechanism.needs_training:
             if training is not None:
                 self._training(None)
             return None
         if training is None:
             raise InvalidRisk(
-                f"{self._mechanism.name} needs training=, one mean training loss for each risk."
+                f"{self.mechanism.name} needs training=, one mean training loss for each risk."
             )
         vector = to_float_vector("training", training)
         self._check_risks(vector, "training")

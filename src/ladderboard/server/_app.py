@@ -17,7 +17,7 @@ from ladderboard.errors import LadderboardError, NotAllowed, Problem
 from ladderboard.server import _api, _pages
 from ladderboard.server._auth import unauthorised
 from ladderboard.server._context import ServerContext, get_context, needs_token
-from ladderboard.server._log import ClockWatch, ServerLog
+from ladderboard.server._log import ClockWatch, ServerLog, machine_time
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._middleware import BODY_REFUSAL, RequestMiddleware
 from ladderboard.server._pages import remove_stale_dumps
@@ -54,7 +54,9 @@ def make_app(
     """
     settings = Settings() if settings is None else settings
     boards.storage.limit_read_wait(_DATABASE)
-    log = ServerLog(settings.log, boards.environment.clock)
+    environment = boards.environment
+    clock_of_log = machine_time if environment.uses_system_clock else environment.clock
+    log = ServerLog(settings.log, clock_of_log)
     single_process = metrics is None
     metrics = Metrics() if metrics is None else metrics
     clock = ClockWatch(log, partial(metrics.add, CLOCK_JUMPS))

@@ -29,8 +29,6 @@ from ladderboard.server._sandbox import _worker as wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from ladderboard.files import Limits, Roster
     from ladderboard.losses import Loss
 
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 MAX_REFUSAL_BYTES = 2**22  # a hundred problems of ten ids, each character escaped
 _FRAME_BYTES = 1000  # besides the values
 _MAX_PROBLEMS, _MAX_IDS, _MAX_NAME, _MAX_MESSAGE = 100, 10, 100, 10_000
-_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 _INTEGERS = ("i1", "i2", "i4", "i8")
 _TYPES = {"i": _INTEGERS, "f": (*_INTEGERS, "f8"), "T": ("text",)}
 
@@ -73,11 +70,16 @@ class Spec:
     def submission(self, content: bytes) -> AlignedPredictions:
         """Return the predictions in a reply."""
         try:
-            return AlignedPredictions.from_values(self._read_array(content))
+            kind, written = self._read_array(content)
+            aligned = AlignedPredictions.from_written(kind, written)
         except (struct.error, ValueError, IndexError, OverflowError):
             raise InvalidWorkerReply from None
+        if kind == "f" and not np.isfinite(aligned.values).all():
+            raise InvalidWorkerReply
+        return aligned
 
-    def _read_array(self, content: bytes) -> NDArray[Any]:
+    def _read_array(self, content: bytes) -> tuple[str, dict[str, Any]]:
+        """Return the kind of an array and its fields as the ledger writes them."""
         head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(content)
         dtype = head.decode("latin-1")
         start = wire.ARRAY_HEAD.size + size
@@ -95,13 +97,10 @@ class Spec:
         if array["type"] not in _TYPES[dtype]:
             raise InvalidWorkerReply
         if dtype == "T":
-            return _read_texts(array)
-        if size or len(array["values"]) != math.prod(array["shape"]) * int(array["type"][1]):
+            _check_texts(array)
+        elif size or len(array["values"]) != math.prod(array["shape"]) * int(array["type"][1]):
             raise InvalidWorkerReply
-        read = read_array(array).astype(_DTYPES[dtype], copy=False)
-        if dtype == "f" and not np.isfinite(read).all():
-            raise InvalidWorkerReply
-        return read
+        return dtype, array
 
     def _check_shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
         """Return the shape; refuse one that does not fit the loss."""
@@ -119,7 +118,7 @@ class Spec:
         return (rows, columns)
 
 
-def _read_texts(array: dict[str, Any]) -> NDArray[Any]:
+def _check_texts(array: dict[str, Any]) -> None:
     count, lengths = math.prod(array["shape"]), array["lengths"]
     if lengths["type"] not in _INTEGERS or len(lengths["values"]) != count * int(
         lengths["type"][1]
@@ -131,7 +130,6 @@ def _read_texts(array: dict[str, Any]) -> NDArray[Any]:
     # The sum could overflow, so each length is checked, too.
     if sizes.min() < 0 or sizes.max() > total or int(sizes.sum()) != total:
         raise InvalidWorkerReply
-    return read_array(array)
 
 
 def read_refusal(content: bytes) -> InvalidPredictions:
