@@ -6,6 +6,7 @@ import ladderboard as lb
 from ladderboard.analysts import (
     ANALYSTS,
     AbstainingAttack,
+    Breakthroughs,
     HyperparameterSearch,
     LogLossDecoder,
     MajorityAttack,
@@ -45,6 +46,8 @@ OURS = [
     Plateau(risk=1),
     RandomSearch(),
     RandomSearch(worst=0, best=0),
+    Breakthroughs(),
+    Breakthroughs(first=1, last=0.5, records=90),
 ]
 
 
@@ -111,6 +114,9 @@ def test_by_name():
         (Plateau, {"risk": 2}),
         (RandomSearch, {"best": -0.1}),
         (RandomSearch, {"worst": 1.1}),
+        (Breakthroughs, {"first": 0}),
+        (Breakthroughs, {"last": 1.1}),
+        (Breakthroughs, {"records": 0}),
         (HyperparameterSearch, {"restart": 2}),
         (HyperparameterSearch, {"noise": -1}),
     ],

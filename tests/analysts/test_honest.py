@@ -8,12 +8,14 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import (
+    Breakthroughs,
     DigitsWorld,
     FittedClassifier,
     HyperparameterSearch,
     Plateau,
     SteadyImprovement,
     TrueRiskWorld,
+    draw_classifiers,
 )
 from ladderboard.analysts import _hyperparameters as digits
 from ladderboard.errors import InvalidPredictions, MissingDependency
@@ -34,16 +36,8 @@ def test_a_model_is_its_true_risk():
 
 def test_steady_improvement_goes_from_first_to_last():
     everything = SteadyImprovement(first=0.4, last=0.1)
-    risks = []
-
-    class RecordingGame:
-        questions = 4
-
-        def ask(self, model):
-            risks.append(model)
-
-    everything.play(RecordingGame())
-    assert risks == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    risks = everything.true_risks(4, np.random.default_rng(0))
+    assert risks.tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1])
 
 
 def test_a_plateau_climbs_an_exact_board_by_luck_alone():
@@ -136,3 +130,23 @@ def test_a_missing_scikit_learn_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(MissingDependency, match=r"pip install 'ladderboard\[sklearn\]'"):
         HyperparameterSearch().play_against(lb.Exact(), n=10, questions=1)
+
+
+def test_breakthroughs_are_a_handful_of_records():
+    risks = Breakthroughs(first=0.4, last=0.1, records=4).true_risks(500, np.random.default_rng(1))
+    best = np.minimum.accumulate(risks)
+    records = np.flatnonzero(np.diff(best) < 0) + 1
+    assert len(records) == 4
+    assert best[0] == 0.4
+    assert best[-1] == pytest.approx(0.1)
+    assert (risks <= 1.5 * best + 1e-9).all()
+    few = Breakthroughs(records=9).true_risks(3, np.random.default_rng(1))
+    assert few.tolist() == sorted(few, reverse=True)
+
+
+def test_random_classifiers_are_fitted_and_differ():
+    pytest.importorskip("sklearn")
+    world = DigitsWorld(200, np.random.default_rng(0))
+    risks = [world.risk(model) for model in draw_classifiers(3, np.random.default_rng(0))]
+    assert len(set(risks)) == 3
+    assert all(0 < risk < 0.9 for risk in risks)

@@ -1,52 +1,89 @@
-"""The comparison with other mechanisms: worst attacks, and the Ladder at its best step."""
+"""The calibrated experiment: its measures are right, and a small version is written whole."""
 
 import csv
+import json
+import math
 
+import numpy as np
 import pytest
 
+import ladderboard as lb
 from ladderboard.arena import calibrated_experiment
-from ladderboard.arena._experiments._calibrated import _make_factories, _summarize_size
-from ladderboard.arena._experiments._summary import PairSummary
+from ladderboard.arena._experiments import _calibrated as calibrated
+from ladderboard.arena._experiments._calibrated import CONSTANT, EXACT, GROWING, Estimate, Line
+
+TINY = calibrated.Plan(
+    gain_sizes=((500, 20),),
+    attack_sizes=((100, 20),),
+    known=(0.0,),
+    sybil_sizes=((100, 20),),
+    search_sizes=(100,),
+    search_models=3,
+    search_seeds=1,
+    draws=30,
+    games=1,
+)
 
 
-def cell(mechanism, analyst, error, bias):
-    spread = {"error_std": 0.3, "error_worst": 1, "bias_std": 0.6, "changes_mean": 1}
-    units = {"error_units": error * 10, "bias_units": bias * 10}
-    return PairSummary(
-        100, 50, analyst, mechanism, 9, error_mean=error, bias_mean=bias, asked_mean=50,
-        seconds_mean=1, **spread, **units,
+@pytest.mark.parametrize("label", [GROWING, CONSTANT])
+@pytest.mark.parametrize(("teams", "accounts"), [(1, 1), (20, 2), (20, 20)])
+def test_a_played_gain_is_the_one_that_the_mechanism_states(label, teams, accounts):
+    """500 draws: the quantile of 0.95 has a standard error of 3% here, and four are allowed."""
+    mechanism = calibrated._make_mechanism(label, 5_000, 1_000, teams, accounts)
+    gains = calibrated.measure_gains(
+        label=label, n=5_000, questions=1_000, released=0.3, changes=3, teams=teams,
+        accounts=accounts, games=500, seed=0,
     )  # fmt: skip
+    stated = mechanism.smallest_visible_gain(
+        n=5_000, released=0.3, changes=3, others=3 * mechanism.shared_ladders
+    )
+    assert np.quantile(gains, 0.95) == pytest.approx(stated * math.sqrt(5_000), rel=0.12)
 
 
-def test_the_summary_has_the_worst_attack_per_mechanism_and_the_best_ladder():
-    makers = _make_factories((1, 2))
-    cells = [
-        cell("exact", "majority", 0.5, 0.4),
-        cell("exact", "plateau", 0.6, 0.9),  # honest: its bias is not an attack's gain
-        cell("ladder 1", "shifted_majority", 0.3, 0.2),
-        cell("ladder 1", "plateau", 0.1, 0.0),
-        cell("ladder 2", "shifted_majority", 0.2, 0.25),
-        cell("ladder 2", "plateau", 0.25, 0.0),
-        cell("shaky_ladder", "one_bit", 0.1, 0.1),
-        cell("shaky_ladder", "random_search", 0.15, 0.3),
-    ]
-    exact, ladder, ours = _summarize_size(cells, makers)
-    assert (exact.error_by, exact.error, exact.bias_by, exact.bias) == ("plateau", 6, "majority", 4)
-    assert (ladder.mechanism, ladder.error, ladder.bias) == ("ladder, best step", 2.5, 2.5)
-    assert ladder.settings == "step 2"
-    assert (ours.error_by, ours.bias) == ("random_search", 1)
-    assert ours.error_se == pytest.approx(0.3 * 10 / 3)
-    assert ours.bias_se == pytest.approx(0.6 * 10 / 3)
+def test_exact_scores_show_one_example_and_a_protection_is_named():
+    gains = calibrated.measure_gains(
+        label=EXACT, n=1_000, questions=9, released=0.2, changes=3, teams=1, accounts=1, games=3,
+        seed=0,
+    )  # fmt: skip
+    assert gains.max() < 0.01
+    strict = calibrated._make_mechanism(f"{GROWING}, strict", 1_000, 100)
+    assert strict == lb.GrowingLadder.calibrated(1_000, 100, protection="strict")
 
 
-def test_a_quick_comparison_is_written_whole(tmp_path):
-    files = calibrated_experiment(tmp_path, quick=True, workers=1)
-    assert {path.name for path in files} == {"rows.csv", "standings.csv", "table.md"}
-    with (tmp_path / "standings.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    names = [row["mechanism"] for row in rows]
-    assert names[-3:] == ["ladder, best step", "shaky_ladder", "shaky_ladder, noise standing"]
-    assert all(float(row["error"]) > 0 for row in rows)
+def test_the_vote_on_exact_scores_gains_what_is_computed():
+    """400 games with a standard error of 0.025; five of them are allowed."""
+    biases = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        guesses = rng.integers(0, 2, (40, 100)) * 2 - 1  # 1: right
+        luck = guesses.sum(axis=1)
+        biases.append(((luck @ guesses > 0).mean() - 0.5) * 10)
+    assert np.mean(biases) == pytest.approx(calibrated.exact_scores_bias(100, 41), abs=0.15)
+
+
+def test_a_line_is_kept_up_to_two_standard_errors():
+    assert Line("gain", 1.69, 0.05, 1.6).kept
+    assert not Line("gain", 1.71, 0.05, 1.6).kept
+    assert not Line("gain", 1.71, math.nan, 1.6).kept
+    assert Estimate.of([1.0, 3.0]) == (2.0, 1.0)
+    assert calibrated._ratio(Estimate(3.0, 0.3), Estimate(2.0, 0.0)) == pytest.approx((1.5, 0.15))
+
+
+def test_a_small_experiment_is_written_whole_and_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(calibrated, "_QUICK", TINY)
+    files = calibrated_experiment(tmp_path, quick=True, workers=1, repetitions=2)
+    assert {path.name for path in files} == {"figures.csv", "lines.csv", "table.md"}
     table = (tmp_path / "table.md").read_text()
-    assert "## n = 300, 50 questions" in table
-    assert all(f"| {name} |" in table for name in names)
+    for title in ("## Sees", "## Protects", "## Accounts", "## Honest", "## Lines"):
+        assert title in table
+    with (tmp_path / "lines.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert {line["limit"] for line in lines} >= {"1.6", "3.0", "1.2", "0.55", "1.35", "1.3", "0.7"}
+    with (tmp_path / "figures.csv").open() as file:
+        mechanisms = {row["mechanism"] for row in csv.DictReader(file)}
+    assert mechanisms >= {GROWING, CONSTANT, EXACT, f"{GROWING}, open", f"{GROWING}, strict"}
+
+    stored = (tmp_path / "results.jsonl").read_text().splitlines()
+    calibrated_experiment(tmp_path, quick=True, workers=1, repetitions=2)
+    assert (tmp_path / "results.jsonl").read_text().splitlines() == stored
+    assert {json.loads(line)["task"]["kind"] for line in stored} == set(calibrated._MEASURES)

@@ -218,17 +218,43 @@ def test_calibrated_steps_are_monotone(data, protection):
     accounts = data.draw(st.integers(1, size["teams"]))
     changes, released = data.draw(st.integers(0, 12)), data.draw(st.floats(0.02, 0.9))
 
-    def gain(n=size["n"], questions=size["questions"], accounts=accounts, protection=protection):
-        mechanism = lb.GrowingLadder.calibrated(
-            n, questions, size["teams"], accounts, protection=protection
+    others = data.draw(st.integers(0, 12))  # of each other account
+
+    def gain(
+        n=size["n"],
+        questions=size["questions"],
+        teams=size["teams"],
+        accounts=accounts,
+        protection=protection,
+    ):
+        mechanism = lb.GrowingLadder.calibrated(n, questions, teams, accounts, protection)
+        return mechanism.smallest_visible_gain(
+            n=n, released=released, changes=changes, others=others * mechanism.shared_ladders
         )
-        return mechanism.smallest_visible_gain(n=n, released=released, changes=changes)
 
     usual = gain()
     assert gain(questions=size["questions"] * 3) >= usual
     assert gain(n=2 * size["n"]) <= usual
+    assert gain(teams=2 * size["teams"]) == usual
+    assert gain(teams=2 * size["teams"], accounts=None) >= gain(accounts=None)
     assert gain(accounts=max(accounts // 2, 1)) <= usual
-    assert gain(protection="open") <= usual <= gain(protection="strict")
+    assert gain(protection="open") <= gain(protection="balanced") <= gain(protection="strict")
+
+
+def test_calibrated_steps_are_monotone_from_each_number_of_accounts_to_the_next():
+    for protection in ("open", "balanced", "strict"):
+        gains = [
+            [
+                ladder.smallest_visible_gain(
+                    n=2_000, released=0.2, changes=changes, others=changes * (accounts - 1)
+                )
+                for changes in (0, 1, 3, 8, 20)
+            ]
+            for accounts in range(1, 61)
+            for ladder in [lb.GrowingLadder.calibrated(2_000, 500, 60, accounts, protection)]
+        ]
+        assert (np.diff(gains, axis=0) >= 0).all()
+        assert (np.diff(gains, axis=1) > 0).all()
 
 
 def test_calibrated_settings_show_what_is_promised():

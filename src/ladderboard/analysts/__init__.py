@@ -6,13 +6,20 @@ release, while the game records the risk and the true risk. To write one of your
 """
 
 from ladderboard.analysts._game import Analyst, Game, GameResult
-from ladderboard.analysts._honest import Plateau, RandomSearch, SteadyImprovement
+from ladderboard.analysts._honest import (
+    Breakthroughs,
+    HonestAnalyst,
+    Plateau,
+    RandomSearch,
+    SteadyImprovement,
+)
 from ladderboard.analysts._hyperparameters import (
     DigitsWorld,
     FittedClassifier,
     HyperparameterSearch,
     LabelledImages,
 )
+from ladderboard.analysts._hyperparameters import draw_classifiers as draw_classifiers
 from ladderboard.analysts._log_loss import LogLossDecoder
 from ladderboard.analysts._majority import MajorityAttack, MulticlassAttack
 from ladderboard.analysts._one_bit import OneBitAttack
@@ -40,11 +47,13 @@ __all__ = [
     "ANALYSTS",
     "AbstainingAttack",
     "Analyst",
+    "Breakthroughs",
     "CoinFlipWorld",
     "DigitsWorld",
     "FittedClassifier",
     "Game",
     "GameResult",
+    "HonestAnalyst",
     "HyperparameterSearch",
     "KnownLabels",
     "LabelledImages",

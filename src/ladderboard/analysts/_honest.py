@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
 from ladderboard.analysts._worlds import TrueRiskWorld
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
 
 
 @dataclass(frozen=True)
-class SteadyImprovement(Analyst):
+class HonestAnalyst(Analyst):
+    """Base class of analysts whose models are true risks, whatever the releases."""
+
+    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
+        """Return a world where a model is its true risk."""
+        return TrueRiskWorld(n, rng)
+
+    @abstractmethod
+    def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the true risks of all models, in the order in which they are asked."""
+
+    def play(self, game: Game) -> None:
+        """Ask one model after the other."""
+        for risk in self.true_risks(game.questions, game.rng).tolist():
+            game.ask(risk)
+
+
+@dataclass(frozen=True)
+class SteadyImprovement(HonestAnalyst):
     """Ask models whose true risks fall in a straight line, whatever the releases.
 
     Parameters
@@ -45,19 +66,13 @@ class SteadyImprovement(Analyst):
             last=_settings.number("last", self.last, at_least=0, at_most=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
-        """Return a world where a model is its true risk."""
-        return TrueRiskWorld(n, rng)
-
-    def play(self, game: Game) -> None:
-        """Improve a little with each question."""
-        last = max(game.questions - 1, 1)
-        for index in range(game.questions):
-            game.ask(self.first + (self.last - self.first) * index / last)
+    def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return risks that improve a little with each question."""
+        return self.first + (self.last - self.first) * np.arange(questions) / max(questions - 1, 1)
 
 
 @dataclass(frozen=True)
-class Plateau(Analyst):
+class Plateau(HonestAnalyst):
     """Ask models that are all equally good and err independently.
 
     The best of k scores is better than the models are, by about sqrt(2 log k) standard errors: a
@@ -86,18 +101,13 @@ class Plateau(Analyst):
     def __post_init__(self) -> None:
         _settings.set_frozen(self, risk=_settings.number("risk", self.risk, at_least=0, at_most=1))
 
-    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
-        """Return a world where a model is its true risk."""
-        return TrueRiskWorld(n, rng)
-
-    def play(self, game: Game) -> None:
-        """Ask another model just as good."""
-        for _ in range(game.questions):
-            game.ask(self.risk)
+    def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the same risk for all models."""
+        return np.full(questions, self.risk)
 
 
 @dataclass(frozen=True)
-class RandomSearch(Analyst):
+class RandomSearch(HonestAnalyst):
     """Ask models whose true risks are drawn at random, whatever the releases.
 
     Improvements are large at first, and each is asked about once. A mechanism that misses one,
@@ -129,11 +139,54 @@ class RandomSearch(Analyst):
             best=_settings.number("best", self.best, at_least=0, at_most=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
-        """Return a world where a model is its true risk."""
-        return TrueRiskWorld(n, rng)
+    def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return uniform risks."""
+        return self.best + (self.worst - self.best) * rng.random(questions)
 
-    def play(self, game: Game) -> None:
-        """Try another model."""
-        for _ in range(game.questions):
-            game.ask(self.best + (self.worst - self.best) * game.rng.random())
+
+@dataclass(frozen=True)
+class Breakthroughs(HonestAnalyst):
+    """Ask many models of which a handful are better than all before, as teams do.
+
+    The best true risk falls from ``first`` to ``last`` in equal ratios, at random questions. The
+    models between are variations of the best one, worse by up to half of its risk.
+
+    Parameters
+    ----------
+    first, last
+        The best true risk at the beginning, and at the end.
+    records
+        How often it falls; at most once a question.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> ladder = lb.GrowingLadder.calibrated(n=5_000, questions=300)
+    >>> result = Breakthroughs().play_against(ladder, n=5_000, questions=300, seed=1)
+    >>> result.changes, result.leaderboard_error < 0.02
+    (6, True)
+    """
+
+    name: ClassVar[str] = "breakthroughs"
+
+    first: float = 0.3
+    last: float = 0.05
+    records: int = 6
+
+    def __post_init__(self) -> None:
+        _settings.set_frozen(
+            self,
+            first=_settings.number("first", self.first, above=0, at_most=1),
+            last=_settings.number("last", self.last, above=0, at_most=1),
+            records=_settings.integer("records", self.records, at_least=1),
+        )
+
+    def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return variations of the best model so far, and a few better ones."""
+        count = min(self.records, questions - 1)
+        at = np.zeros(questions, dtype=np.int64)
+        at[1 + rng.permutation(questions - 1)[:count]] = 1
+        best = self.first * (self.last / self.first) ** (np.cumsum(at) / max(count, 1))
+        worse = np.where((at == 1) | (np.arange(questions) == 0), 0.0, rng.random(questions) / 2)
+        risks: NDArray[np.float64] = np.minimum(best * (1 + worse), 1.0)
+        return risks

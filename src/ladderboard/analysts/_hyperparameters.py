@@ -162,6 +162,14 @@ def _population_images(noise: float) -> LabelledImages:
     return _make_examples(images, chosen, shift, np.random.default_rng(1), noise)
 
 
+def draw_classifiers(
+    count: int, rng: np.random.Generator, *, noise: float = 2.0
+) -> list[FittedClassifier]:
+    """Return classifiers with random settings, fitted on the training images of ``DigitsWorld``."""
+    training = _training_images(noise)
+    return [_ClassifierCandidate.draw(rng, training).fit(training) for _ in range(count)]
+
+
 @dataclass(frozen=True)
 class HyperparameterSearch(Analyst):
     """Search pixels and settings of digit classifiers, guided by the releases.

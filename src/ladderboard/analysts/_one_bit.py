@@ -107,6 +107,17 @@ class _LadderSettings(NamedTuple):
     noise: float  # variance of the noise of one question
     noise_kept: bool  # whether that noise stays in the board's value after a move
 
+    def scaled(self, factor: float) -> _LadderSettings:
+        """Return the settings of a rung that is this many times as large."""
+        square = factor * factor
+        return self._replace(
+            step=factor * self.step,
+            grid=factor * self.grid,
+            release=square * self.release,
+            slack=square * self.slack,
+            noise=square * self.noise,
+        )
+
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
         if mechanism.needs != "risk" or mechanism.needs_training:
@@ -136,7 +147,9 @@ class _OneBitSearch:
         self.easy = unpack_bits(game.known.labels, n)[:easy]
         self.guess: NDArray[np.bool_] = bits[easy:]
         self.means = np.zeros(n - easy)
-        self.rules = _LadderSettings.from_mechanism(game.mechanism, n)
+        self._first_rules = _LadderSettings.from_mechanism(game.mechanism, n)
+        self.rules = self._first_rules
+        self._moves = 0
         self.started = False
         # Mean and variance of e, and of the noise that stays until the next move.
         self.offset = self.doubt = self.slack = self.slack_doubt = 0.0
@@ -168,6 +181,7 @@ class _OneBitSearch:
     def _restart_from(self, mean: float, variance: float) -> None:
         """Start from a model that moved the board, with this mean and variance of its errors."""
         grid = self.rules.grid
+        self._climb_rung()
         self.offset = self.doubt = self.slack = 0.0
         self.slack_doubt = self.rules.slack
         if grid:
@@ -175,6 +189,16 @@ class _OneBitSearch:
             left -= grid * np.round(left / grid)
             self.offset = float(_NORMAL_WEIGHTS @ left)
             self.doubt = float(_NORMAL_WEIGHTS @ (left - self.offset) ** 2)
+
+    def _climb_rung(self) -> None:
+        """Take the settings of the next rung, which may grow with every move."""
+        self._moves += 1
+        growth = self.game.mechanism.rung_growth(self._moves + 1)
+        if growth is not None:  # in standard errors; that of a risk above one half is the largest
+            hard = len(self.guess)
+            risk = (self.wrong + (hard - float(np.abs(self.means).sum())) / 2) / self.game.n
+            share = min(max(risk, 1 / self.game.n), 0.5)
+            self.rules = self._first_rules.scaled(growth[-1] * 2 * math.sqrt(share * (1 - share)))
 
     def try_flip(self) -> None:
         """Flip the labels least likely to be right, and learn from the release."""

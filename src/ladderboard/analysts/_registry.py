@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._honest import Plateau, RandomSearch, SteadyImprovement
+from ladderboard.analysts._honest import Breakthroughs, Plateau, RandomSearch, SteadyImprovement
 from ladderboard.analysts._hyperparameters import HyperparameterSearch
 from ladderboard.analysts._log_loss import LogLossDecoder
 from ladderboard.analysts._majority import MajorityAttack, MulticlassAttack
@@ -29,6 +29,7 @@ ANALYSTS: dict[str, type[Analyst]] = {
         SteadyImprovement,
         Plateau,
         RandomSearch,
+        Breakthroughs,
         HyperparameterSearch,
     )
 }

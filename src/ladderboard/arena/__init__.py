@@ -21,6 +21,7 @@ from ladderboard.arena._experiments import (
     calibrated_experiment,
     faithful_experiment,
     paper_experiment,
+    peers_experiment,
     play_experiment,
     shifted_experiment,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "majority_attack",
     "majority_attack_moments",
     "paper_experiment",
+    "peers_experiment",
     "plan_figure",
     "play_experiment",
     "run",

@@ -75,6 +75,11 @@ _add_experiment(
 )
 _add_experiment(
     "calibrated",
+    "Measure what the defaults show and protect.",
+    "Measure what the default settings show, what they leave to attackers and what they cost.",
+)
+_add_experiment(
+    "peers",
     "Compare the calibrated Shaky Ladder.",
     "Compare the calibrated Shaky Ladder with other mechanisms, each at its worst.",
 )

@@ -13,6 +13,7 @@ from ladderboard.analysts._shifted._normal import (
     upper_quantile,
     upper_tail_mean,
 )
+from ladderboard.analysts._shifted._placement import LadderRungs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,6 +177,7 @@ class LocalSearch:
         self.beliefs = LabelBeliefs(game.rng, game.n - shifter.size, votes)
         self.wrong = shifter.size  # easy mistakes of the best model
         self.spread = math.sqrt(self.beliefs.hard) / 2
+        self._rungs = LadderRungs.from_mechanism(game.mechanism, game.n)
         self._queue: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._size = 0
 
@@ -204,6 +206,8 @@ class LocalSearch:
         if self.rule.by_difference:
             self.beliefs.variance = 0.0  # common mistakes cancel in the comparison
         while (left := self.game.remaining - keep) > 0:
+            if self._rungs.by_value:
+                self.rule = self._rungs.rule_at(value, self.game.changes_of(account))
             if self.rule.by_difference:
                 value = self.wrong + self.beliefs.mean
             target = self._choose_target(value, left)

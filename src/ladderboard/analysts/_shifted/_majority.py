@@ -38,6 +38,8 @@ class ShiftedMajority(Analyst):
     ----------
     easy
         The share of the labels that is known, in [0, 1).
+    walk
+        Whether to search locally against noisy ladders, too.
 
     Notes
     -----
@@ -60,9 +62,14 @@ class ShiftedMajority(Analyst):
     name: ClassVar[str] = "shifted_majority"
 
     easy: float = 0.5
+    walk: bool = False
 
     def __post_init__(self) -> None:
-        _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, below=1))
+        _settings.set_frozen(
+            self,
+            easy=_settings.number("easy", self.easy, at_least=0, below=1),
+            walk=bool(self.walk),
+        )
 
     def world(self, n: int, rng: np.random.Generator) -> CoinFlipWorld:
         """Return coin flips, some of them known."""
@@ -83,10 +90,11 @@ class ShiftedMajority(Analyst):
         if again.score is not None:
             tactic = play_with_scores(game, shifter, search)
         else:
-            if rule.compare and not rule.standing:
+            noisy = rule.compare and not self.walk
+            if noisy and not rule.standing:
                 play_placed_guesses(game, GuessModel(game.n, shifter.size, None))
                 return
-            if rule.compare:
+            if noisy:
                 tactic = start_random_guesses(game, shifter, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
         shifter.ask(game, tactic.vote(), 0)

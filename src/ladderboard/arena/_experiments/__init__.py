@@ -4,6 +4,7 @@ from ladderboard.arena._experiments._arena import arena_experiment
 from ladderboard.arena._experiments._calibrated import calibrated_experiment
 from ladderboard.arena._experiments._faithful import faithful_experiment
 from ladderboard.arena._experiments._paper import paper_experiment
+from ladderboard.arena._experiments._peers import peers_experiment
 from ladderboard.arena._experiments._play import play_experiment
 from ladderboard.arena._experiments._shifted import shifted_experiment
 from ladderboard.arena._experiments._summary import PairSummary
@@ -14,6 +15,7 @@ __all__ = [
     "calibrated_experiment",
     "faithful_experiment",
     "paper_experiment",
+    "peers_experiment",
     "play_experiment",
     "shifted_experiment",
 ]

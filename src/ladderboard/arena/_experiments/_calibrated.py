@@ -1,62 +1,373 @@
-"""The calibrated experiment: worst-case errors of the Shaky Ladder and its peers."""
+"""The calibrated experiment: what the growing ladder shows, and what it leaves to attackers.
+
+Three tables, beside constant steps (``ShakyLadder.calibrated``) and exact scores: *sees*, the
+smallest gain that is shown; *protects*, the largest bias over all attacks; *honest*, the errors of
+analysts that resemble people. Every figure has a standard error, and every line that the settings
+must keep is printed beside the figure. Gains, errors and biases are in units of 1/sqrt(n).
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.arena._experiments._summary import estimate_seconds, summarize_pairs
-from ladderboard.arena._runner import (
-    STANDARD_MECHANISMS,
-    ExperimentRun,
-    GameRow,
-    make_matches,
-    resolve_analysts,
+import numpy as np
+
+from ladderboard.analysts import (
+    Breakthroughs,
+    DigitsWorld,
+    OneBitAttack,
+    Plateau,
+    RandomSearch,
+    ShiftedMajority,
+    SteadyImprovement,
+    draw_classifiers,
 )
-from ladderboard.mechanisms import Ladder, ShakyLadder
+from ladderboard.arena._runner import ExperimentRun, repetition_seed
+from ladderboard.mechanisms import (
+    Exact,
+    GrowingLadder,
+    Mechanism,
+    Observation,
+    Setup,
+    ShakyLadder,
+    leaderboard_error,
+)
+from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from ladderboard.arena._experiments._summary import PairSummary
-    from ladderboard.arena._runner import MechanismFactory
-    from ladderboard.mechanisms import Mechanism
+    from numpy.typing import NDArray
 
-_SIZES = [(n, k) for n in (1_000, 10_000, 100_000) for k in (100, 1_000, 10_000)]
-_QUICK_SIZES = [(300, 50)]
-_STEPS = (1, 1.5, 2, 2.5, 3, 4, 6)
-_PEERS = ("exact", "rounded", "parameter_free_ladder", "thresholdout", "shaky_ladder_paper")
-_OURS = "shaky_ladder"
-_LADDER = "ladder, best step"
-_ATTACKS = ("shifted_majority", "abstaining", "majority", "one_bit")
-_HONEST = ("steady_improvement", "plateau", "random_search")
-# How many games a pair plays, by the number of questions times examples.
-_REPETITIONS = ((10**7, 24), (10**12, 12))
-_FEW_QUESTIONS, _MANY_GAMES = 100, 40
-_MAX_SECONDS = 30.0  # seconds for a game; slower pairs are left out
-_BUDGET = 6.0  # seconds for a pair, but at least three games
+    from ladderboard.analysts import Analyst, HonestAnalyst
+
+GROWING, CONSTANT, EXACT = "growing", "constant steps", "exact scores"
+_POWER = 0.95
+_TEAMS = 20
+
+
+def _make_mechanism(
+    label: str, n: int, questions: int, teams: int = 1, accounts: int | None = None
+) -> Mechanism:
+    """Return the mechanism of a column; ``label`` may name a protection of the growing ladder."""
+    if label == EXACT:
+        return Exact()
+    if label == CONSTANT:
+        return ShakyLadder.calibrated(n=n, questions=questions, teams=teams)
+    protection = label.partition(", ")[2] or "balanced"
+    return GrowingLadder.calibrated(n, questions, teams, accounts, protection)
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Estimate:
+        """Return the mean of some values; the standard error of one value is unknown."""
+        array = np.array(list(values))
+        error = array.std(ddof=1) / math.sqrt(len(array)) if len(array) > 1 else math.nan
+        return cls(float(array.mean()), float(error))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.error:.2f}"
+
+
+class Line(NamedTuple):
+    """A measured figure, what it must not exceed, and what it is."""
+
+    what: str
+    figure: float
+    error: float
+    limit: float
+
+    @property
+    def kept(self) -> bool:
+        """Whether the figure is at most the limit, up to two standard errors."""
+        return self.figure <= self.limit + 2 * (0.0 if math.isnan(self.error) else self.error)
 
 
 @dataclass(frozen=True)
-class MechanismSummary:
-    """A mechanism at one size, in units of 1/sqrt(n), with standard errors.
+class MeasureTask:
+    """A task whose result is a list of numbers, one for each game."""
 
-    ``error`` is the largest mean leaderboard error over the analysts, ``bias`` the largest that an
-    attack's last model has.
+    kind: str
+    settings: tuple[tuple[str, Any], ...]
+    games: int
+    seed: int
+
+    @property
+    def weight(self) -> float:
+        """Roughly how long it takes."""
+        settings = dict(self.settings)
+        return self.games * (settings["n"] * settings.get("questions", 100)) ** 0.7 + 1_000
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is measured."""
+        return {
+            "kind": self.kind,
+            "settings": dict(self.settings),
+            "games": self.games,
+            "seed": self.seed,
+        }
+
+    def accepts(self, result: Any) -> bool:
+        """Return whether a stored result belongs to this task."""
+        return isinstance(result, dict) and len(result.get("values", ())) == self.games
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Measure."""
+        values = _MEASURES[self.kind](games=self.games, seed=self.seed, **dict(self.settings))
+        return {"values": [float(value) for value in values]}
+
+
+# What is measured: functions of the settings that return one number for each game.
+
+
+def measure_gains(
+    *,
+    label: str,
+    n: int,
+    questions: int,
+    released: float,
+    changes: int,
+    teams: int,
+    accounts: int,
+    games: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return, for each draw of noise, the smallest gain below ``released`` that is shown.
+
+    All ladders changed ``changes`` times. The gain is found by asking, with the same noise.
     """
+    mechanism = _make_mechanism(label, n, questions, teams, accounts)
+    setup = Setup(n, 0.0, 1.0)
+    rng = np.random.default_rng([seed, n, questions, changes])
+    columns = [law.simulate(rng, games + 1).tolist() for law in mechanism.laws]
+    rows = list(zip(*columns, strict=True)) or [()] * (games + 1)
+    state = mechanism.begin(setup, rows[-1])
+    best = round(released * 10**12) if isinstance(state.best, int) else released
+    fields = {"best": best, "changes": changes}
+    state = state._replace(**{name: fields[name] for name in fields if name in state._fields})
+    others = changes * mechanism.shared_ladders
 
-    n: int
-    k: int
-    mechanism: str
-    error: float
-    error_se: float
-    error_by: str
-    bias: float
-    bias_se: float
-    bias_by: str
-    settings: str
+    def is_shown(gain: float, draws: tuple[int, ...]) -> bool:
+        question = Observation(max(released - gain, 0.0), None, None, others=others)
+        return mechanism.advance(setup, state, question, draws).improved
+
+    gains = []
+    for draws in rows[:games]:
+        low, high = 0.0, released
+        for _ in range(14):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_shown(middle, draws) else (middle, high)
+        gains.append(high)
+    return np.array(gains) * math.sqrt(n)
+
+
+def measure_placed_attack(
+    *,
+    label: str,
+    n: int,
+    questions: int,
+    known: float,
+    abstains: bool,
+    teams: int,
+    accounts: int,
+    games: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return the biases of the planned attack, which holds as many accounts as it may."""
+    from ladderboard.arena._kernels import placed_attack_biases  # noqa: PLC0415 - needs numba
+
+    return placed_attack_biases(
+        _make_mechanism(label, n, questions, teams, accounts),
+        n=n,
+        questions=questions,
+        known=known,
+        abstains=abstains,
+        accounts=accounts,
+        games=games,
+        seed=seed,
+    )
+
+
+def measure_analyst(
+    *, label: str, n: int, questions: int, analyst: str, games: int, seed: int
+) -> list[float]:
+    """Return the biases of an attack in the arena."""
+    mechanism, player = _make_mechanism(label, n, questions), _OTHER_ATTACKS[analyst]
+    return [
+        math.sqrt(n)
+        * player.play_against(
+            mechanism,
+            n=n,
+            questions=questions,
+            seed=repetition_seed(seed, analyst, n, questions, game),
+        ).bias
+        for game in range(games)
+    ]
+
+
+def measure_honest(
+    *, label: str, n: int, questions: int, analyst: str, games: int, seed: int
+) -> list[float]:
+    """Return the leaderboard errors of an honest analyst."""
+    mechanism, player = _make_mechanism(label, n, questions), _HONEST[analyst]
+    errors = []
+    for game in range(games):
+        game_seed = repetition_seed(seed, analyst, n, questions, game)
+        rng = np.random.default_rng(game_seed)
+        true_risks = player.true_risks(questions, rng)
+        session = mechanism.start(n=n, tape=NumpyTape(seed=game_seed))
+        releases = session.ask_many(rng.binomial(n, true_risks) / n)
+        errors.append(math.sqrt(n) * leaderboard_error(true_risks, releases.value))
+    return errors
+
+
+def measure_search(
+    *, label: str, n: int, questions: int, models: int, games: int, seed: int
+) -> list[float]:
+    """Return how much worse the winner of a search is than its best model, in thousandths.
+
+    The same fitted models are asked on new holdouts, in a new order. The winner is the last model
+    that the board showed as the best.
+    """
+    mechanism = _make_mechanism(label, n, questions)
+    classifiers = draw_classifiers(questions, np.random.default_rng([seed, models]))
+    any_world = DigitsWorld(1, np.random.default_rng(0))
+    true_risks = np.array([any_world.true_risk(classifier) for classifier in classifiers])
+    excess = []
+    for game in range(games):
+        rng = np.random.default_rng([seed, models, n, game])
+        world = DigitsWorld(n, rng)
+        order = rng.permutation(questions)
+        risks = np.array([world.risk(classifiers[index]) for index in order])
+        session = mechanism.start(n=n, tape=NumpyTape(seed=int(rng.integers(2**32))))
+        improved = np.flatnonzero(session.ask_many(risks).improved)
+        winner = order[improved[-1] if len(improved) else 0]
+        excess.append(1_000 * float(true_risks[winner] - true_risks.min()))
+    return excess
+
+
+_MEASURES: dict[str, Callable[..., Any]] = {
+    "gain": measure_gains,
+    "placed": measure_placed_attack,
+    "analyst": measure_analyst,
+    "honest": measure_honest,
+    "search": measure_search,
+}
+_OTHER_ATTACKS: dict[str, Analyst] = {
+    "one bit": OneBitAttack(),
+    "walking": ShiftedMajority(walk=True),
+}
+_HONEST: dict[str, HonestAnalyst] = {
+    "random search": RandomSearch(worst=0.3, best=0.03),
+    "steady improvement": SteadyImprovement(),
+    "plateau": Plateau(),
+    "breakthroughs": Breakthroughs(),
+}
+
+
+def exact_scores_bias(n: int, questions: int) -> float:
+    """Return the bias that exact scores leave, times sqrt(n).
+
+    Random guesses, each weighed by its luck, add up to k - 1 squared deviations: the vote is right
+    on an example with probability Phi(sqrt((k - 1)/n)).
+
+    >>> round(exact_scores_bias(1_000, 1_000), 1)
+    10.8
+    """
+    return math.sqrt(n) * (NormalDist().cdf(math.sqrt(max(questions - 1, 0) / n)) - 0.5)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which sizes and how many games."""
+
+    gain_sizes: tuple[tuple[int, int], ...]
+    attack_sizes: tuple[tuple[int, int], ...]
+    known: tuple[float, ...]
+    sybil_sizes: tuple[tuple[int, int], ...]
+    search_sizes: tuple[int, ...]
+    search_models: int
+    search_seeds: int
+    draws: int
+    games: int  # at one million examples times questions; more for less
+
+
+_FULL = Plan(
+    gain_sizes=tuple((n, k) for n in (1_000, 5_000, 10_000, 100_000) for k in (100, 1_000)),
+    attack_sizes=tuple((n, k) for n in (1_000, 10_000, 100_000) for k in (100, 1_000, 10_000)),
+    known=(0.0, 0.3, 0.5, 0.8, 0.9),
+    sybil_sizes=((1_000, 100), (1_000, 1_000), (10_000, 1_000), (10_000, 10_000)),
+    search_sizes=(1_000, 2_500, 5_000),
+    search_models=300,
+    search_seeds=3,
+    draws=2_000,
+    games=60,
+)
+_QUICK = Plan(
+    gain_sizes=((1_000, 100),),
+    attack_sizes=((200, 50),),
+    known=(0.0, 0.5),
+    sybil_sizes=((200, 50),),
+    search_sizes=(500,),
+    search_models=10,
+    search_seeds=1,
+    draws=100,
+    games=1,
+)
+# How many times as many games as at a million examples times questions.
+_MOST_GAMES, _FEWEST_GAMES = 3.0, 0.2
+
+
+class _Study:
+    """Collects tasks, runs them once, and returns estimates by name."""
+
+    def __init__(self, run: ExperimentRun, plan: Plan) -> None:
+        self.run, self.plan = run, plan
+        self._tasks: dict[tuple[Any, ...], MeasureTask] = {}
+        self._results: dict[tuple[Any, ...], list[float]] = {}
+
+    def games(self, n: int, questions: int) -> int:
+        """Return how many games to play at a size."""
+        if self.run.repetitions is not None:
+            return self.run.repetitions
+        factor = (10**6 / (n * questions)) ** 0.5
+        return max(round(self.plan.games * min(max(factor, _FEWEST_GAMES), _MOST_GAMES)), 2)
+
+    def add(self, kind: str, games: int, **settings: Any) -> tuple[Any, ...]:
+        """Add a task, and return its name."""
+        name = (kind, *settings.values())
+        self._tasks[name] = MeasureTask(kind, tuple(settings.items()), games, self.run.seed)
+        return name
+
+    def play(self) -> None:
+        """Run all tasks."""
+        results = self.run.run_tasks(list(self._tasks.values()), "calibration")
+        self._results = {
+            name: result["values"] for name, result in zip(self._tasks, results, strict=True)
+        }
+
+    def mean(self, *names: tuple[Any, ...]) -> Estimate:
+        """Return the mean over the games of one task or of several."""
+        return Estimate.of(value for name in names for value in self._results[name])
+
+    def quantile(self, name: tuple[Any, ...]) -> Estimate:
+        """Return the gain that is shown with probability 0.95, with its standard error."""
+        values = np.sort(self._results[name])
+        spread = math.sqrt(_POWER * (1 - _POWER) / len(values))
+        low, middle, high = np.quantile(
+            values, [_POWER - spread, _POWER, min(_POWER + spread, 1.0)], method="higher"
+        )
+        return Estimate(float(middle), float(high - low) / 2)
 
 
 def calibrated_experiment(
@@ -69,151 +380,350 @@ def calibrated_experiment(
     cluster: str | None = None,
     progress: bool = False,
 ) -> list[Path]:
-    """Compare the calibrated Shaky Ladder with its peers and return the files written.
+    """Measure what the default shows, protects and costs; return the files written.
 
-    Every mechanism plays against attacks and honest analysts and is judged by its worst mean
-    leaderboard error. The Ladder plays with several steps, and the best step counts. Slow pairs
-    play fewer games. ``standings.csv`` and ``table.md`` have a row for each mechanism and size,
-    ``rows.csv`` one for each game.
+    ``table.md`` has the tables and every line with its limit, ``lines.csv`` the lines,
+    ``figures.csv`` every figure with its standard error.
     """
-    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
-    factories = _make_factories((1, 2) if quick else _STEPS)
-    players = resolve_analysts([*_ATTACKS, *_HONEST])
-    sizes = _QUICK_SIZES if quick else _SIZES
-    default = study.repetitions or (4 if quick else None)
-    left_out: list[str] = []
+    run = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
+    study = _Study(run, _QUICK if quick else _FULL)
+    parts: Sequence[Any] = [
+        part(study) for part in (_SeesTable, _ProtectsTable, _AccountsTable, _HonestTable)
+    ]
+    study.play()
+    for part in parts:
+        part.fill()
+    lines = [line for part in parts for line in part.lines]
+    run.write_csv("figures.csv", [row for part in parts for row in part.rows])
+    run.write_csv("lines.csv", [{**line._asdict(), "kept": line.kept} for line in lines])
+    run.write("table.md", _markdown(parts, lines))
+    return run.written
 
-    def games(label: str, name: str, n: int, k: int) -> int:
-        if study.repetitions is not None:
-            return study.repetitions
-        # The one-bit attack reads every example for every question.
-        slow = max(n / 10_000, 0.5) if name == "one_bit" else 1.0
-        seconds = estimate_seconds(factories[label](n, k), players[name], n, k) * slow
-        if seconds > _MAX_SECONDS:
-            pair = f"{name} at n = {n:,}, {k:,} questions"
-            left_out.extend([pair] if pair not in left_out else [])
-            return 0
-        return min(default or _max_games(n, k), max(3, int(_BUDGET / seconds)))
 
-    tasks = make_matches(factories, players, sizes, games, study.seed)
-    rows = [GameRow.from_json(result) for result in study.run_tasks(tasks, "comparison")]
-    cells = summarize_pairs(rows, 1)
-    summaries = [
-        summary
-        for size in sizes
-        for summary in _summarize_size(
-            [cell for cell in cells if (cell.n, cell.k) == size], factories
+class _Table:
+    """A part of the experiment: its tasks, then its rows, its lines and its text."""
+
+    title = ""
+    text = ""
+
+    def __init__(self, study: _Study) -> None:
+        self.study, self.plan = study, study.plan
+        self.rows: list[dict[str, Any]] = []
+        self.lines: list[Line] = []
+        self.markdown: list[str] = []
+        self.request()
+
+    def request(self) -> None:
+        """Add the tasks."""
+
+    def fill(self) -> None:
+        """Fill rows, lines and the Markdown table from the results."""
+
+    def note(self, what: str, n: int, questions: int, label: str, figure: Estimate) -> None:
+        """Keep a figure for the table of all figures."""
+        self.rows.append(
+            {
+                "table": self.title,
+                "n": n,
+                "questions": questions,
+                "what": what,
+                "mechanism": label,
+                "figure": figure.mean,
+                "standard_error": figure.error,
+            }
         )
-    ]
-    study.write_csv("rows.csv", [asdict(row) for row in rows])
-    study.write_csv("standings.csv", [asdict(summary) for summary in summaries])
-    study.write("table.md", _summary_markdown(summaries, left_out))
-    return study.written
+
+    def limit(self, what: str, figure: Estimate, most: float) -> None:
+        """Keep a line that the settings must not exceed."""
+        self.lines.append(Line(what, figure.mean, figure.error, most))
+
+    def head(self, *columns: str) -> None:
+        """Begin the Markdown table."""
+        self.markdown += [f"| {' | '.join(columns)} |", f"|---{'|---:' * (len(columns) - 1)}|"]
+
+    def row(self, *cells: object) -> None:
+        """Add a row to the Markdown table."""
+        self.markdown.append(f"| {' | '.join(map(str, cells))} |")
 
 
-def _max_games(n: int, k: int) -> int:
-    """Return the largest number of games of a pair."""
-    if k <= _FEW_QUESTIONS:
-        return _MANY_GAMES
-    return next(games for size, games in _REPETITIONS if n * k <= size)
+def _size_text(n: int, questions: int) -> str:
+    return f"{n:,}, {questions:,}"
 
 
-def _make_factories(steps: Sequence[float]) -> dict[str, MechanismFactory]:
-    factories: dict[str, MechanismFactory] = {
-        name: STANDARD_MECHANISMS[name] for name in (*_PEERS, _OURS)
-    }
-    factories["shaky_ladder, noise standing"] = _shaky_with_standing_noise
-    return factories | {f"ladder {step:g}": _ladder_factory(step) for step in steps}
-
-
-def _ladder_factory(step: float) -> MechanismFactory:
-    return lambda n, _k: Ladder(step=step / math.sqrt(n))
-
-
-def _shaky_with_standing_noise(n: int, k: int) -> Mechanism:
-    """Return the calibrated settings with half of the compare noise's variance standing."""
-    ours = ShakyLadder.calibrated(n=n, questions=k)
-    half = round(ours.compare_noise / math.sqrt(2), 12)
-    return ShakyLadder(ours.step, half, ours.release_noise, grid=ours.grid)
-
-
-def _summarize_size(
-    cells: list[PairSummary], factories: dict[str, MechanismFactory]
-) -> list[MechanismSummary]:
-    """Return a summary of each mechanism at one size, and of the best Ladder only."""
-    by_name: dict[str, list[PairSummary]] = {}
-    for cell in cells:
-        by_name.setdefault(cell.mechanism, []).append(cell)
-    summaries = [_summarize_mechanism(name, group, factories) for name, group in by_name.items()]
-    ladders = [summary for summary in summaries if summary.mechanism.startswith("ladder ")]
-    best = min(ladders, key=lambda summary: summary.error)
-    named = MechanismSummary(**{**asdict(best), "mechanism": _LADDER})
-    peers = [summary for summary in summaries if summary.mechanism in _PEERS]
-    ours = [summary for summary in summaries if summary not in peers and summary not in ladders]
-    return [*peers, named, *ours]
-
-
-def _summarize_mechanism(
-    name: str, cells: list[PairSummary], factories: dict[str, MechanismFactory]
-) -> MechanismSummary:
-    unit = math.sqrt(cells[0].n)
-    error = max(cells, key=lambda cell: cell.error_mean)
-    attacks = [cell for cell in cells if cell.analyst in _ATTACKS]
-    bias = max(attacks, key=lambda cell: cell.bias_mean)
-    mechanism = factories[name](cells[0].n, cells[0].k)
-    sizes = {"step": "step", "compare_noise": "compare", "release_noise": "release", "grid": "grid"}
-    settings = ", ".join(
-        f"{word} {getattr(mechanism, key) * unit:.3g}"
-        for key, word in sizes.items()
-        if getattr(mechanism, key, None) is not None
+class _SeesTable(_Table):
+    title = "Sees"
+    text = (
+        "The gain of the public score over the released value that is shown with probability 0.95, "
+        "in units of 1/√n, at a released risk R after some changes; with 20 teams all of them have "
+        "changed as often. Exact scores show a gain of one example."
     )
-    return MechanismSummary(
-        cells[0].n,
-        cells[0].k,
-        name,
-        error.error_units,
-        error.error_std * unit / math.sqrt(error.repetitions),
-        error.analyst,
-        bias.bias_units,
-        bias.bias_std * unit / math.sqrt(bias.repetitions),
-        bias.analyst,
-        settings,
+    # Label, released value, changes, teams, accounts, limit in units of 1/sqrt(n).
+    cases = (
+        ("first, R = 0.1", 0.1, 0, 1, 1, None),
+        ("after 3, R = 0.1", 0.1, 3, 1, 1, 1.6),
+        ("after 8, R = 0.1", 0.1, 8, 1, 1, 3.0),
+        ("after 3, R = 0.3", 0.3, 3, 1, 1, 2.5),
+        ("20 teams, 2 accounts, after 3, R = 0.1", 0.1, 3, _TEAMS, 2, 1.8),
+        ("20 teams, all accounts, after 3, R = 0.1", 0.1, 3, _TEAMS, _TEAMS, 3.5),
     )
+    organiser = ("organiser: n = 1,828, 20 teams, R = 0.2", 1_828, 1_000, 0.2, 0.055)
+
+    def _case(self, label: str, n: int, questions: int, case: tuple[Any, ...]) -> Any:
+        _, released, changes, teams, accounts, _ = case
+        return self.study.add(
+            "gain",
+            self.plan.draws,
+            label=label,
+            n=n,
+            questions=questions,
+            released=released,
+            changes=changes,
+            teams=teams,
+            accounts=accounts,
+        )
+
+    def request(self) -> None:
+        self.names = {
+            (label, n, questions, case[0]): self._case(label, n, questions, case)
+            for label in (GROWING, CONSTANT)
+            for n, questions in self.plan.gain_sizes
+            for case in self.cases
+        }
+        what, n, questions, released, _ = self.organiser
+        case = (what, released, 3, _TEAMS, 2, None)
+        self.organised = {
+            label: self._case(label, n, questions, case) for label in (GROWING, CONSTANT)
+        }
+
+    def fill(self) -> None:
+        self.head("n, questions", *(case[0] for case in self.cases))
+        for label in (GROWING, CONSTANT):
+            for n, questions in self.plan.gain_sizes:
+                cells = []
+                for case in self.cases:
+                    figure = self.study.quantile(self.names[label, n, questions, case[0]])
+                    self.note(case[0], n, questions, label, figure)
+                    cells.append(str(figure))
+                    if label == GROWING and case[-1] is not None:
+                        self.limit(f"{case[0]}; {_size_text(n, questions)}", figure, case[-1])
+                self.row(f"{label}: {_size_text(n, questions)}", *cells)
+        what, n, questions, _, most = self.organiser
+        for label, name in self.organised.items():
+            figure = self.study.quantile(name)
+            figure = Estimate(figure.mean / math.sqrt(n), figure.error / math.sqrt(n))
+            self.note(what, n, questions, label, figure)
+            self.markdown += ["", f"{what}, {label}: {figure.mean:.4f} ± {figure.error:.4f}."]
+            if label == GROWING:
+                self.limit(what, figure, most)
 
 
-def _summary_markdown(summaries: list[MechanismSummary], left_out: list[str]) -> str:
-    lines = [
-        "# The calibrated Shaky Ladder and its peers",
-        "",
-        "In units of 1/√n. *error* is the largest mean leaderboard error over the analysts, *bias*",
-        "the largest mean bias an attack's last model keeps, each ± its standard error, *by* its",
-        "analyst;",
-        f"attacks: {', '.join(_ATTACKS)}; honest: {', '.join(_HONEST)}. The Ladder has the step",
-        f"with the least error of {', '.join(f'{step:g}' for step in _STEPS)}. *ours : it*",
-        "divides the calibrated Shaky Ladder's by this one.",
-    ]
-    ours_at = {
-        (summary.n, summary.k): summary for summary in summaries if summary.mechanism == _OURS
-    }
-    size = None
-    for summary in summaries:
-        ours = ours_at[summary.n, summary.k]
-        if size != (summary.n, summary.k):
-            size = (summary.n, summary.k)
-            lines += [
-                "",
-                f"## n = {summary.n:,}, {summary.k:,} questions",
-                "",
-                "| mechanism | error | by | ours : it | bias | by | ours : it | settings |",
-                "|---|---:|---|---:|---:|---|---:|---|",
+class _ProtectsTable(_Table):
+    title = "Protects"
+    text = (
+        "The largest mean bias over all attacks, in units of 1/√n: the planned attack with 0 to "
+        "90% of the labels known, with and without abstention; walking; one bit. *by* names the "
+        "attack on the growing ladder. Exact scores are attacked by a weighted vote of guesses. "
+        "`open` and `strict` meet the planned attack with no label known."
+    )
+    labels = (GROWING, CONSTANT, *(f"{GROWING}, {name}" for name in ("open", "strict")))
+
+    def request(self) -> None:
+        self.names: dict[tuple[str, int, int], dict[str, Any]] = {}
+        for n, questions in self.plan.attack_sizes:
+            for label in self.labels:
+                self.names[label, n, questions] = dict(self._attacks(label, n, questions))
+
+    def _attacks(self, label: str, n: int, questions: int) -> Iterable[tuple[str, Any]]:
+        games = self.study.games(n, questions)
+        # The variants of a protection meet the attack that gains most.
+        all_attacks = label in {GROWING, CONSTANT}
+        for known in self.plan.known if all_attacks else (0.0,):
+            for abstains in (True, False) if all_attacks else (True,):
+                name = f"{known:.0%} known{'' if abstains else ', no abstention'}"
+                yield (
+                    name,
+                    self.study.add(
+                        "placed",
+                        games if not known and abstains else max(games // 3, 2),
+                        label=label,
+                        n=n,
+                        questions=questions,
+                        known=known,
+                        abstains=abstains,
+                        teams=1,
+                        accounts=1,
+                    ),
+                )
+        if not all_attacks or n * questions > 10**7:
+            return
+        for name in _OTHER_ATTACKS:
+            yield (
+                name,
+                self.study.add(
+                    "analyst",
+                    max(games // 8, 2),
+                    label=label,
+                    n=n,
+                    questions=questions,
+                    analyst=name,
+                ),
+            )
+
+    def _largest(self, label: str, n: int, questions: int) -> tuple[Estimate, str]:
+        figures = {
+            name: self.study.mean(task) for name, task in self.names[label, n, questions].items()
+        }
+        for name, figure in figures.items():
+            self.note(name, n, questions, label, figure)
+        best = max(figures, key=lambda name: figures[name].mean)
+        return figures[best], best
+
+    def fill(self) -> None:
+        self.head(
+            "n, questions", *self.labels, EXACT, "growing : constant", "growing : exact", "by"
+        )
+        for n, questions in self.plan.attack_sizes:
+            largest = {label: self._largest(label, n, questions) for label in self.labels}
+            exact = exact_scores_bias(n, questions)
+            ours, today = largest[GROWING][0], largest[CONSTANT][0]
+            ratio = _ratio(ours, today)
+            of_exact = Estimate(ours.mean / exact, ours.error / exact)
+            self.row(
+                _size_text(n, questions),
+                *(str(figure) for figure, _ in largest.values()),
+                f"{exact:.2f}",
+                ratio,
+                of_exact,
+                largest[GROWING][1],
+            )
+            self.limit(f"bias : constant steps; {_size_text(n, questions)}", ratio, 1.2)
+            self.limit(f"bias : exact scores; {_size_text(n, questions)}", of_exact, 0.55)
+
+
+class _AccountsTable(_Table):
+    title = "Accounts"
+    text = (
+        "Bias of an attacker with several of 20 teams, and relative to that with one ladder and as "
+        "many questions."
+    )
+    cases = ((2, 1.35), (_TEAMS, 1.3))
+
+    def _task(self, n: int, questions: int, teams: int, accounts: int) -> Any:
+        return self.study.add(
+            "placed",
+            self.study.games(n, questions),
+            label=GROWING,
+            n=n,
+            questions=questions,
+            known=0.0,
+            abstains=True,
+            teams=teams,
+            accounts=accounts,
+        )
+
+    def request(self) -> None:
+        self.names = {
+            (size, accounts): self._task(*size, _TEAMS if accounts > 1 else 1, accounts)
+            for size in self.plan.sybil_sizes
+            for accounts in (1, 2, _TEAMS)
+        }
+
+    def fill(self) -> None:
+        self.head("n, questions", "one ladder", "2 of 20 teams", "all 20", "2 : 1", "20 : 1")
+        for size in self.plan.sybil_sizes:
+            one, *several = (
+                self.study.mean(self.names[size, accounts]) for accounts in (1, 2, _TEAMS)
+            )
+            for accounts, figure in zip((1, 2, _TEAMS), (one, *several), strict=True):
+                self.note(f"{accounts} accounts", *size, GROWING, figure)
+            ratios = [_ratio(figure, one) for figure in several]
+            self.row(_size_text(*size), one, *several, *ratios)
+            for (accounts, most), ratio in zip(self.cases, ratios, strict=True):
+                self.limit(f"{accounts} accounts : one; {_size_text(*size)}", ratio, most)
+
+
+class _HonestTable(_Table):
+    title = "Honest"
+    text = (
+        "Mean leaderboard error in units of 1/√n. *Search*: how much worse the winner of a search "
+        "over digit classifiers is than its best model, in thousandths of risk."
+    )
+    labels = (GROWING, CONSTANT, EXACT)
+
+    def request(self) -> None:
+        self.names = {
+            (label, n, questions, name): self.study.add(
+                "honest",
+                2 * self.study.games(n, questions),
+                label=label,
+                n=n,
+                questions=questions,
+                analyst=name,
+            )
+            for n, questions in self.plan.attack_sizes
+            for name in _HONEST
+            for label in self.labels
+        }
+        self.searches = {
+            (label, n): [
+                self.study.add(
+                    "search",
+                    min(self.plan.games, 20),
+                    label=label,
+                    n=n,
+                    questions=self.plan.search_models,
+                    models=models,
+                )
+                for models in range(self.plan.search_seeds)
             ]
-        bias = f"{ours.bias / summary.bias:.2f}" if summary.bias > 2 * summary.bias_se else "-"
-        lines.append(
-            f"| {summary.mechanism} | {summary.error:.2f} ± {summary.error_se:.2f} "
-            f"| {summary.error_by} | {ours.error / summary.error:.2f} "
-            f"| {summary.bias:.2f} ± {summary.bias_se:.2f} "
-            f"| {summary.bias_by} | {bias} | {summary.settings} |"
-        )
-    if left_out:
-        lines += ["", f"Left out, because a game takes too long: {'; '.join(left_out)}."]
-    return "\n".join(lines) + "\n"
+            for n in self.plan.search_sizes
+            for label in self.labels
+        }
+
+    def fill(self) -> None:
+        self.head("analyst, n, questions", *self.labels)
+        for n, questions in self.plan.attack_sizes:
+            for name in _HONEST:
+                figures = {
+                    label: self.study.mean(self.names[label, n, questions, name])
+                    for label in self.labels
+                }
+                for label, figure in figures.items():
+                    self.note(name, n, questions, label, figure)
+                self.row(f"{name}: {_size_text(n, questions)}", *figures.values())
+                if name == "random search":
+                    self.limit(f"random search; {_size_text(n, questions)}", figures[GROWING], 0.7)
+                if name == "steady improvement":
+                    ratio = _ratio(figures[GROWING], figures[CONSTANT])
+                    self.limit(f"steady : constant; {_size_text(n, questions)}", ratio, 1.6)
+        for n in self.plan.search_sizes:
+            figures = {label: self.study.mean(*self.searches[label, n]) for label in self.labels}
+            models = self.plan.search_models
+            for label, figure in figures.items():
+                self.note("search", n, models, label, figure)
+            self.row(f"search: {_size_text(n, models)}", *figures.values())
+            ratio = _ratio(figures[GROWING], figures[EXACT])
+            self.limit(f"search : exact scores; {_size_text(n, models)}", ratio, 2.0)
+
+
+def _ratio(first: Estimate, second: Estimate) -> Estimate:
+    """Return the ratio of two independent means, with its standard error."""
+    if not second.mean:
+        return Estimate(math.inf if first.mean else 1.0, math.nan)
+    ratio = first.mean / second.mean
+    spread = math.hypot(first.error / (first.mean or 1.0), second.error / second.mean)
+    return Estimate(ratio, abs(ratio) * spread)
+
+
+def _markdown(parts: Sequence[_Table], lines: Sequence[Line]) -> str:
+    """Return the tables, and the lines that are not kept, or that all are."""
+    text = ["# The growing ladder, constant steps and exact scores", ""]
+    for part in parts:
+        text += [f"## {part.title}", "", part.text, "", *part.markdown, ""]
+    broken = [line for line in lines if not line.kept]
+    text += ["## Lines", "", f"{len(lines) - len(broken)} of {len(lines)} are kept."]
+    text += [
+        f"- {line.what}: {line.figure:.3g} ± {line.error:.2g}, at most {line.limit:g} wanted"
+        for line in broken
+    ]
+    return "\n".join(text) + "\n"

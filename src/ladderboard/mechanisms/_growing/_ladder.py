@@ -41,10 +41,11 @@ MILLION = 10**6
 """Settings are whole numbers of millionths; noise has a standard deviation of this many steps."""
 _STRIDE = 4_096
 
-# Found in games against the planned attack, docs/explanation/growing-ladder.md: the step in
-# standard errors, and the noise on comparison and release as shares of it.
-_ONE_ACCOUNT = (1.2, 0.31, 0.1)
-_TWENTY_ACCOUNTS = (1.7, 0.5, 0.5)
+# Found in games against the planned attack, docs/explanation/growing-ladder.md: for one account and
+# for twenty, the step in standard errors, and the noise on comparison and release as shares of it.
+_STEP, _COMPARE, _RELEASE = (1.2, 1.75), (0.31, 0.6), (0.1, 0.8)
+_MANY_ACCOUNTS = 20
+_CAP = 8.0
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
 PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
@@ -227,22 +228,21 @@ class GrowingLadder(Mechanism):
         accounts = _settings.integer("accounts", accounts, at_least=1, at_most=teams)
         factor = PROTECTIONS[_settings.choice("protection", protection, tuple(PROTECTIONS))]
         factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
-        step, compare, release = _ONE_ACCOUNT
-        if accounts > 2:
-            # From two to twenty accounts in their logarithm; then so that the first releases of all
-            # accounts together teach no more than those of twenty.
-            part = min(math.log(accounts / 2) / math.log(10), 1.0)
-            step, compare, release = (
-                one + part * (many - one)
-                for one, many in zip(_ONE_ACCOUNT, _TWENTY_ACCOUNTS, strict=True)
-            )
-            step *= math.sqrt(max((accounts / 12 - 1) / (20 / 12 - 1), 1.0))
+        # Release noise from one account to twenty in their logarithm, the rest from two. With
+        # twenty, a first release teaches a third of an exact one; what those of more teach together
+        # grows with the root of their number.
+        from_one, from_two = (
+            min(math.log(max(accounts / least, 1)) / math.log(_MANY_ACCOUNTS / least), 1.0)
+            for least in (1, 2)
+        )
+        factor *= math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
         return cls(
-            step=step * factor,
+            step=_between(_STEP, from_two) * factor,
             growth=0.75,
-            compare_noise=compare,
-            release_noise=release,
+            compare_noise=_between(_COMPARE, from_two),
+            release_noise=_between(_RELEASE, from_one),
             grid=0.4,
+            cap=_CAP,
             accounts=accounts,
             sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
             scale=scale,
@@ -489,6 +489,10 @@ def _read_class(setup: Setup, error_class: Any) -> int:
     if type(error_class) is not int or not 0 <= error_class <= limit:
         raise InvalidState("the class of its standard error is missing or impossible")
     return error_class
+
+
+def _between(ends: tuple[float, float], part: float) -> float:
+    return ends[0] + part * (ends[1] - ends[0])
 
 
 def _millionths(value: float) -> int:
