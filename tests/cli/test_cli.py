@@ -19,7 +19,19 @@ BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
-FIRST = ["plan", "calibrate", "guard", "serve", "board", "team", "backup", "settings", "doctor"]
+FIRST = [
+    "plan",
+    "calibrate",
+    "guard",
+    "gate",
+    "serve",
+    "board",
+    "team",
+    "backup",
+    "settings",
+    "doctor",
+]
+GATE = ["create", "promote", "check", "status", "export", "restore", "backup"]
 VERBS = {
     "": [*FIRST, *CLIENT, "attack", "experiment"],
     "backup": ["create", "check", "restore"],
@@ -27,6 +39,8 @@ VERBS = {
     "settings": [],
     "doctor": [],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
+    "gate": GATE,
+    **{f"gate {verb}": [] for verb in GATE},
     "guard create": [],
     "guard ask": [],
     "guard status": [],

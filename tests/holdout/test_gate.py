@@ -116,7 +116,7 @@ def test_the_same_look_again_is_free(gate):
 def test_refusals_cost_nothing(tmp_path):
     gate = lb.Gate.create(tmp_path / "gate.db", LABELS, looks=2)
     head = gate.head
-    with pytest.raises(InvalidState, match="promote one first"):
+    with pytest.raises(InvalidSetting, match="promote one first"):
         gate.check(LABELS)
     with pytest.raises(InvalidPredictions):
         gate.promote(LABELS[:-1])

@@ -25,6 +25,7 @@ from ladderboard.bounds._certificate import (
     vacuous_certificate,
 )
 from ladderboard.bounds._certificate import certificate_of_record as certificate_of_record
+from ladderboard.bounds._gate_plan import GatePlan, GatePlanRow, gate_plan
 from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
@@ -46,6 +47,8 @@ from ladderboard.mechanisms import VisibleChange
 
 __all__ = [
     "Certificate",
+    "GatePlan",
+    "GatePlanRow",
     "PaperBound",
     "Plan",
     "PlanRow",
@@ -55,6 +58,7 @@ __all__ = [
     "best_ladder",
     "certificate",
     "fresh_sample_interval",
+    "gate_plan",
     "nonadaptive_error",
     "paper",
     "plan",

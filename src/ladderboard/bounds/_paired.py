@@ -114,13 +114,23 @@ def log_bets(differences: NDArray[Any], price: float, scale: float | None = None
         Of the differences.
     """
     thetas, weights = _bets(price, len(differences) if scale is None else scale)
-    logs = [
-        math.log(weight) + float(np.log1p(theta * differences).sum())
-        for theta, weight in zip(thetas, weights, strict=True)
-    ]
+    logs = [float(np.log1p(theta * differences).sum()) for theta in thetas]
+    return _mix_bets(logs, weights) - _ROUNDING * (1 + len(differences))
+
+
+def bet_logs(wins: int, losses: int, price: float, scale: float) -> float:
+    """Return ln E, not rounded, for so many differences of 1 and of -1; all others are 0."""
+    thetas, weights = _bets(price, scale)
+    logs = [wins * math.log1p(theta) + losses * math.log1p(-theta) for theta in thetas]
+    return _mix_bets(logs, weights)
+
+
+def _mix_bets(logs: list[float], weights: list[float]) -> float:
+    """Return the logarithm of the weighted mean of exponentials."""
     largest = max(logs)
-    mixed = largest + math.log(sum(math.exp(value - largest) for value in logs))
-    return mixed - _ROUNDING * (1 + len(differences))
+    return largest + math.log(
+        sum(w * math.exp(log - largest) for w, log in zip(weights, logs, strict=True))
+    )
 
 
 def _bets(price: float, scale: float) -> tuple[list[float], list[float]]:

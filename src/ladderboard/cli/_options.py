@@ -162,12 +162,38 @@ MetricOfLog = Annotated[
 ]
 
 
+JunitFile = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Pass or fail from a JUnit XML file."),
+]
+ResultsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--results", metavar="FILE", help='Pass or fail from JSON, as in {"case-1": true}.'
+    ),
+]
+
+
 def read_scores(
-    inspect: Path | None, lm_eval: Path | None, metric: str | None = None
+    inspect: Path | None,
+    lm_eval: Path | None,
+    metric: str | None = None,
+    *,
+    junit: Path | None = None,
+    results: Path | None = None,
 ) -> "Scores | None":
     """Return the scores from the log given by an option; None without one."""
-    if inspect is not None and lm_eval is not None:
-        raise InvalidSetting("Give one log, with --inspect or with --lm-eval.")
+    if sum(log is not None for log in (inspect, lm_eval, junit, results)) > 1:
+        raise InvalidSetting("Give one log, with one option.")
+    if junit is not None or results is not None:
+        from ladderboard.adapters.results import (  # noqa: PLC0415 - only if needed
+            read_junit,
+            read_results,
+        )
+
+        if metric is not None:
+            raise InvalidSetting("--metric needs a log; give one with --inspect or --lm-eval.")
+        return read_results(results) if results is not None else read_junit(junit or Path())
     name, comma, which = (metric or "").partition(",")
     if metric is not None and not (name and bool(which) is bool(comma)):
         raise InvalidSetting(f"--metric is a name, or two as in acc,none; got {metric!r:.80}.")

@@ -25,6 +25,26 @@ def plan(
     error: Annotated[
         float | None, typer.Option(help="The largest leaderboard error allowed, below 0.5.")
     ] = None,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Plan a gate instead: give --n, --looks and --differ.")
+    ] = False,
+    looks: Annotated[
+        int | None, typer.Option(parser=parse_integer, help="How many looks a gate allows.")
+    ] = None,
+    differ: Annotated[
+        float | None,
+        typer.Option(help="The share of examples on which a candidate differs; 0.1 if left out."),
+    ] = None,
+    gain: Annotated[
+        float | None, typer.Option(help="A gain that the gate should prove, to find its size.")
+    ] = None,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_integer,
+            help="The number of classes of a gate, 2 if left out; 0 for pass or fail.",
+        ),
+    ] = None,
     beta: Annotated[float, typer.Option(help="The probability that the bound may fail.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
     plot: Annotated[
@@ -38,8 +58,15 @@ def plan(
     """Plan a holdout: give two of n, questions and error, get the third.
 
     The result holds before any data are seen, whatever is asked. Other ways to answer are compared
-    below it.
+    below it. With --gate: which gains a gate would prove at its first, tenth and last look.
     """
+    if gate:
+        if questions is not None or error is not None or plot is not None:
+            raise InvalidSetting("--gate goes with --n, --looks, --differ, --gain and --classes.")
+        _plan_gate(n, looks, differ, gain, classes=classes, beta=beta, as_json=as_json)
+        return
+    if any(option is not None for option in (looks, differ, gain, classes)):
+        raise InvalidSetting("--looks, --differ, --gain and --classes need --gate.")
     from ladderboard.bounds import plan as make_plan  # noqa: PLC0415 - keeps --help fast
 
     options = {"--n": n, "--questions": questions, "--error": error}
@@ -60,6 +87,26 @@ def plan(
         _print_table(f"{result.sentence}\n{result.default}", result.table())
     else:
         typer.echo(str(result))
+
+
+def _plan_gate(
+    n: int | None,
+    looks: int | None,
+    differ: float | None,
+    gain: float | None,
+    *,
+    classes: int | None,
+    beta: float,
+    as_json: bool,
+) -> None:
+    from ladderboard.bounds import TestForm, gate_plan  # noqa: PLC0415 - keeps --help fast
+
+    if n is None or looks is None:
+        raise InvalidSetting("A plan of a gate needs --n and --looks. Try --n 300 --looks 50.")
+    count = 2 if classes is None else classes
+    test: TestForm = "sign" if count == 2 else "convex" if count > 2 else "bets"
+    result = gate_plan(n, looks, 0.1 if differ is None else differ, beta=beta, gain=gain, test=test)
+    typer.echo(json.dumps(result.describe()) if as_json else str(result))
 
 
 def _print_table(sentence: str, table: list[tuple[str, ...]]) -> None:

@@ -6,6 +6,7 @@ mechanism releases an answer that is recorded in the ledger, and a :class:`Reply
 compares a candidate with the incumbent, and returns a :class:`Verdict`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.holdout._export import (
@@ -16,9 +17,9 @@ from ladderboard.holdout._export import (
 )
 from ladderboard.holdout._file import make_key_file, read_key_file
 from ladderboard.holdout._file import refuse_foreign_wal as refuse_foreign_wal
-from ladderboard.holdout._gate import Gate, GateReplay
 from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Judgement, last_improved
+from ladderboard.holdout._open_file import OpenFile
 from ladderboard.holdout._payload import Payload, encode_predictions
 from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
 from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
@@ -50,6 +51,9 @@ from ladderboard.holdout._verdict import GateStatus, LookRecord, Verdict
 from ladderboard.holdout._verdict import format_looks as format_looks
 
 if TYPE_CHECKING:
+    from ladderboard.holdout._gate import Gate, GateReplay
+    from ladderboard.holdout._gate import open_file as open_file
+    from ladderboard.holdout._gate import restore_file as restore_file
     from ladderboard.holdout._remote import RemoteHoldout
 
 __all__ = [
@@ -66,6 +70,7 @@ __all__ = [
     "LadderStatus",
     "LookRecord",
     "Meter",
+    "OpenFile",
     "Payload",
     "QuestionRecord",
     "RemoteHoldout",
@@ -93,10 +98,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name != "RemoteHoldout":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imports HTTP, which a guard in a file does not need.
-    from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415
+# Imported on first use: a guard in a file needs neither bounds nor HTTP.
+_LAZY = {
+    **dict.fromkeys(("Gate", "GateReplay", "open_file", "restore_file"), "_gate"),
+    "RemoteHoldout": "_remote",
+}
 
-    return RemoteHoldout
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from ladderboard.bounds import (
 )
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.holdout._export import iter_decrypted_entries
-from ladderboard.holdout._open_file import OpenFile, create_file
+from ladderboard.holdout._guard import Holdout
+from ladderboard.holdout._open_file import OpenFile, create_file, guard_file
 from ladderboard.holdout._scorer import AlignedPredictions
 from ladderboard.holdout._status import SHARED_NATS, Meter
 from ladderboard.holdout._verdict import GateStatus, LookRecord, Verdict
@@ -35,8 +37,6 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from ladderboard.files import Limits
@@ -272,11 +272,6 @@ class Gate(OpenFile):
         return self._book.budget
 
     @property
-    def remaining(self) -> int:
-        """The number of looks left."""
-        return self._meter(self._book.chain_state()).remaining
-
-    @property
     def margin(self) -> float:
         """The usual margin of "not worse"."""
         return self._margin
@@ -349,6 +344,32 @@ def _gate_rules(
         "test": choose_test(scorer),
         "guard": bool(guard),
     }
+
+
+def open_file(path: Path | str, *, key_file: Path | str | None = None) -> Gate | Holdout:
+    """Open a file as what it is, a gate or a guard."""
+    return _as_created(guard_file(path, key_file, None, None, None).open(), path, key_file)
+
+
+def restore_file(
+    path: Path | str,
+    charge: int,
+    *,
+    copy: Path | str | None = None,
+    key_file: Path | str | None = None,
+) -> Gate | Holdout:
+    """Continue with an old copy of a gate's or a guard's file; see ``OpenFile.restore``."""
+    source = None if copy is None else Path(copy).absolute()
+    file = guard_file(path, key_file, None, None, None)
+    return _as_created(file.restore(charge, source), path, key_file)
+
+
+def _as_created(
+    opened: tuple[Book, Scorer], path: Path | str, key_file: Path | str | None
+) -> Gate | Holdout:
+    file = guard_file(path, key_file, None, None, None)
+    book, scorer = opened
+    return (Gate if "gate" in book.opening["rules"] else Holdout)(book, scorer, file)
 
 
 def _reopen(cls: type[Gate], file: GuardFile) -> Gate:

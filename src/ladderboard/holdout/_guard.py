@@ -247,11 +247,6 @@ class Holdout(OpenFile):
         return Meter.of(self._book, self._book.chain_state())
 
     @property
-    def remaining(self) -> int:
-        """The number of questions left, over all ladders."""
-        return self.meter.remaining
-
-    @property
     def released(self) -> float | None:
         """The current estimate on this ladder; 1 before the first question."""
         return self._book.ladder_value(self._name)

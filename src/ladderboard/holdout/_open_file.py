@@ -11,7 +11,7 @@ from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
 from ladderboard.holdout._sample import decode_sample, describe_sample, make_sample, sample_digest
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import InputKind, read_input_kind
+from ladderboard.holdout._status import InputKind, Meter, read_input_kind
 from ladderboard.ledger import Commitment, SqliteStorage
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import GrowingLadder
@@ -96,6 +96,16 @@ class OpenFile:
     def takes(self) -> InputKind:
         """Whether questions are predictions, or scores (with the loss ``"score"``)."""
         return read_input_kind(self._book.opening)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed for good."""
+        return self._book.chain_state().closed
+
+    @property
+    def remaining(self) -> int:
+        """The number of questions and looks left, over all ladders."""
+        return Meter.of(self._book, self._book.chain_state()).remaining
 
     @property
     def head(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard._formatting import format_confidence, format_count
 
 if TYPE_CHECKING:
-    from ladderboard.bounds import Outcome
+    from ladderboard.bounds import Outcome, TestForm
 
 OUTCOMES: tuple[Outcome, ...] = ("better", "not_worse", "cannot_tell", "worse")
 
@@ -135,7 +135,7 @@ class GateStatus:
     beta: float
     margin: float
     worse: bool
-    test: str
+    test: TestForm
     incumbent: int
     next_nats: float | None
     """The price of the next look; None if there is none."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard.errors import (
     BudgetSpent,
     IdempotencyKeyReused,
+    InvalidSetting,
     InvalidState,
     SessionClosed,
     TooManyLadders,
@@ -183,7 +184,7 @@ class BookContext:
         """Return the stored predictions of the incumbent; refuse if there is none."""
         stored = view.get_value(INCUMBENT)
         if stored is None:
-            raise InvalidState("There is no incumbent yet; promote one first. No look was used.")
+            raise InvalidSetting("There is no incumbent yet; promote one first. No look was used.")
         return self.encryption.decrypt(f"kept {INCUMBENT}", stored)
 
     def mac(self, *parts: Any) -> bytes:

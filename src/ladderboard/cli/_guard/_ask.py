@@ -1,14 +1,13 @@
 """``ladderboard guard ask``: ask about a model by its predictions; a summary in Markdown."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_confidence, printable
-from ladderboard.cli._guard._options import FileOrUrl, KeyFile, open_guard
+from ladderboard._formatting import format_confidence
+from ladderboard.cli._guard._options import FileOrUrl, open_guard
+from ladderboard.cli._holdout_files import KeyFile, append_summary, escape_markdown, no_summary
 from ladderboard.cli._options import (
     AsJson,
     Format,
@@ -18,14 +17,12 @@ from ladderboard.cli._options import (
     predictions_source,
     read_scores,
 )
-from ladderboard.cli._output import echo, echo_err, echo_json
-from ladderboard.errors import InvalidSetting, LadderboardError
+from ladderboard.cli._output import echo, echo_json
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout import Reply
-
-_MARKDOWN_SPECIAL = set("\\`*_{}[]<>#|~&!")  # in Markdown
 
 
 def ask(
@@ -105,43 +102,12 @@ def _refuse_file_options(predictions: str, form: str | None) -> None:
 
 def _open_summary(summary: Path | None) -> Any:
     if summary is None:
-        return nullcontext(_discard)
-    return append_summary(summary)
-
-
-def _discard(_: "Reply") -> None:
-    """Write no summary."""
-
-
-@contextmanager
-def append_summary(path: Path) -> Iterator[Callable[["Reply"], None]]:
-    """Open a summary file before asking, so that a wrong path does not cost a question.
-
-    Yields a function that adds a reply. The reply, or the refusal, is appended at the end. If that
-    fails, the answer still counts, and stderr says that the summary was not written.
-    """
-    try:
-        file = path.open("a", encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise InvalidSetting(
-            f"The summary {path} cannot be written: {error.strerror}. No question was asked."
-        ) from None
-    lines: list[str] = []
-    try:
-        yield lambda reply: lines.extend(_summarise_reply(reply))
-    except LadderboardError as error:
-        lines.extend(_summarise_refusal(error))
-        raise
-    finally:
-        try:
-            with file:
-                file.write("".join(f"{line}\n" for line in lines))
-        except OSError as error:
-            echo_err(f"ladderboard: The summary {path} was not written: {error.strerror}.")
+        return no_summary()
+    return append_summary(summary, "Holdout guard", _summarise_reply)
 
 
 def _summarise_reply(reply: "Reply") -> list[str]:
-    on = f" on ladder {_escape_markdown(reply.ladder)}" if reply.ladder else ""
+    on = f" on ladder {escape_markdown(reply.ladder)}" if reply.ladder else ""
     rows = [
         ("released", "at the close" if reply.released is None else f"{reply.released:.6g}"),
         ("improved", "yes" if reply.improved else "no"),
@@ -152,7 +118,7 @@ def _summarise_reply(reply: "Reply") -> list[str]:
     return [
         "### Holdout guard",
         "",
-        _escape_markdown(reply.reason),
+        escape_markdown(reply.reason),
         "",
         "| | |",
         "|---|---|",
@@ -161,25 +127,8 @@ def _summarise_reply(reply: "Reply") -> list[str]:
     ]
 
 
-def _summarise_refusal(error: LadderboardError) -> list[str]:
-    lines = [_escape_markdown(line.removeprefix("- ")) for line in str(error).splitlines()]
-    return [
-        "### Holdout guard",
-        "",
-        f"**Not answered.** {lines[0]}",
-        "",
-        *(f"- {line}" for line in lines[1:]),
-        *([""] if lines[1:] else []),
-    ]
-
-
 def _bound_row(bound: "Certificate") -> tuple[str, str]:
     from ladderboard.cli._guard._wording import format_interval  # noqa: PLC0415 - same
 
     quantity = "best true risk less the released value" if bound.differences else "best true risk"
     return f"{quantity}, at {format_confidence(bound.beta)}", format_interval(bound)
-
-
-def _escape_markdown(text: str) -> str:
-    """Return a text with the special characters of Markdown escaped."""
-    return "".join(f"\\{char}" if char in _MARKDOWN_SPECIAL else char for char in printable(text))

@@ -1,6 +1,5 @@
 """``ladderboard guard create``: labels, a loss, a mechanism and a budget in one file."""
 
-import csv
 import json
 from contextlib import closing
 from dataclasses import MISSING, fields
@@ -10,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import format_count, format_undetected_gains, printable
-from ladderboard.cli._guard._options import is_url
+from ladderboard.cli._holdout_files import (
+    choose_loss,
+    describe_classes,
+    describe_partial_log,
+    make_loss,
+    parse_classes,
+    parse_range,
+    read_examples,
+    require_new_guard,
+)
 from ladderboard.cli._options import (
     AsJson,
     InspectLog,
@@ -18,13 +26,11 @@ from ladderboard.cli._options import (
     MetricOfLog,
     parse_integer,
     read_scores,
-    require_new_file,
 )
 from ladderboard.cli._output import echo, echo_json, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.adapters import Scores
     from ladderboard.bounds import Certificate
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
@@ -143,13 +149,13 @@ def create(
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
     from ladderboard.losses import uses_labels  # noqa: PLC0415 - same
 
-    _require_new_guard(file)
+    require_new_guard(file)
     scores = read_scores(inspect, lm_eval, metric)
-    name = _choose_loss(loss, labels, scores)
-    table = _read_examples(labels, scores, kind, labelled=uses_labels(name))
+    name = choose_loss(loss, labels, scores)
+    table = read_examples(labels, scores, kind, labelled=uses_labels(name))
     parameters = {
-        "classes": None if classes is None else _parse_classes(classes, table.kind),
-        "range": None if range_ is None else _parse_range(range_),
+        "classes": None if classes is None else parse_classes(classes, table.kind),
+        "range": None if range_ is None else parse_range(range_),
         "k": k,
         "clip": clip,
         "quantile": quantile,
@@ -159,7 +165,7 @@ def create(
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=_make_loss(
+        loss=make_loss(
             name, {key: value for key, value in parameters.items() if value is not None}
         ),
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
@@ -176,8 +182,8 @@ def create(
             grouped = table.group is not None
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
             lines = _describe_guard(file, guard, bound, key_file, grouped=grouped, option=option)
-            lines[-2:-2] = _describe_classes(guard, declared=classes is not None)
-            echo(*_describe_partial_log(scores), *_describe_unused_split(table), *lines)
+            lines[-2:-2] = describe_classes(guard, declared=classes is not None)
+            echo(*describe_partial_log(scores), *_describe_unused_split(table), *lines)
         _warn_if_too_coarse(guard)
 
 
@@ -197,68 +203,6 @@ def _warn_if_too_coarse(guard: "Holdout") -> None:
         typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
 
-def _require_new_guard(file: str) -> None:
-    if is_url(file):
-        raise InvalidSetting(
-            "A guard is created as a file; serve it afterwards with ladderboard guard serve."
-        )
-    require_new_file(Path(file))
-    mark = Path(f"{file}.mark")
-    if mark.exists():
-        raise InvalidSetting(
-            f"{mark} exists already: it belongs to an earlier guard. If that guard is deleted for "
-            "good, remove its mark; otherwise choose another name."
-        )
-
-
-def _choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None") -> str:
-    """Return the name of the loss for labels or for a log; raise without exactly one of them."""
-    if (labels is None) is (scores is None):
-        raise InvalidSetting(
-            "A guard needs labels, or ids from a log: give one of --labels LABELS.csv, "
-            "--inspect LOG and --lm-eval FILE."
-        )
-    if scores is None:
-        return "zero_one" if loss is None else loss
-    from ladderboard.losses import uses_labels  # noqa: PLC0415 - keeps --help fast
-
-    if loss is not None and uses_labels(loss):
-        raise InvalidSetting(
-            f"A log holds scores, so the loss must be score; got --loss {loss!r:.80}."
-        )
-    return "score"
-
-
-def _read_examples(
-    labels: Path | None, scores: "Scores | None", kind: str | None, *, labelled: bool
-) -> "HoldoutTable":
-    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - keeps --help fast
-
-    if not labelled and kind is not None:
-        raise InvalidSetting("Scores have no labels; leave out --kind.")
-    source = labels if scores is None else {"id": list(scores.ids)}
-    limits = Limits(bytes=2**40)
-    return read_holdout(source, kind=kind, limits=limits, labelled=labelled)  # type: ignore[arg-type]
-
-
-def _describe_partial_log(scores: "Scores | None") -> list[str]:
-
-    if scores is None or scores.dataset_size == len(scores):
-        return []
-    if scores.dataset_size is None:
-        text = (
-            f"Warning: the log may be incomplete. The guard has its {len(scores):,} examples, and "
-            "will refuse a log with more. For lm-evaluation-harness, keep the run's "
-            "results_DATE.json beside the samples."
-        )
-    else:
-        text = (
-            f"The log has {len(scores):,} of the {scores.dataset_size:,} examples of its dataset. "
-            "The guard has only these, and will refuse a log with more."
-        )
-    return wrap_lines(text, indent="  ", first="")
-
-
 def _describe_unused_split(table: "HoldoutTable") -> list[str]:
     """Return a note that guards do not use the column split, which is for boards."""
     if table.split is None:
@@ -268,70 +212,6 @@ def _describe_unused_split(table: "HoldoutTable") -> list[str]:
         "private, leave them out of the labels."
     )
     return wrap_lines(text, indent="  ", first="")
-
-
-def _parse_classes(text: str, kind: str) -> Any:
-    """Read classes, as numbers or text like the labels; names with commas are quoted."""
-    (row,) = csv.reader([text], skipinitialspace=True)
-    if row == ["any"]:
-        return "any"
-    if kind == "text":
-        return row
-    try:
-        return [int(cell) if cell.strip().lstrip("+-").isdigit() else float(cell) for cell in row]
-    except ValueError:
-        raise InvalidSetting(
-            f"The labels are numbers, so classes must be numbers; got {text!r:.80}. If they are "
-            "names, give --kind text."
-        ) from None
-
-
-def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
-    """Return a note on where the classes come from, or what it means to declare none."""
-    from ladderboard.holdout import UNDECLARED_CLASSES  # noqa: PLC0415 - same
-
-    loss = guard.loss
-    if loss.allowed is not None:
-        if declared:
-            return []
-        text = (
-            "The classes were taken from the labels, and are public; any other prediction is "
-            "refused. If there are more, create the guard again with --classes A,B,C."
-        )
-    elif loss.accepts_any:
-        text = f"No classes are declared. {UNDECLARED_CLASSES}"
-        if loss.infers_classes and not declared:
-            text += " Some classes have fewer than five labels; declare all with --classes A,B,C."
-    else:
-        return []
-    return wrap_lines(text, indent="  ", first="")
-
-
-def _parse_range(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise InvalidSetting(
-            f"A range is two numbers separated by a comma, as in 0,100; got {text!r:.80}."
-        ) from None
-    return low, high
-
-
-def _make_loss(name: str, params: dict[str, Any]) -> Any:
-    """Make a loss; errors name the options of the command line."""
-    from ladderboard.losses import loss  # noqa: PLC0415 - keeps --help fast
-
-    try:
-        return loss(name, **params)
-    except InvalidSetting as error:
-        for param in params:
-            if f"unexpected keyword argument {param!r}" in str(error):
-                raise InvalidSetting(f"The loss {name} takes no --{param}.") from None
-        if "range=" in str(error):
-            raise InvalidSetting(
-                f"The loss {name} needs the range of the labels, as in --range 0,100."
-            ) from None
-        raise
 
 
 def _make_mechanism(text: str) -> Any:

@@ -13,13 +13,13 @@ from ladderboard.cli._bundle import (
     echo_bundle,
     require_bundle_path,
 )
-from ladderboard.cli._guard._options import File, KeyFile, is_url, open_guard, require_guard_file
+from ladderboard.cli._holdout_files import File, KeyFile, is_url, require_guard_file
 from ladderboard.cli._options import AsJson, parse_integer, require_new_file
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, LadderboardError, StorageFailed
 
 if TYPE_CHECKING:
-    from ladderboard.holdout import Holdout
+    from ladderboard.holdout import Gate, Holdout
     from ladderboard.ledger import ChainHead
 
 
@@ -94,10 +94,12 @@ def _close_and_reveal(
     file: str, out: Path, *, labels: bool, yes: bool, key_file: Path | None, as_json: bool
 ) -> None:
     require_bundle_path(out)
-    with open_guard(file, key_file) as guard:
-        before = guard.meter.chain_state.closed
+    from ladderboard.holdout import open_file  # noqa: PLC0415 - keeps --help fast
+
+    with closing(open_file(file, key_file=key_file)) as guard:
+        before = guard.closed
         if not yes and (labels or not before):
-            end = None if before else "it answers no more questions"
+            end = None if before else "it answers no more questions or looks"
             confirm_closing(Path(file).name, end, out, labels=labels)
         if not before:
             guard.close_for_good()
@@ -111,7 +113,7 @@ def _close_and_reveal(
         echo_bundle(out, head, labels=labels)
 
 
-def _write_bundle(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "ChainHead":
+def _write_bundle(guard: "Holdout | Gate", file: str, out: Path, *, labels: bool) -> "ChainHead":
     """Write the bundle of a closed guard."""
     try:
         return guard.reveal(out, labels=labels)
@@ -183,13 +185,13 @@ def restore(
     The charged questions are taken off the budget, and the ledger records it. Charge too many
     rather than too few: the certificate does not cover questions that are not counted.
     """
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.holdout import restore_file  # noqa: PLC0415 - keeps --help fast
 
     if copy is None or is_url(file) or Path(file).exists():
         require_guard_file(file)
     if copy is not None:
         require_guard_file(copy)
-    with closing(Holdout.restore(file, charge, copy=copy, key_file=key_file)) as guard:
+    with closing(restore_file(file, charge, copy=copy, key_file=key_file)) as guard:
         remaining, head = guard.remaining, guard.head
     if as_json:
         echo_json(

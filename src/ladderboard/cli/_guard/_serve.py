@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._guard._options import File, KeyFile, require_guard_file
+from ladderboard.cli._holdout_files import File, KeyFile, require_guard_file
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, MissingDependency

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import format_undetected_gains, printable
-from ladderboard.cli._guard._options import FileOrUrl, KeyFile, is_url, open_guard
+from ladderboard.cli._guard._options import FileOrUrl, open_guard
+from ladderboard.cli._holdout_files import KeyFile, is_url
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, terminal_width, wrap_lines
 from ladderboard.errors import InvalidSetting

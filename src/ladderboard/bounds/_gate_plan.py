@@ -1,0 +1,289 @@
+"""Planning a gate: the gain that would be proven, and the examples that a gain needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard._formatting import format_count
+from ladderboard.bounds._certificate import read_beta, read_count
+from ladderboard.bounds._looks import LookPrices
+from ladderboard.bounds._paired import (
+    TestForm,
+    bet_logs,
+    price_with_beta,
+    required_net_wins,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_POWER = 0.8
+_QUANTILES = 21  # of the number of differing examples, which is random
+_MAX_EXAMPLES = 10**6
+_NORMAL_FROM = 20_000  # differing examples from which the normal law is close enough
+
+
+class GatePlanRow(NamedTuple):
+    """What a look would prove.
+
+    ``gain`` is the difference of risks that is proven with the wanted probability; None if no
+    difference is. ``least_differing`` is the least number of differing examples with which "better"
+    can be said at all.
+    """
+
+    look: int
+    nats: float
+    gain: float | None
+    least_differing: int
+
+
+@dataclass(frozen=True)
+class GatePlan:
+    """Which gains a gate would prove while it has said "cannot tell" only; prints as text."""
+
+    n: int
+    looks: int
+    differ: float
+    beta: float
+    power: float
+    test: TestForm
+    rows: tuple[GatePlanRow, ...]
+    wanted: float | None = None
+    needed: tuple[int | None, ...] = ()
+    """For each row the number of examples that a wanted gain needs; None if more than a million."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The plan as sentences."""
+        first, last = self.rows[0], self.rows[-1]
+        lines = [
+            (
+                f"With {format_count(self.n, 'example')}, {format_count(self.looks, 'look')} and "
+                f"beta {self.beta:g}, for candidates that differ from the incumbent on "
+                f"{self.differ:.2g} of the examples:"
+            ),
+            *(f"  look {row.look}: {self._describe_row(row)}" for row in self.rows),
+            'if every earlier look said "cannot tell". Other verdicts make later looks cost more.',
+        ]
+        if self.n < first.least_differing:
+            lines.append(
+                f'This set is too small to ever say "better": that needs {first.least_differing} '
+                f"examples that differ at the first look, and there are {self.n}."
+            )
+        else:
+            lines.append(
+                f'"Better" needs at least {first.least_differing} examples that differ at the '
+                f"first look, and {last.least_differing} at the last."
+            )
+        if self.wanted is not None:
+            parts = [
+                f"{'more than a million' if count is None else f'{count:,}'} at look {row.look}"
+                for row, count in zip(self.rows, self.needed, strict=True)
+            ]
+            lines.append(f"Examples that a gain of {self.wanted:g} needs: {', '.join(parts)}.")
+        return lines
+
+    def _describe_row(self, row: GatePlanRow) -> str:
+        gain = "no gain" if row.gain is None else f"a gain of {row.gain:.2g}"
+        return f"{gain} is proven with probability {self.power:g}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all fields as JSON-able values."""
+        return {**vars(self), "rows": [row._asdict() for row in self.rows]}
+
+
+def gate_plan(
+    n: int,
+    looks: int,
+    differ: float = 0.1,
+    *,
+    beta: float = 0.05,
+    gain: float | None = None,
+    power: float = _POWER,
+    test: TestForm = "sign",
+) -> GatePlan:
+    """Return which gains a gate would prove at its first, tenth and last look.
+
+    Parameters
+    ----------
+    n, looks
+        How many examples, and how many looks.
+    differ
+        On which share of the examples a candidate differs from the incumbent.
+    beta
+        The probability with which any verdict may be false.
+    gain
+        A wanted gain, to plan the number of examples for.
+    power
+        The probability with which a gain should be proven.
+    test
+        ``"sign"`` for two classes, ``"convex"`` for more, ``"bets"`` for scores of a harness.
+
+    Examples
+    --------
+    >>> plan = gate_plan(300, 50, 0.1)
+    >>> [(row.look, round(row.gain, 3)) for row in plan.rows]
+    [(1, 0.067), (10, 0.067), (50, 0.074)]
+    """
+    n, looks = read_count("n", n), read_count("looks", looks)
+    differ = _settings.number("differ", differ, above=0, at_most=1)
+    power = _settings.number("power", power, above=0, below=1)
+    beta, prices = read_beta(beta), LookPrices(looks)
+    numbers = sorted({1, min(10, looks), looks})
+    search = _GainSearch(differ, beta, power, test)
+    rows = tuple(
+        GatePlanRow(
+            look,
+            prices.nats(look),
+            search.smallest_gain(n, prices.nats(look)),
+            search.least_differing(n, prices.nats(look)),
+        )
+        for look in numbers
+    )
+    needed: tuple[int | None, ...] = ()
+    if gain is not None:
+        gain = _settings.number("gain", gain, above=0, at_most=differ)
+        needed = tuple(search.examples_for(gain, row.nats) for row in rows)
+    return GatePlan(n, looks, differ, beta, power, test, rows, gain, needed)
+
+
+@dataclass(frozen=True)
+class _GainSearch:
+    """Powers of a test where every example differs with the same probability."""
+
+    differ: float
+    beta: float
+    power: float
+    test: TestForm
+
+    def smallest_gain(self, n: int, nats: float) -> float | None:
+        """Return the gain that is proven with the wanted probability; None if none is."""
+        cases = self._cases(n, nats)
+        if _power(cases, 1.0) < self.power:
+            return None
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _power(cases, middle) >= self.power else (middle, high)
+        return high * self.differ
+
+    def least_differing(self, n: int, nats: float) -> int:
+        """Return the least number of differing examples that can prove, all of them won."""
+        price = price_with_beta(nats, self.beta)
+        differing = math.ceil(price / math.log(2))
+        if self.test == "bets":
+            while bet_logs(differing, 0, price, n) < price:
+                differing += 1
+        return differing
+
+    def examples_for(self, gain: float, nats: float) -> int | None:
+        """Return the least number of examples with which a gain is proven, about."""
+        low, high = 1, 16
+        while not self._proves(high, gain, nats):
+            low, high = high, 2 * high
+            if high > _MAX_EXAMPLES:
+                return None
+        while high - low > max(1, low // 200):
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._proves(middle, gain, nats) else (middle, high)
+        return high
+
+    def _proves(self, n: int, gain: float, nats: float) -> bool:
+        return _power(self._cases(n, nats), gain / self.differ) >= self.power
+
+    def _cases(self, n: int, nats: float) -> list[tuple[int, float]]:
+        """Return numbers of differing examples of equal probability, each with the wins needed."""
+        levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+        return [
+            (differing, self._wins_needed(differing, n, nats))
+            for differing in _binomial_quantiles(n, self.differ, levels)
+        ]
+
+    def _wins_needed(self, differing: int, n: int, nats: float) -> float:
+        if self.test == "bets":
+            return _wins_for_bets(differing, n, price_with_beta(nats, self.beta))
+        if differing > _NORMAL_FROM:
+            price = price_with_beta(nats, self.beta)
+            return (differing + _normal_quantile(price) * math.sqrt(differing)) / 2
+        net = required_net_wins(differing, nats, self.beta, binary=self.test == "sign")
+        return math.inf if net is None else (differing + net) / 2
+
+
+def _wins_for_bets(differing: int, n: int, price: float) -> float:
+    """Return the least wins with which bets prove, if all other differing examples are losses."""
+    low, high = 0, differing + 1
+    while low < high:
+        middle = (low + high) // 2
+        if bet_logs(middle, differing - middle, price, n) >= price:
+            high = middle
+        else:
+            low = middle + 1
+    return low if low <= differing else math.inf
+
+
+def _power(cases: list[tuple[int, float]], advantage: float) -> float:
+    """Return the probability of enough wins; each differing example is won with (1 + a) / 2."""
+    chance = (1 + advantage) / 2
+    return sum(_tail(differing, wins, chance) for differing, wins in cases) / len(cases)
+
+
+def _tail(trials: int, wins: float, chance: float) -> float:
+    """Return P(Bin(trials, chance) >= wins)."""
+    if wins > trials:
+        return 0.0
+    if chance >= 1 or wins <= 0:
+        return 1.0
+    if trials > _NORMAL_FROM:
+        deviation = math.sqrt(trials * chance * (1 - chance))
+        return 0.5 * math.erfc((wins - 0.5 - trials * chance) / deviation / math.sqrt(2))
+    return float(_masses(trials, chance)[math.ceil(wins) :].sum())
+
+
+def _masses(trials: int, chance: float) -> NDArray[Any]:
+    """Return the binomial law."""
+    successes = np.arange(trials + 1)
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
+    return np.asarray(
+        np.exp(
+            log_factorials[-1]
+            - log_factorials
+            - log_factorials[::-1]
+            + successes * math.log(chance)
+            + (trials - successes) * math.log1p(-chance)
+        )
+    )
+
+
+def _binomial_quantiles(n: int, share: float, levels: NDArray[Any]) -> list[int]:
+    if share >= 1:
+        return [n] * len(levels)
+    if n * share > _NORMAL_FROM:
+        deviation = math.sqrt(n * share * (1 - share))
+        return [
+            round(n * share + deviation * _normal_quantile_of(float(level))) for level in levels
+        ]
+    cumulative = np.cumsum(_masses(n, share))
+    return [min(int(place), n) for place in np.searchsorted(cumulative, levels)]
+
+
+def _normal_quantile(price: float) -> float:
+    """Return z with P(Z >= z) = exp(-price)."""
+    return -_normal_quantile_of(math.exp(-price))
+
+
+def _normal_quantile_of(level: float) -> float:
+    low, high = -40.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (
+            (low, middle) if 0.5 * math.erfc(-middle / math.sqrt(2)) >= level else (middle, high)
+        )
+    return high
