@@ -94,7 +94,7 @@ def leak_by_one_salt(monkeypatch, spy):
     commit = SecretSide.commit_and_pack
     monkeypatch.setattr(SecretSide, "commitment", commitment)
     monkeypatch.setattr(
-        SecretSide, "commit_and_pack", lambda side: commit(side._replace(salt=side[-1]))
+        SecretSide, "commit_and_pack", lambda side: commit(side._replace(salt=side.submission_salt))
     )
 
 
