@@ -10,7 +10,7 @@ import numpy as np
 
 from ladderboard.errors import InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.ledger import decode, encode_predictions, read_array
+from ladderboard.ledger import decode, decode_predictions, encode_predictions
 from ladderboard.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ ALIGNED_FORMAT = "aligned"
 """The name of the format of ``AlignedPredictions.packed``."""
 
 _DEFAULT = Limits()
-_STORED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,10 +52,8 @@ class AlignedPredictions:
         cls, kind: str, written: Mapping[str, Any], *, training: float | None = None
     ) -> AlignedPredictions:
         """Return predictions from an array as the ledger writes it; ``kind`` is its dtype's."""
-        values = read_array(written)
-        if kind in _STORED_DTYPES:
-            values = values.astype(_STORED_DTYPES[kind], copy=False)
-        return cls.from_values(values, training=training)
+        values, encoded = decode_predictions(kind, written, training)
+        return cls(encoded.digest, values, encoded.packed)
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:

@@ -37,6 +37,7 @@ from ladderboard.ledger._commitments import (
     SecretSide,
 )
 from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
+from ladderboard.ledger._encoding import decode_predictions as decode_predictions
 from ladderboard.ledger._encoding import encode_predictions as encode_predictions
 from ladderboard.ledger._gate import (
     GATE_STATE,

@@ -203,6 +203,9 @@ def write_array(array: NDArray[Any]) -> dict[str, Any]:
     return _write_numbers("f8", array.astype(np.float64) + 0.0)  # no negative zero
 
 
+_PREDICTED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
+
+
 class EncodedPredictions(NamedTuple):
     """Predictions as bytes, and the digest that the ledger commits to."""
 
@@ -220,6 +223,16 @@ def encode_predictions(values: NDArray[Any], training: float | None = None) -> E
         digest("predictions", {"predictions": written, "training": training}),
         encode({"kind": values.dtype.kind, "predictions": written}),
     )
+
+
+def decode_predictions(
+    kind: str, written: Mapping[str, Any], training: float | None = None
+) -> tuple[NDArray[Any], EncodedPredictions]:
+    """Return predictions from an array as it was written, and encoded; ``kind`` is its dtype's."""
+    values = read_array(written)
+    if kind in _PREDICTED_DTYPES:
+        values = values.astype(_PREDICTED_DTYPES[kind], copy=False)
+    return values, encode_predictions(values, training)
 
 
 def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:
