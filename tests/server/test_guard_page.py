@@ -26,7 +26,7 @@ def test_the_page_lists_exactly_the_codes():
     server = ROOT / "src/ladderboard/server"
     sources = [
         *sorted((server / "_guard").glob("*.py")),
-        server / "_content_types.py",
+        server / "_uploads/_body.py",
         server / "_problems.py",
     ]
     source = "".join(path.read_text() for path in sources)

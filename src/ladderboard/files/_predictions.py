@@ -90,7 +90,7 @@ def read_predictions(
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
     expected = loss.columns(kind=roster.kind, width=roster.width)
-    if expected.complete and roster.n <= limits.rows:
+    if expected.complete and roster.n <= limits.rows and not isinstance(source, bytes):
         joined = read_vector(source, roster.n, expected)
         if joined is not None and not _starts_with_id(source, roster):
             return joined

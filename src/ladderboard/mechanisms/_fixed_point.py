@@ -19,6 +19,8 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ladderboard.mechanisms._types import Setup
+
 UNITS = 10**12
 # Up to this magnitude a number, and its sum with noise, is exact in a double and in 64 bits.
 MAX_MAGNITUDE = 1000
@@ -114,3 +116,12 @@ def exact_standard_error(losses: NDArray[np.float64]) -> float:
         squares += 2 * int((high * low).sum()) * _HALF + int((low * low).sum())
     variance = count * squares - total * total  # times count^2
     return math.isqrt(variance // count) / count * coarse / UNITS
+
+
+def round_to_grid(setup: Setup, units: Any, grid: int) -> Any:
+    """Round to the grid and clip to the multiples a risk can round to; one int or an array."""
+    bottom, top = release_range(setup.low, setup.high, grid)
+    rounded = round_to_multiple(units, grid)
+    if type(rounded) is int:
+        return min(max(rounded, bottom), top)
+    return np.clip(rounded, bottom, top)

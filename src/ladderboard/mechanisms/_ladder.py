@@ -51,15 +51,6 @@ class LadderRun(NamedTuple):
     improved: NDArray[np.bool_]
 
 
-def round_to_grid(setup: Setup, units: Any, grid: int) -> Any:
-    """Round to the grid and clip to the multiples a risk can round to; one int or an array."""
-    bottom, top = _fixed_point.release_range(setup.low, setup.high, grid)
-    rounded = _fixed_point.round_to_multiple(units, grid)
-    if type(rounded) is int:
-        return min(max(rounded, bottom), top)
-    return np.clip(rounded, bottom, top)
-
-
 def run_ladder(
     state: ShakyLadderState,
     step: Any,
@@ -203,7 +194,7 @@ class Ladder(Mechanism):
         """Update if the risk is below R - step, to the risk rounded to the grid."""
         step, grid = self.step_and_grid_units
         risk = _fixed_point.to_units(observation.risk)
-        value_units = round_to_grid(setup, risk, grid)
+        value_units = _fixed_point.round_to_grid(setup, risk, grid)
         if risk < state.best - step and value_units < state.best:
             value = _fixed_point.from_units(value_units)
             return Step(LadderState(value_units), value, value, True)
@@ -223,7 +214,7 @@ class Ladder(Mechanism):
             ShakyLadderState(state.best, 0),
             step,
             risks,
-            round_to_grid(setup, risks, grid),
+            _fixed_point.round_to_grid(setup, risks, grid),
             np.zeros_like(risks),
             forced_down=True,
         )

@@ -14,7 +14,8 @@ from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
-from ladderboard.mechanisms._ladder import ShakyLadderState, round_to_grid, run_ladder
+from ladderboard.mechanisms._fixed_point import round_to_grid
+from ladderboard.mechanisms._ladder import ShakyLadderState, run_ladder
 from ladderboard.mechanisms._transcript import (
     GridValues,
     ReleaseDeviation,

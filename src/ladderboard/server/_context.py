@@ -17,10 +17,11 @@ from starlette.responses import Response
 
 from ladderboard.errors import storage_error
 from ladderboard.server._auth import SESSION_COOKIE, Authenticator, CookieSessions
+from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import RateLimiter, UploadQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 
     from fastapi import Request
 
@@ -143,6 +144,69 @@ def _run_in_thread(handler: Callable[..., Response]) -> Callable[..., Awaitable[
         return await get_context(request).run_in_thread(work)
 
     return run
+
+
+class ApiRoute(ThreadedRoute):
+    """A route that checks headers and parameters before it reads the body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, with the checks before it."""
+        handler = super().get_route_handler()
+        offered = tuple(self._media_types())
+        takes_json = self.body_field is not None
+        known = {parameter.alias for parameter in self.dependant.query_params}
+
+        async def checked(request: Request) -> Response:
+            accept = request.headers.get("accept", "*/*")
+            if "*/*" not in accept and not _accepts(accept, offered):
+                message = f"Available as {' or '.join(offered)}."
+                raise RequestRefused(406, "not_acceptable", message)
+            if request.scope["query_string"]:
+                _check_query(request, known)
+            if takes_json:
+                _check_json(request)
+            return await handler(request)
+
+        return checked
+
+    def _media_types(self) -> list[str]:
+        """Return the response media types of this route."""
+        extra: dict[str, Any] = self.openapi_extra or {}
+        types: list[str] = extra.get("x-types", ["application/json"])
+        return types
+
+
+def _check_query(request: Request, known: set[str]) -> None:
+    """Refuse unknown parameters: a typo would change what is done."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if len(set(names)) != len(names) or not known.issuperset(names):
+        listed = f"only {' and '.join(sorted(known))}, each once" if known else "no parameters"
+        raise RequestRefused(422, "invalid", f"This takes {listed}.")
+
+
+def _check_json(request: Request) -> None:
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
+    has_body = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
+    if not has_body or request.headers.get("content-length") == "0":
+        return  # no body: FastAPI checks whether one is needed
+    if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
+        raise RequestRefused(415, "content_type", "Send this as application/json.")
+
+
+def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
+    for item in accept.split(","):
+        kind, *parameters = [part.strip().lower() for part in item.split(";")]
+        if any(
+            part.replace(" ", "").startswith("q=0") and not part.strip("q=0. ")
+            for part in parameters
+        ):
+            continue
+        if any(kind in {offer, f"{offer.partition('/')[0]}/*"} for offer in offered):
+            return True
+        if kind == "*/*":
+            return True
+    return False
 
 
 def needs_token(request: Request) -> bool:

@@ -18,8 +18,8 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._growing._transcript import growing_transcript
-from ladderboard.mechanisms._ladder import round_to_grid
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
     Observation,

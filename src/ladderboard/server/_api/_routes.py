@@ -1,16 +1,14 @@
 """The route class and shared route settings of the API, and /openapi.json."""
 
-from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Path, Request, Response
+from fastapi import APIRouter, FastAPI, Path
 from fastapi.openapi.utils import get_openapi
 
 from ladderboard._version import __version__
 from ladderboard.server._api._models import Problem
 from ladderboard.server._auth import SESSION_COOKIE
-from ladderboard.server._context import PRIVATE, ThreadedRoute
-from ladderboard.server._problems import RequestRefused
+from ladderboard.server._context import PRIVATE, ApiRoute
 
 API = "/api/v1"
 OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
@@ -110,73 +108,10 @@ def make_router(tag: str, *, prefix: str = API) -> APIRouter:
     """
     return APIRouter(
         prefix=prefix,
-        route_class=Route,
+        route_class=ApiRoute,
         tags=[tag],
         generate_unique_id_function=lambda route: route.name,
     )
-
-
-class Route(ThreadedRoute):
-    """A route that checks headers and parameters before it reads the body."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, with the checks before it."""
-        handler = super().get_route_handler()
-        offered = tuple(self._media_types())
-        takes_json = self.body_field is not None
-        known = {parameter.alias for parameter in self.dependant.query_params}
-
-        async def checked(request: Request) -> Response:
-            accept = request.headers.get("accept", "*/*")
-            if "*/*" not in accept and not _accepts(accept, offered):
-                message = f"Available as {' or '.join(offered)}."
-                raise RequestRefused(406, "not_acceptable", message)
-            if request.scope["query_string"]:
-                _check_query(request, known)
-            if takes_json:
-                _check_json(request)
-            return await handler(request)
-
-        return checked
-
-    def _media_types(self) -> list[str]:
-        """Return the response media types of this route."""
-        extra: dict[str, Any] = self.openapi_extra or {}
-        types: list[str] = extra.get("x-types", ["application/json"])
-        return types
-
-
-def _check_query(request: Request, known: set[str]) -> None:
-    """Refuse unknown parameters: a typo would change what is done."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    if len(set(names)) != len(names) or not known.issuperset(names):
-        listed = f"only {' and '.join(sorted(known))}, each once" if known else "no parameters"
-        raise RequestRefused(422, "invalid", f"This takes {listed}.")
-
-
-def _check_json(request: Request) -> None:
-    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
-    charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
-    has_body = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
-    if not has_body or request.headers.get("content-length") == "0":
-        return  # no body: FastAPI checks whether one is needed
-    if media_type.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
-        raise RequestRefused(415, "content_type", "Send this as application/json.")
-
-
-def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
-    for item in accept.split(","):
-        kind, *parameters = [part.strip().lower() for part in item.split(";")]
-        if any(
-            part.replace(" ", "").startswith("q=0") and not part.strip("q=0. ")
-            for part in parameters
-        ):
-            continue
-        if any(kind in {offer, f"{offer.partition('/')[0]}/*"} for offer in offered):
-            return True
-        if kind == "*/*":
-            return True
-    return False
 
 
 def describe_api(app: FastAPI, url: str | None) -> dict[str, Any]:

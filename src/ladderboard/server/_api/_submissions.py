@@ -14,11 +14,10 @@ from ladderboard.server._api._routes import (
     make_router,
     private_route,
 )
-from ladderboard.server._content_types import CONTENT_TYPES
 from ladderboard.server._context import get_context, make_response, open_board
 from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._sandbox import Spec
-from ladderboard.server._uploads import BodyLimits, receive_body
+from ladderboard.server._uploads import CONTENT_TYPES, BodyLimits, receive_body
 
 router = make_router("submissions")
 OfTeam = Annotated[

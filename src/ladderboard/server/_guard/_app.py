@@ -39,7 +39,6 @@ from ladderboard.errors import (
     TooManyLadders,
 )
 from ladderboard.files import Limits
-from ladderboard.server._content_types import declared_format
 from ladderboard.server._guard._body import MAX_BYTES, MemoryBudget
 from ladderboard.server._problems import (
     ProblemKind,
@@ -47,6 +46,7 @@ from ladderboard.server._problems import (
     RequestRefused,
     problem_from_exception,
 )
+from ladderboard.server._uploads import declared_format
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -1,5 +1,11 @@
 """Uploads: bodies of submissions as they come in."""
 
-from ladderboard.server._uploads._body import BodyLimits, Spool, receive_body
+from ladderboard.server._uploads._body import (
+    CONTENT_TYPES,
+    BodyLimits,
+    Spool,
+    declared_format,
+    receive_body,
+)
 
-__all__ = ["BodyLimits", "Spool", "receive_body"]
+__all__ = ["CONTENT_TYPES", "BodyLimits", "Spool", "declared_format", "receive_body"]

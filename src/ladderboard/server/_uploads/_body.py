@@ -1,4 +1,4 @@
-"""Receiving uploads: decompressed and limited, into memory or the spool."""
+"""Receiving uploads: decompressed and limited, into memory or the spool; their content types."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 from ladderboard import _settings
 from ladderboard.errors import DiskFull, InvalidPredictions, storage_error
 from ladderboard.files import GZIP_MAGIC, Gunzip
-from ladderboard.server._content_types import declared_format
 from ladderboard.server._problems import RequestRefused
-from ladderboard.server._uploads._multipart import InvalidForm, MultipartForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +20,37 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from ladderboard.server._uploads._multipart import MultipartForm
+
 _IN_MEMORY = 2**20  # bytes; larger bodies go to a file
 _WRITE_BYTES = 2**18
 _OVERHEAD = 2**16  # bytes that a form or compression may add
 _MAX_RATIO = 200  # decompressed per compressed byte; constant predictions for 50 classes have 86
 _CLOSE = {"Connection": "close"}  # otherwise the rest of the body would be read
 _YIELD_EVERY = 4  # pieces after which other tasks run
+
+
+_TYPES = {
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/vnd.apache.parquet": "parquet",
+    "application/x-parquet": "parquet",
+    "application/vnd.apache.arrow.file": "arrow",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/x-npy": "npy",
+    "application/octet-stream": None,
+    "": None,
+}
+CONTENT_TYPES = tuple(content_type for content_type in _TYPES if content_type)
+_LISTED = ", ".join(CONTENT_TYPES)
+
+
+class InvalidForm(RequestRefused):
+    """A form is invalid."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(400, "form", rule)
 
 
 class BodyLimits(NamedTuple):
@@ -174,6 +197,24 @@ def _write(file: BinaryIO, data: bytearray) -> None:
     file.flush()
 
 
+def declared_format(request: Request) -> str | None:
+    """Return the format that the headers declare; None if it must be detected.
+
+    Types that a web form can send without a CORS preflight are not in the list.
+    """
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    media_type = media_type.strip().lower()
+    charset = parameters.partition("charset=")[2].split(";")[0].strip(' "').lower()
+    if media_type not in _TYPES:
+        raise RequestRefused(
+            415, "content_type", f"Send predictions with a Content-Type of {_LISTED}."
+        )
+    if charset not in {"", "utf-8", "utf8", "us-ascii"}:
+        raise RequestRefused(415, "content_type", "Send text as UTF-8.")
+    _is_gzipped(request)  # refuses other codings; gzip is detected by its bytes
+    return _TYPES[media_type]
+
+
 async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
     """Return the predictions in a request: raw or in a form, gzipped or not.
 
@@ -188,11 +229,11 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
         The client has gone. In all cases the spooled file is removed.
     """
     kind = request.headers.get("content-type", "")
-    form = (
-        MultipartForm(kind)
-        if kind.partition(";")[0].strip().lower() == "multipart/form-data"
-        else None
-    )
+    form = None
+    if kind.partition(";")[0].strip().lower() == "multipart/form-data":
+        from ladderboard.server._uploads._multipart import MultipartForm  # noqa: PLC0415 - optional
+
+        form = MultipartForm(kind)
     file_format = None if form is not None else declared_format(request)
     decoder = _BodyDecoder(form, gzipped=_is_gzipped(request), limit=limits.bytes)
     length = request.headers.get("content-length", "")
@@ -245,6 +286,7 @@ async def _receive_chunks(
 
 
 def _is_gzipped(request: Request) -> bool:
+    """Tell whether the body is declared as gzip; refuse other codings."""
     coding = request.headers.get("content-encoding", "").strip().lower()
     if coding not in {"", "identity", "gzip"}:
         raise RequestRefused(415, "content_type", "Send the body plain, or packed with gzip.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from ladderboard.server._problems import RequestRefused
+from ladderboard.server._uploads._body import InvalidForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,13 +18,6 @@ _SUFFIXES = {
     "csv": "csv", "txt": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl",
 }  # fmt: skip
 _PLAIN_ENCODINGS = {"", "7bit", "8bit", "binary"}
-
-
-class InvalidForm(RequestRefused):
-    """A form is invalid."""
-
-    def __init__(self, rule: str) -> None:
-        super().__init__(400, "form", rule)
 
 
 class MultipartForm:
