@@ -206,6 +206,14 @@ def test_the_list_is_a_file_in_the_folder(tmp_path):
     assert read_folder(tmp_path).people == ("ada@example.edu", "")
 
 
+def test_an_entry_of_the_list_is_not_a_registration(make_board):
+    identities = make_board().identities
+    identities.extend_list(ORGANISER, ["ada@example.edu"])
+    for act in (identities.approve, lambda *who: identities.reject(*who, "")):
+        with pytest.raises(NotFound):
+            act(ORGANISER, 1)
+
+
 def test_a_malformed_list_is_refused(make_board):
     with pytest.raises(InvalidSetting, match="Entry 1 of the list"):
         make_board().identities.extend_list(ORGANISER, ["@ada"])

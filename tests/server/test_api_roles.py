@@ -58,6 +58,9 @@ EXPECTED = {
     f"POST {B}/tokens": organisers_only(201),
     f"GET {B}/tokens": organisers_only(200),
     f"DELETE {B}/tokens/{{token}}": organisers_only(404),  # no token has this id
+    f"GET {B}/registrations": organisers_only(200),
+    f"PUT {B}/registrations/{{number}}": organisers_only(404),  # nobody signed in
+    f"POST {B}/people": organisers_only(200),
     f"POST {B}/pause": organisers_only(200, 409),
     f"POST {B}/resume": organisers_only(200, 409),
     f"PATCH {B}/rules": organisers_only(200, 409),
@@ -83,6 +86,9 @@ EXPECTED = {
     "POST /boards/{board}/token": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/join": {"": (200,) * 5},
     "POST /boards/{board}/join": {"": (403,) * 5, "strange": (403, 403)},
+    # Nobody signs in on this board, and the server has no provider.
+    "GET /boards/{board}/sign-in/{provider}": {"": (404,) * 5, "strange": (404, 404)},
+    "GET /sign-in/{provider}/callback": {"": (404,) * 5, "strange": (404, 404)},
     "GET /login": {"": (200,) * 5, "strange": (200, 200)},
     "POST /session": {"": (403,) * 5, "strange": (403, 403)},
     "POST /session/end": {"": (403,) * 5, "strange": (403, 403)},
@@ -94,6 +100,8 @@ BODIES = {
     f"POST {B}/teams": {"name": "New {role}"},
     f"POST {B}/tokens": {"role": "evaluator"},
     f"PATCH {B}/rules": {"title": "Another"},
+    f"PUT {B}/registrations/{{number}}": {"approve": True},
+    f"POST {B}/people": {"people": ["ada@example.edu"]},
 }
 
 
@@ -157,6 +165,8 @@ class BoardWithRoles:
             team=self.team,
             submission=self.submission,
             token="0" * 16,
+            number=1,
+            provider="university",
             name=wheel_url().rpartition("/")[2] if "/install/" in path else "style.css",
         )
         options = {}
@@ -168,7 +178,7 @@ class BoardWithRoles:
         if route in BODIES:
             text = {"{submission}": self.submission, "New {role}": f"New {role}"}
             options["json"] = {
-                key: [text[word] for word in value] if isinstance(value, list)
+                key: [text.get(word, word) for word in value] if isinstance(value, list)
                 else text.get(value, value)
                 for key, value in BODIES[route].items()
             }  # fmt: skip

@@ -86,6 +86,7 @@ def test_an_empty_variable_is_not_set(write_settings):
 EVERY = {
     "LADDERBOARD_DATABASE": "x.db",
     "LADDERBOARD_KEY_FILE": "k",
+    "LADDERBOARD_SIGN_IN": f'{{"google": {{"client_id": "g", "client_secret": "{HIDDEN_TEXT}"}}}}',
     "LADDERBOARD_SERVE_HOST": "::1",
     "LADDERBOARD_SERVE_PORT": "81",
     "LADDERBOARD_SERVE_WORKERS": "1",
@@ -133,6 +134,10 @@ def test_every_setting_reaches_the_server():
         Rate(5, 6),
     )
     assert settings.metrics_token == HIDDEN_TEXT
+    (google,) = settings.sign_in
+    assert (google.title, google.read_secret()) == ("Google", HIDDEN_TEXT)
+    assert resolved.values["sign_in"].redacted == ["google"]
+    assert HIDDEN_TEXT not in repr(settings)
     assert HIDDEN_TEXT not in repr(settings) + repr(resolved)
 
 

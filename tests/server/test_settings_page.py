@@ -41,7 +41,8 @@ def test_the_sample_file_can_be_read(tmp_path):
     path.write_text(sample)
     settings = find_settings(path, environment={})
     names = {name for name, setting in settings.values.items() if setting.source == "file"}
-    assert len(names) == len(re.findall(r"^\w+ = ", sample, re.MULTILINE)) == 8
+    assert len(names) == len(re.findall(r"^\w+ = ", sample, re.MULTILINE)) == 9
+    assert settings["sign_in"][0].client_secret_file == str(tmp_path / "github.secret")
     assert settings["database"] == str(tmp_path / "boards.db")
     assert settings["serve.failures"] == (30, 10.0)
 

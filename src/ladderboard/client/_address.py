@@ -10,7 +10,18 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
 RESERVED_PATHS = frozenset(
-    {"api", "boards", "healthz", "install", "login", "metrics", "openapi.json", "session", "static"}
+    {
+        "api",
+        "boards",
+        "healthz",
+        "install",
+        "login",
+        "metrics",
+        "openapi.json",
+        "session",
+        "sign-in",
+        "static",
+    }
 )
 """First parts of a server's own paths; a prefix has none of them, so its end is unambiguous."""
 

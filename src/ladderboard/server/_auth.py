@@ -18,6 +18,7 @@ from ladderboard.board import PUBLIC, Role, hash_token
 from ladderboard.errors import NotAllowed
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import RateLimiter, client_address
+from ladderboard.server._sign_in import SIGN_IN_COOKIE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -114,13 +115,15 @@ class CookieSessions:
         cookie = self._random_text(32)
         return cookie, self._csrf_token_for(cookie)
 
-    def _set_cookie(self, request: Request, response: Response, name: str, value: str) -> None:
+    def _set_cookie(
+        self, request: Request, response: Response, name: str, value: str, path: str = "/"
+    ) -> None:
         secure = self._settings.secure_cookies
         response.set_cookie(
             name,
             value,
             max_age=self._settings.session_seconds if value else 0,
-            path=self._settings.prefix or "/",
+            path=(self._settings.prefix + path).rstrip("/") or "/",
             secure=request.url.scheme == "https" if secure is None else secure,
             httponly=True,
             samesite="lax",
@@ -135,6 +138,15 @@ class CookieSessions:
     def clear_session_cookie(self, request: Request, response: Response) -> None:
         """Delete the session cookie."""
         self._set_cookie(request, response, SESSION_COOKIE, "")
+
+    def set_sign_in_cookie(self, request: Request, response: Response, cookie: str) -> None:
+        """Set the cookie of a sign-in that waits for a provider's answer; empty to delete it."""
+        self._set_cookie(request, response, SIGN_IN_COOKIE, cookie, "/sign-in")
+
+    @staticmethod
+    def read_sign_in_cookie(request: Request) -> str:
+        """Return the cookie of a sign-in that waits for a provider's answer."""
+        return _read_cookie(request, SIGN_IN_COOKIE)
 
     def set_visitor_cookie(self, request: Request, response: Response, cookie: str) -> None:
         """Set the cookie that a visitor's first form is bound to."""

@@ -19,6 +19,7 @@ from ladderboard.errors import storage_error
 from ladderboard.server._auth import SESSION_COOKIE, Authenticator, CookieSessions
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import RateLimiter, UploadQueue
+from ladderboard.server._sign_in import SignInFlow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
@@ -90,6 +91,7 @@ class ServerContext:
         self.settings, self.log, self.metrics = settings, log, metrics
         self.sessions = CookieSessions(boards, settings)
         self.authenticator = Authenticator(boards, self.sessions, settings)
+        self.sign_in = SignInFlow(boards, settings)
         self.registration_limiter = RateLimiter(
             settings.registrations,
             "Too many registrations from your address; wait.",

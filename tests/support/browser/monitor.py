@@ -26,6 +26,7 @@ class BrowserMonitor:
         self.statuses: list[int] = []
         self._expected_statuses: set[int] = set()
         self._abortable: list[str] = []
+        self._sites = [f"{url}/", "data:", "blob:"]
         context.add_init_script(_REPORT_VIOLATIONS)
         context.on("console", self._console)
         context.on("weberror", lambda error: self._add("error", str(error.error)))
@@ -40,11 +41,17 @@ class BrowserMonitor:
         """Declare that a request may be aborted: a download, or one that is cancelled."""
         self._abortable.append(path)
 
+    def allow_site(self, url: str) -> None:
+        """Declare that another site is visited; what its own pages do wrong is not ours."""
+        self._sites.append(f"{url}/")
+
     def _add(self, kind: str, message: str) -> None:
         self.problems.append(f"{kind}: {message}")
 
     def _console(self, message) -> None:
         refused = _STATUS.match(message.text)
+        if message.location["url"].startswith(tuple(self._sites[3:])):
+            return
         if message.text.startswith(_NETWORK_ERROR) and self._may_fail(message.location["url"]):
             return
         if refused:
@@ -53,7 +60,7 @@ class BrowserMonitor:
             self._add(f"console {message.type}", f"{message.text} ({message.location})")
 
     def _request(self, request) -> None:
-        if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
+        if not request.url.startswith(tuple(self._sites)):
             self._add("foreign request", request.url)
 
     def _failed(self, request) -> None:

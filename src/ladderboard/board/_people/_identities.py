@@ -35,7 +35,7 @@ from ladderboard.board._repository import (
     read_team,
     update_identity,
 )
-from ladderboard.errors import Conflict, NotAllowed
+from ladderboard.errors import Conflict, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,7 +170,7 @@ class Identities:
         team_id = self._board.book.environment.salt()[-8:].hex()
 
         def approve_person(transaction: BookTransaction) -> None:
-            row = read_identity(transaction.view, number)
+            row = _read_person(transaction.view, number)
             if row.team is not None:
                 return
             if not row.team_name:
@@ -186,7 +186,7 @@ class Identities:
         reason = check_text("The reason", reason, at_most=300)
 
         def reject_person(transaction: BookTransaction) -> None:
-            row = read_identity(transaction.view, number)
+            row = _read_person(transaction.view, number)
             if row.team is not None:
                 raise Conflict("This person has a team. Disqualify it instead.")
             update_identity(transaction.view, number, state="rejected", reason=reason)
@@ -198,7 +198,7 @@ class Identities:
         check_permission(caller, "teams")
 
         def end_sessions(transaction: BookTransaction) -> None:
-            row = read_identity(transaction.view, number)
+            row = _read_person(transaction.view, number)
             delete_identity_sessions(transaction.view, row.number)
 
         self._board.queue.run(end_sessions)
@@ -241,6 +241,14 @@ def caller_of(row: IdentityRow, hashed: bytes) -> Caller:
     if row.team is None:
         return Caller(Role.PUBLIC, None, hashed, row.number)
     return Caller(Role.TEAM, row.team, hashed, row.number)
+
+
+def _read_person(view: ReadView, number: int) -> IdentityRow:
+    """Return a person who signed in."""
+    row = read_identity(view, number)
+    if row.state == "listed":
+        raise NotFound("There is no such registration.")
+    return row
 
 
 def _serialize(view: ReadView, row: IdentityRow) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from ladderboard import board
 from ladderboard.board import BoardStatus
 from ladderboard.bounds import Certificate as BoundCertificate
 
+_PERSON = "^(?:[!-?A-~]+@[!-?A-~]+|https?://[!-~]+ [!-~]+)$"
+
 
 class RequestModel(BaseModel):
     """A body that holds nothing else."""
@@ -38,6 +40,21 @@ class Trust(RequestModel):
     """Whose token is wanted."""
 
     role: Literal["evaluator", "organiser"]
+
+
+class Decision(RequestModel):
+    """What the organiser decides about a registration; the reason is for a rejection."""
+
+    approve: bool
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+class People(RequestModel):
+    """Mail addresses, or issuers and subjects with a space between them."""
+
+    people: Annotated[
+        list[Annotated[str, Field(max_length=320, pattern=_PERSON)]], Field(max_length=100)
+    ]
 
 
 class Charge(RequestModel):
@@ -347,6 +364,28 @@ class TokenList(ResponseModel):
     """The tokens and invitations of a board."""
 
     tokens: list[ListedToken]
+
+
+class Person(ResponseModel):
+    """A person who signed in; names are untrusted text."""
+
+    number: int
+    issuer: str
+    subject: str
+    name: str
+    mail: str | None
+    state: Literal["signed_in", "waiting", "registered", "rejected"]
+    team_name: str
+    reason: str
+    team: Id | None
+    made: Moment
+
+
+class RegistrationList(ResponseModel):
+    """The people who signed in, and how many on the list did not yet."""
+
+    registrations: list[Person]
+    listed: int
 
 
 class SelectionList(ResponseModel):

@@ -8,15 +8,25 @@ from ladderboard.server._api._models import (
     BoardSummary,
     Charge,
     Days,
+    Decision,
     Finals,
     Invitation,
     NewTeam,
     NewToken,
+    People,
+    RegistrationList,
     State,
     TokenList,
     Trust,
 )
-from ladderboard.server._api._routes import Slug, TeamId, TokenId, make_router, private_route
+from ladderboard.server._api._routes import (
+    PersonNumber,
+    Slug,
+    TeamId,
+    TokenId,
+    make_router,
+    private_route,
+)
 from ladderboard.server._context import make_response, open_board
 from ladderboard.server._sandbox import sandbox
 
@@ -114,6 +124,40 @@ def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     opened, caller = open_board(request, board)
     opened.teams.revoke_token(caller, token)
     return _no_content()
+
+
+@router.get("/boards/{board}/registrations", response_model=RegistrationList, **private_route())
+def list_registrations(request: Request, board: Slug) -> Response:
+    """Return the people who signed in, and which of them have a team."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.identities.registrations(caller))
+
+
+@router.put(
+    "/boards/{board}/registrations/{number}",
+    response_model=RegistrationList,
+    **private_route(408, 409, 413, 415),
+)
+def decide_registration(
+    request: Request, board: Slug, number: PersonNumber, wanted: Decision
+) -> Response:
+    """Approve or reject the registration of a person who signed in."""
+    opened, caller = open_board(request, board)
+    if wanted.approve:
+        opened.identities.approve(caller, number)
+    else:
+        opened.identities.reject(caller, number, wanted.reason)
+    return make_response(request, opened.identities.registrations(caller))
+
+
+@router.post(
+    "/boards/{board}/people", response_model=RegistrationList, **private_route(408, 413, 415)
+)
+def extend_list(request: Request, board: Slug, wanted: People) -> Response:
+    """Add people to the list of those who may register by signing in."""
+    opened, caller = open_board(request, board)
+    opened.identities.extend_list(caller, wanted.people)
+    return make_response(request, opened.identities.registrations(caller))
 
 
 @router.post("/boards/{board}/pause", response_model=State, **private_route(409))

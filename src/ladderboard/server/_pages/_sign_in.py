@@ -1,27 +1,30 @@
-"""Joining a board, signing in and signing out."""
+"""Joining a board, signing in with a token or with a provider, and signing out."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
-from starlette.responses import Response
+from fastapi import Depends, Path, Request
+from starlette.responses import RedirectResponse, Response
 
-from ladderboard.board import Role, hash_token
-from ladderboard.errors import LadderboardError
+from ladderboard.board import Role, VerifiedIdentity, hash_token
+from ladderboard.errors import LadderboardError, NotFound
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials, InvalidToken
 from ladderboard.server._context import ServerContext, get_context, open_page
 from ladderboard.server._pages._rendering import (
+    PRIVATE,
     Form,
     page_response,
     page_router,
     read_form,
     redirect,
+    server_url,
 )
 from ladderboard.server._pages._reply import page_problem
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import client_address
 
 router = page_router()
+ProviderName = Annotated[str, Path(max_length=32, description="A provider's name.")]
 
 
 @router.get("/boards/{board}/join")
@@ -33,14 +36,22 @@ def join_page(request: Request, board: Slug) -> Response:
 def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
     board, caller = open_page(request, slug)
     view = board.as_seen_by(caller)
+    summary = view.summary()
+    rules = summary["sign_in"]
     return {
-        "board": view.summary(),
+        "board": summary,
+        "providers": {} if rules is None else _titles(request, rules["providers"]),
+        "person": board.identities.own(caller),
         "role": caller.role.name.lower(),
         "team": None if caller.team is None else view.team(),
         "problem": None,
         "new_team": None,
         "typed_name": "",
     }
+
+
+def _titles(request: Request, only: list[str]) -> dict[str, str]:
+    return get_context(request).sign_in.titles(only)
 
 
 @router.post("/boards/{board}/join")
@@ -53,7 +64,12 @@ def register_team(request: Request, board: Slug, form: Form) -> Response:
         if caller.role < Role.ORGANISER:
             context.registration_limiter.check(client_address(request))
             context.registration_limiter.record(client_address(request))
-        new_team = opened.teams.register_or_create(caller, name, invitation)
+        if caller.identity is not None and invitation is None:
+            new_team = opened.identities.register(caller, name)
+            if new_team is None:  # the organiser must approve it
+                return redirect(request, f"/boards/{board}/join")
+        else:
+            new_team = opened.teams.register_or_create(caller, name, invitation)
     except (LadderboardError, RequestRefused) as error:
         problem = page_problem(error)
         variables = _read_join_page(request, board)
@@ -66,9 +82,9 @@ def register_team(request: Request, board: Slug, form: Form) -> Response:
         if problem.retry is not None:
             page.headers["Retry-After"] = problem.retry
         return page
-    # Organisers and evaluators stay signed in as themselves.
+    # Organisers, evaluators and people who signed in stay signed in as themselves.
     new_session = None
-    if caller.role < Role.EVALUATOR:
+    if caller.role < Role.EVALUATOR and caller.identity is None:
         new_session = context.sessions.start(hash_token(new_team.token))
     variables = {**_read_join_page(request, board), "new_team": new_team}
     return page_response(request, "join.html", 201, new_session=new_session, **variables)
@@ -122,6 +138,59 @@ def _safe_redirect_path(path: str, default_path: str) -> str:
 @router.post("/session/end", dependencies=[Depends(read_form)])
 def sign_out(request: Request) -> Response:
     """End a session."""
+    context = get_context(request)
+    session = context.sessions.read(request)
+    if session is not None:
+        context.boards.sign_out(session.token_hash)
     response = redirect(request, "/")
-    get_context(request).sessions.clear_session_cookie(request, response)
+    context.sessions.clear_session_cookie(request, response)
     return response
+
+
+@router.get("/boards/{board}/sign-in/{provider}")
+async def start_sign_in(request: Request, board: Slug, provider: ProviderName) -> Response:
+    """Send the browser to a provider."""
+    context = get_context(request)
+    await context.run_in_thread(_check_sign_in, context, board, provider)
+    url, cookie = await context.sign_in.start(provider, board, _callback_url(request, provider))
+    response = RedirectResponse(url, 303, PRIVATE)
+    context.sessions.set_sign_in_cookie(request, response, cookie)
+    return response
+
+
+def _check_sign_in(context: ServerContext, slug: str, provider: str) -> None:
+    """Refuse a provider that people cannot sign in with on a board."""
+    rules = context.boards.open(slug).rules.sign_in
+    if rules is None or (rules.providers and provider not in rules.providers):
+        raise NotFound("There is no such provider here.")
+
+
+def _callback_url(request: Request, provider: str) -> str:
+    return f"{server_url(request)}/sign-in/{provider}/callback"
+
+
+@router.get("/sign-in/{provider}/callback")
+async def finish_sign_in(request: Request, provider: ProviderName) -> Response:
+    """Start a session for whom the provider vouches for, on the board where they started."""
+    context, answer = get_context(request), request.query_params
+    cookie = context.sessions.read_sign_in_cookie(request)
+    started = context.sign_in.read(cookie, provider, answer)
+    person = await context.sign_in.finish(started, answer, _callback_url(request, provider))
+    hashed, path = await context.run_in_thread(
+        _start_session, context, started.board, person, write=True
+    )
+    response = redirect(request, path)
+    # Always a new session: none that somebody else put into this browser is continued.
+    context.sessions.set_session_cookie(request, response, context.sessions.start(hashed))
+    context.sessions.set_sign_in_cookie(request, response, "")
+    return response
+
+
+def _start_session(
+    context: ServerContext, slug: str, person: VerifiedIdentity
+) -> tuple[bytes, str]:
+    """Return the hash of a new session, and the page to show."""
+    board = context.boards.open(slug)
+    hashed = board.identities.sign_in(person, seconds=context.settings.session_seconds)
+    caller = context.boards.caller_by_token_hash(hashed, slug)
+    return hashed, f"/boards/{slug}/{'join' if caller.team is None else 'submit'}"

@@ -188,7 +188,9 @@ def rotate_token(request: Request, board: Slug) -> Response:
         created = opened.teams.rotate_token(caller)
     except (LadderboardError, RequestRefused) as error:
         return show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
-    new_session = get_context(request).sessions.start(hash_token(created.token))
+    new_session = None
+    if caller.identity is None:  # otherwise the session is a person's, and goes on
+        new_session = get_context(request).sessions.start(hash_token(created.token))
     return show_submit_page(
         request, board, FormOutcome(token=created.token, new_session=new_session)
     )

@@ -28,11 +28,13 @@ _REGISTRATION = {
     "open": "Anyone can register a team.",
     "invited": "A team needs an invitation from the organiser; each is valid for one team.",
     "organiser": "The organiser creates the teams and gives each one its token.",
+    "sign_in": "People sign in to register a team. One person has one team.",
 }
 _REGISTRATION_PAST = {
     "open": "Anyone could register a team.",
     "invited": "A team needed an invitation from the organiser.",
     "organiser": "The organiser created the teams.",
+    "sign_in": "People signed in to register a team. One person had one team.",
 }
 _VISIBILITY = {
     "public": "Everybody sees the standings.",

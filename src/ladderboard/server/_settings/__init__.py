@@ -8,6 +8,7 @@ from ladderboard.server._settings._model import (
     sqlite_path,
     without_password,
 )
+from ladderboard.server._settings._providers import Provider, Providers
 from ladderboard.server._settings._sources import (
     CONFIG,
     VARIABLES,
@@ -23,6 +24,8 @@ __all__ = [
     "CONFIG",
     "SETTINGS",
     "VARIABLES",
+    "Provider",
+    "Providers",
     "ResolvedSettings",
     "Setting",
     "Settings",

@@ -24,6 +24,7 @@ from ladderboard import _settings
 from ladderboard.client import parse_address
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._rate_limits import Rate
+from ladderboard.server._settings._providers import Providers, read_providers
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -35,7 +36,7 @@ _ADDRESS = re.compile(
     r"(?P<scheme>[a-z+]+)://(?:(?P<user>[^:@/?#]*)(?P<password>:[^@/?#]*)?@)?"
     r"(?P<place>[^@?#]*)(?:\?(?P<query>[^@#]*))?"
 )
-_TOP_LEVEL = ("database", "key_file")  # in the settings file above the table [serve]
+_TOP_LEVEL = ("database", "key_file", "sign_in")  # in the settings file above the table [serve]
 _MAX_TOKEN_BYTES = 4096
 _LIMITS = {"ge": "of at least", "le": "and at most", "gt": "above"}  # as pydantic names them
 # What the documentation calls each type, and the rule in an error message.
@@ -46,6 +47,7 @@ _TYPES: dict[Any, tuple[str, str]] = {
     bool: ("true or false", "true or false"),
     Path: ("path", "a path"),
     tuple: ("list", 'a list such as ["10.0.0.1", "10.0.0.2"]'),
+    Providers: ("tables", "a table for each provider, such as [sign_in.github]"),
     Rate: (
         "two numbers",
         "two numbers, how many at once and the seconds, above 0, until one more, as in [30, 10]",
@@ -225,6 +227,11 @@ class Settings(BaseSettings):
         None,
         "The key file that encrypts labels and other secrets; created with a new database.",
         metavar="PATH",
+    )
+    sign_in: Annotated[Providers, PlainValidator(read_providers)] = _setting(
+        Providers(),
+        "The providers that people can sign in with; in the environment, the tables as JSON.",
+        repr=False,  # it may hold secrets
     )
     host: _Line = _setting(
         "127.0.0.1",
@@ -411,6 +418,8 @@ class Setting:
         """Tell whether a value, or a part of it, must not be shown."""
         if self.field == "database":
             return not isinstance(value, str) or has_password(value)
+        if self.field == "sign_in":
+            return not isinstance(value, Providers) or any(item.client_secret for item in value)
         return self.secret
 
     def redacted(self, value: Any) -> Any:
@@ -419,6 +428,8 @@ class Setting:
             return without_password(value)
         if self.secret or value is None:
             return None
+        if isinstance(value, Providers):
+            return [provider.name for provider in value]
         if isinstance(value, tuple):
             return list(value)
         return os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -486,7 +497,7 @@ def _describe_error(error: ValidationError, label: Callable[[Setting], str]) -> 
     if setting is None:
         return InvalidSetting(f"{field} is not a setting.")
     cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, InvalidSetting) and field == "url":
+    if isinstance(cause, InvalidSetting) and field in {"url", "sign_in"}:
         return InvalidSetting(f"{label(setting)}: {cause}")
     if cause is not None and field == "proxy":
         value = cause.args[0]

@@ -249,7 +249,7 @@ def _read_file(path: Path) -> dict[str, Any]:
             f"Anybody on this machine may write the settings file {path}. Type: chmod o-w {path}"
         )
     values = _flatten(path, _parse_toml(path, content))
-    secrets = [name for name, value in values.items() if SETTINGS[name].contains_secret(value)]
+    secrets = [name for name, value in values.items() if _contains_secret(name, value)]
     if is_posix_file and secrets and mode & 0o004:
         raise InvalidSetting(
             f"{secrets[0]} in {path} is secret, and anybody on this machine may read it. "
@@ -262,8 +262,27 @@ def _read_file(path: Path) -> dict[str, Any]:
     }
 
 
+def _contains_secret(name: str, value: Any) -> bool:
+    """Tell whether a value in the settings file must not be read by everybody."""
+    if name == "sign_in" and isinstance(value, dict):
+        return any("client_secret" in table for table in value.values() if isinstance(table, dict))
+    return SETTINGS[name].contains_secret(value)
+
+
 def _with_base(setting: Setting, value: Any, base: Path) -> Any:
     """Return a value in which a relative path begins at the folder of the settings file."""
+    if setting.name == "sign_in" and isinstance(value, dict):
+        return {
+            name: {
+                key: os.fspath(base / os.path.expanduser(text))  # noqa: PTH111 - as below
+                if key == "client_secret_file" and isinstance(text, str)
+                else text
+                for key, text in table.items()
+            }
+            if isinstance(table, dict)
+            else table
+            for name, table in value.items()
+        }
     path = sqlite_path(value) if setting.name == "database" and isinstance(value, str) else value
     is_path = setting.type is Path or setting.name == "database"
     if not is_path or not isinstance(path, str) or not path:

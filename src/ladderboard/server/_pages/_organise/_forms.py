@@ -48,6 +48,9 @@ _DONE_MESSAGES = {
     "revoked": "The team's token is revoked, and its sessions are signed out.",
     "disqualified": "The team is disqualified: it is no longer shown. Nothing else has changed.",
     "reinstated": "The team is shown again.",
+    "approved": "The team is registered.",
+    "rejected": "The registration is rejected; the person is shown your reason.",
+    "listed": "The list is extended.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""
 _EXPECTED_STATES = {
@@ -338,6 +341,20 @@ def _revoke_token(board: Board, caller: Caller, form: Form) -> ActionDone:
     return ActionDone("ended")
 
 
+def _decide(board: Board, caller: Caller, form: Form) -> ActionDone:
+    number = _require_whole_number("person", form.get("person", ""))
+    if form.get("decision") == "approve":
+        board.identities.approve(caller, number)
+        return ActionDone("approved")
+    board.identities.reject(caller, number, form.get("reason", ""))
+    return ActionDone("rejected")
+
+
+def _extend_list(board: Board, caller: Caller, form: Form) -> ActionDone:
+    board.identities.extend_list(caller, form.get("people", "").splitlines())
+    return ActionDone("listed")
+
+
 def _rotate_team_token(board: Board, caller: Caller, team: str) -> TokenCreated:
     created = board.teams.rotate_token(caller, team)
     return TokenCreated("team", created.token, created.name)
@@ -368,6 +385,8 @@ _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCrea
     "invite": _invite,
     "trust": _issue_staff_token,
     "end": _revoke_token,
+    "decide": _decide,
+    "list": _extend_list,
 }
 _TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str], ActionDone | TokenCreated]] = {
     "rotate": _rotate_team_token,

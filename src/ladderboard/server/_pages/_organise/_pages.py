@@ -66,6 +66,7 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
         "teams": teams[:_TEAMS_PER_PAGE],
         "after": after,
         "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
+        "people": None if rules.sign_in is None else board.identities.registrations(caller),
         **_read_staff_tokens(board, caller),
         "fields": fields,
         "phases": len(rules.phases) + 1,
