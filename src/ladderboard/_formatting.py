@@ -104,6 +104,31 @@ def format_undetected_gains(gain: str) -> str:
     return f"Improvements smaller than about {gain} may not be detected."
 
 
+def format_promise(overfitting: float | None, hidden: float | None) -> str:
+    """Return what a certificate says of the score shown; an end that says nothing is None.
+
+    >>> format_promise(0.0351, 0.049)
+    'The score shown is at most 0.036 too good. A better model may be hidden by at most 0.049.'
+    >>> format_promise(0.0351, None)
+    'The score shown is at most 0.036 too good. How good a hidden model may be is not limited.'
+    >>> format_promise(None, None)
+    'Nothing useful can be promised: there are too few examples for this many questions.'
+    """
+    if overfitting is None and hidden is None:
+        return "Nothing useful can be promised: there are too few examples for this many questions."
+    too_good = (
+        "How much too good the score shown is, is not limited."
+        if overfitting is None
+        else f"The score shown is at most {round_up(overfitting, 2)} too good."
+    )
+    better = (
+        "How good a hidden model may be is not limited."
+        if hidden is None
+        else f"A better model may be hidden by at most {round_up(hidden, 2)}."
+    )
+    return f"{too_good} {better}"
+
+
 def format_list(words: Sequence[str], last: str = "and") -> str:
     """Return words as a list for a sentence.
 

@@ -65,7 +65,9 @@ def test_a_new_best_that_rounds_to_the_old_one_is_shown_once():
 
 
 def test_metric_names_are_not_markup():
-    reply = describe_reply(make_answer(bound={"loss": BOUND}), ReplyContext(DisplayRules("<b>", 2)))
+    bound = {"loss": BOUND, "overfitting": 0.1, "hidden": None}
+    reply = describe_reply(make_answer(bound=bound), ReplyContext(DisplayRules("<b>", 2)))
+    assert "at most 0.1 too good. How good a hidden model may be is not limited." in reply.bound
     assert "<b>" in reply.bound  # the template escapes it
     assert not hasattr(reply.bound, "__html__")
 

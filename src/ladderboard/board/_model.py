@@ -22,7 +22,7 @@ from typing import (
     get_type_hints,
 )
 
-from ladderboard._formatting import format_time, round_down, round_up
+from ladderboard._formatting import format_promise, format_time, round_down, round_up
 from ladderboard.bounds import Certificate
 
 Row = TypeVar("Row")
@@ -397,11 +397,15 @@ class BestRelease:
 class MetricBound(Document):
     """An interval for the best model's true value in the board's metric; ``loss`` certifies it.
 
-    ``low`` and ``high`` are None if nothing was released.
+    ``low`` and ``high`` are None if nothing was released. ``overfitting`` is how much too good the
+    value shown is at most, ``hidden`` by how much a better model may be hidden at most; None if
+    that is not limited.
     """
 
     low: float | None
     high: float | None
+    overfitting: float | None
+    hidden: float | None
     beta: float
     vacuous: bool
     theorem: str
@@ -413,7 +417,8 @@ class MetricBound(Document):
             return "No bound yet: the certificate is vacuous."
         return (
             f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
-            f"[{round_down(self.low)}, {round_up(self.high)}]."
+            f"[{round_down(self.low)}, {round_up(self.high)}]. "
+            f"{format_promise(self.overfitting, self.hidden)}"
         )
 
 

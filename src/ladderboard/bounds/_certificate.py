@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_confidence, round_down, round_up
+from ladderboard._formatting import format_confidence, format_promise, round_down, round_up
 from ladderboard.bounds._counting import TranscriptWeights
 from ladderboard.bounds._history import ChangeHistory
 from ladderboard.bounds._kl import (
@@ -125,21 +125,34 @@ class Certificate:
 
     @property
     def overfitting(self) -> float | None:
-        """How much too good the released value is at most; None without a released value.
+        """How much too good the released value is at most; None if that is not limited.
 
         The best model's true risk is at most this much above it.
         """
         value = 0.0 if self.differences else self.released
-        return None if value is None else max(self.high - value, 0.0)
+        if value is None or self.high >= self.known[1] - self._near:
+            return None
+        return max(self.high - value, 0.0)
 
     @property
     def hidden(self) -> float | None:
-        """By how much a better model may be hidden at most; None without a released value.
+        """By how much a better model may be hidden at most; None if that is not limited.
 
-        No model so far has a true risk that is this much below it.
+        No model so far has a true risk that is this much below the released value.
         """
         value = 0.0 if self.differences else self.released
-        return None if value is None else max(value - self.low, 0.0)
+        if value is None or self.low <= self.known[0] + self._near:
+            return None
+        return max(value - self.low, 0.0)
+
+    @property
+    def promise(self) -> str:
+        """Both ends in words."""
+        return format_promise(self.overfitting, self.hidden)
+
+    @property
+    def _near(self) -> float:
+        return _TRIVIAL * (self.span[1] - self.span[0])
 
     @property
     def half_width(self) -> float:
@@ -164,7 +177,7 @@ class Certificate:
     @property
     def vacuous(self) -> bool:
         """Whether the interval says no more than was known beforehand."""
-        near = _TRIVIAL * (self.span[1] - self.span[0])
+        near = self._near
         return self.low <= self.known[0] + near and self.high >= self.known[1] - near
 
     def describe(self) -> dict[str, Any]:
@@ -207,6 +220,8 @@ class Certificate:
 
     def __str__(self) -> str:
         lines = [self._first()]
+        if self.overfitting is not None or self.hidden is not None:
+            lines.append(f"  {self.promise}")
         if self.vacuous:
             counted = self.theorem not in {NO_THEOREM, AS_PRINTED}
             lines.append(f"  vacuous: {_KNOWN_BEFOREHAND if counted else _NO_MORE}")

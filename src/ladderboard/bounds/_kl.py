@@ -84,7 +84,7 @@ def variance_upper(q: float, variance: float, nats: float) -> float:
     As if losses lay between ``bottom`` and 1: equation (2). Without a variance it is ``kl_upper``.
 
     >>> round(variance_upper(0.1, 0.001, 0.005), 4), round(variance_upper(0.1, 1.0, 0.005), 4)
-    (0.1094, 0.1326)
+    (0.1066, 0.1326)
     """
     bottom = 0.0 if q >= 1 else max(q - variance / (1 - q), 0.0) * (1 - _SLACK)
     scaled = min((q - bottom) / (1 - bottom) * (1 + _SLACK), 1.0) if bottom else q

@@ -103,7 +103,8 @@ class Reply:
             parts.append(
                 f"<p>The true risk of the best model so far lies in "
                 f"[{', '.join(round_outwards(self.bound.low, self.bound.high, 3))}] "
-                f"with probability at least {1 - self.bound.beta:.0%}.</p>"
+                f"with probability at least {1 - self.bound.beta:.0%}. "
+                f"{self.bound.promise}</p>"
             )
         return "".join(parts)
 

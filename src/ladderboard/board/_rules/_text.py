@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
@@ -187,6 +187,36 @@ def to_metric(display: DisplayRules, loss: float | None) -> float | None:
     return None if loss is None else round(display.metric_value(loss), _METRIC_DIGITS)
 
 
+class _MetricEnds(NamedTuple):
+    """A certificate in the board's metric: the ends of its interval, and how far they are.
+
+    ``overfitting`` and ``hidden`` are distances from the value shown, None if they say nothing.
+    """
+
+    low: float | None
+    high: float | None
+    overfitting: float | None
+    hidden: float | None
+
+
+def _metric_ends(
+    display: DisplayRules, certificate: Certificate, released: float | None
+) -> _MetricEnds:
+    """Return a certificate in the metric; ``released`` is the loss that it is about."""
+    if released is None and certificate.differences:
+        return _MetricEnds(None, None, None, None)
+    centre = released if certificate.differences and released is not None else 0.0
+    smallest, largest = certificate.span
+    first, last = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
+    best, worst = display.metric_value(first), display.metric_value(last)
+    overfitting = hidden = None
+    if released is not None:
+        shown = display.metric_value(released)
+        overfitting = None if last >= largest else abs(shown - worst)
+        hidden = None if first <= smallest else abs(best - shown)
+    return _MetricEnds(min(best, worst), max(best, worst), overfitting, hidden)
+
+
 def serialize_bound(
     display: DisplayRules, certificate: Certificate, released: float | None
 ) -> dict[str, Any]:
@@ -195,18 +225,9 @@ def serialize_bound(
     ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None if nothing
     was released; ``loss`` is the certificate in losses.
     """
-    low, high = certificate.low, certificate.high
-    interval: tuple[float | None, float | None] = (None, None)
-    if not certificate.differences or released is not None:
-        centre = released if certificate.differences and released is not None else 0.0
-        smallest, largest = certificate.span
-        first, last = max(centre + low, smallest), min(centre + high, largest)
-        pair = display.metric_value(first), display.metric_value(last)
-        interval = min(pair), max(pair)
     loss = certificate.describe()
     return {
-        "low": interval[0],
-        "high": interval[1],
+        **_metric_ends(display, certificate, released)._asdict(),
         "beta": certificate.beta,
         "vacuous": loss["vacuous"],
         "theorem": certificate.theorem,

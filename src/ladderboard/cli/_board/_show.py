@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence
+from ladderboard._formatting import format_confidence, format_promise
 from ladderboard.cli._board._close import echo_finals
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
@@ -81,7 +81,12 @@ def show(
 
     paragraphs = [
         *_describe_board(summary),
-        _describe_bound(bound, display, summary["best"]["loss"]),
+        _describe_bound(
+            bound,
+            display,
+            summary["best"]["loss"],
+            format_promise(summary["bound"]["overfitting"], summary["bound"]["hidden"]),
+        ),
     ]
     echo(
         *(line for paragraph in paragraphs for line in wrap_lines(paragraph, indent="  ", first=""))
@@ -93,7 +98,9 @@ def show(
         echo_finals(final, display)
 
 
-def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float | None) -> str:
+def _describe_bound(
+    bound: "Certificate", display: "DisplayRules", best: float | None, promise: str
+) -> str:
     """Return what the certificate says about the best model, in the metric of the standings."""
     from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - keeps --help fast
 
@@ -108,10 +115,10 @@ def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float |
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
     low_end, high_end = display.format_interval(low, high)
-    text = f"{sure}, the true {display.name} of the best model lies in [{low_end}, {high_end}]."
-    if bound.vacuous:
-        text += " This bound is not informative: it was known before the first question."
-    return text
+    return (
+        f"{sure}, the true {display.name} of the best model lies in [{low_end}, {high_end}]. "
+        f"{promise}"
+    )
 
 
 def _describe_board(summary: dict[str, Any]) -> list[str]:

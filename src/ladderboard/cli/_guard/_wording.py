@@ -34,11 +34,8 @@ def describe_bound(bound: "Certificate") -> str:
             f"the error is at most {round_up(bound.error or 0)}."
         )
     else:
-        width = f"half width {round_up(bound.half_width)}"
-        text = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)} ({width})."
-    if bound.vacuous:
-        text += " This bound is not informative: it was known before the first question."
-    return text
+        text = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)}."
+    return f"{text} {bound.promise}"
 
 
 def _first_assumption(bound: "Certificate") -> str:

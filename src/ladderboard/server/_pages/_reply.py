@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_undetected_gains
+from ladderboard._formatting import format_count, format_promise, format_undetected_gains
 from ladderboard.holdout import BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import exact_duration, time_element
 from ladderboard.server._problems import problem_from_exception
@@ -103,6 +103,9 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     ):  # the bound is about the current best, not that of a repeated answer
         released = None if answer["again"] else answer["loss"]
         bound = bound_text(answer["bound"]["loss"], context.display, released, answer["ladder"])
+        if bound is not None:
+            ends = answer["bound"]["overfitting"], answer["bound"]["hidden"]
+            bound = f"{bound} {format_promise(*ends)}"
     return ReplyText(answer["improved"] and not answer["again"], sentence, bound)
 
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_list, format_size, format_undetected_gains
+from ladderboard._formatting import (
+    format_list,
+    format_promise,
+    format_size,
+    format_undetected_gains,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -506,16 +511,18 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
     """Return the bound on the best model so far, and its conditions.
 
     >>> display = {"name": "accuracy", "digits": 2}
-    >>> board = {"beta": 0.05, "display": display, "takes": "predictions"}
+    >>> ends = {"overfitting": 0.1, "hidden": 0.05}
+    >>> board = {"beta": 0.05, "display": display, "takes": "predictions", "bound": ends}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
     >>> print(explain_bound(board, point))
     With confidence 95%, the true accuracy of the best model submitted so far lies between 0.70 and
-    0.85. This counts all 12 submissions of all teams together, and holds at all times at once,
-    whatever they try, even if they work together. “True” refers to new labels for the same
-    examples. For models built without seeing the test inputs it also covers new data of the same
-    kind. Conditions: the examples are independent, and nothing public except this board's answers,
-    the organiser's acts included, depends on their labels.
+    0.85. The score shown is at most 0.1 too good. A better model may be hidden by at most 0.05.
+    This counts all 12 submissions of all teams together, and holds at all times at once, whatever
+    they try, even if they work together. “True” refers to new labels for the same examples. For
+    models built without seeing the test inputs it also covers new data of the same kind.
+    Conditions: the examples are independent, and nothing public except this board's answers, the
+    organiser's acts included, depends on their labels.
     """
     name, digits = board["display"]["name"], board["display"]["digits"]
     if point is None:
@@ -532,7 +539,9 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
         hidden = " That is a model of a team that was disqualified, and is not shown."
     return (
         f"With confidence {confidence_percent(board['beta'])}%, the true {name} of the best model "
-        f"submitted so far lies between {low} and {high}.{hidden} This counts all "
+        f"submitted so far lies between {low} and {high}. "
+        f"{format_promise(board['bound']['overfitting'], board['bound']['hidden'])}{hidden} "
+        "This counts all "
         f"{count(point['used'], 'submission')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
         f"together. {_BOUND_CONDITIONS[board['takes']]}"
