@@ -25,6 +25,7 @@ from ladderboard.ledger._chain import (
     iter_checked_entries,
     parse_strict_json,
 )
+from ladderboard.ledger._chain import examples_in_sessions as examples_in_sessions
 from ladderboard.ledger._chain import release_from_entry as release_from_entry
 from ladderboard.ledger._chain import state_changes as state_changes
 from ladderboard.ledger._commitments import (
@@ -48,7 +49,6 @@ from ladderboard.ledger._gate import (
     ScoredLook,
 )
 from ladderboard.ledger._high_water import HighWaterMark, Position
-from ladderboard.ledger._ladders import examples_in_sessions as examples_in_sessions
 from ladderboard.ledger._restore import (
     adopt_copy,
     append_restored_entry,

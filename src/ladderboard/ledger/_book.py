@@ -28,15 +28,16 @@ from ladderboard.ledger._book_transaction import (
 from ladderboard.ledger._chain import (
     ChainHead,
     Entry,
+    LadderSessions,
     append_entry,
     check_opening,
+    examples_in_sessions,
     iter_checked_entries,
     read_receipt,
     verify_chain,
 )
 from ladderboard.ledger._commitments import NoEncryption
 from ladderboard.ledger._high_water import Position
-from ladderboard.ledger._ladders import LadderSessions, examples_in_sessions
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of

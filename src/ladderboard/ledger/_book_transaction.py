@@ -15,7 +15,14 @@ from ladderboard.errors import (
     SessionClosed,
     TooManyLadders,
 )
-from ladderboard.ledger._chain import Entry, Receipt, append_entry, release_from_entry
+from ladderboard.ledger._chain import (
+    Entry,
+    Receipt,
+    append_entry,
+    digest_state,
+    encode_state,
+    release_from_entry,
+)
 from ladderboard.ledger._commitments import SecretSide, random_salt
 from ladderboard.ledger._encoding import encode
 from ladderboard.ledger._gate import (
@@ -26,15 +33,14 @@ from ladderboard.ledger._gate import (
     RecordedLook,
     ScoredLook,
 )
-from ladderboard.ledger._ladders import digest_state, encode_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from ladderboard.ledger._chain import LadderSessions
     from ladderboard.ledger._commitments import Encryption
-    from ladderboard.ledger._ladders import LadderSessions
     from ladderboard.ledger._storage import ChainState, ReadView, WriteView
     from ladderboard.mechanisms import Release
 

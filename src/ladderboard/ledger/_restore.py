@@ -13,14 +13,15 @@ from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState
 from ladderboard.ledger._book_transaction import LedgerEnvironment
 from ladderboard.ledger._chain import (
     Entry,
+    LadderSessions,
     append_entry,
     check_opening,
+    examples_in_sessions,
     iter_checked_entries,
     state_changes,
     verify_chain,
 )
 from ladderboard.ledger._high_water import HighWaterMark, Position, missing_questions
-from ladderboard.ledger._ladders import LadderSessions, examples_in_sessions
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN, EntryRow
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape

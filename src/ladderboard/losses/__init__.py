@@ -6,11 +6,11 @@ number in [0, 1] for each example; their mean is the risk. :func:`loss` makes on
 function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` on it.
 """
 
+from ladderboard.losses._arrays import ExpectedColumns
 from ladderboard.losses._base import Loss, Promise
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
 from ladderboard.losses._classification import is_class as is_class
-from ladderboard.losses._columns import ExpectedColumns
 from ladderboard.losses._custom import Custom, Shortfall
 from ladderboard.losses._names import (
     ALIASES,

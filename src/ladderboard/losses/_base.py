@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import read_values
-from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_columns, require_kind
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    numbered_columns,
+    read_values,
+    require_kind,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

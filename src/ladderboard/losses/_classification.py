@@ -16,23 +16,21 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
     is_plain_numbers,
+    label_kind_of,
+    list_classes,
     not_equal,
+    numbered_columns,
+    probability_columns,
     raise_for_rows,
     read_numbers,
     read_values,
-)
-from ladderboard.losses._base import Loss, require_one_per_example
-from ladderboard.losses._columns import (
-    ExpectedColumns,
-    LabelKind,
-    label_kind_of,
-    list_classes,
-    numbered_columns,
-    probability_columns,
     require_kind,
     require_one_kind,
 )
+from ladderboard.losses._base import Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
+from ladderboard.losses._arrays import ExpectedColumns, raise_for_rows, read_numbers, read_values
 from ladderboard.losses._base import Loss, require_one_per_example
-from ladderboard.losses._columns import ExpectedColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,9 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
+from ladderboard.losses._arrays import ExpectedColumns, LabelKind, numbered_columns
 from ladderboard.losses._base import Loss
 from ladderboard.losses._cells import mask_overlap, mask_size
-from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_columns
 from ladderboard.losses._statistics import cell_columns, read_indicators, read_structured
 
 if TYPE_CHECKING:

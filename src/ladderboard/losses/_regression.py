@@ -11,9 +11,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import raise_for_rows, read_numbers
+from ladderboard.losses._arrays import ExpectedColumns, LabelKind, raise_for_rows, read_numbers
 from ladderboard.losses._base import Loss, require_one_per_example
-from ladderboard.losses._columns import ExpectedColumns, LabelKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

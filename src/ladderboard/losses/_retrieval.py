@@ -15,9 +15,9 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
+from ladderboard.losses._arrays import ExpectedColumns, LabelKind
 from ladderboard.losses._base import Loss
 from ladderboard.losses._cells import object_array, read_cells, split_cell
-from ladderboard.losses._columns import ExpectedColumns, LabelKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

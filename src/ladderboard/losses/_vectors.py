@@ -11,9 +11,14 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import raise_for_rows, read_numbers
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    numbered_columns,
+    raise_for_rows,
+    read_numbers,
+)
 from ladderboard.losses._base import Loss
-from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

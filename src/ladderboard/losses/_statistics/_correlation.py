@@ -10,8 +10,13 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import raise_for_rows, read_numbers
-from ladderboard.losses._columns import ExpectedColumns, LabelKind, numbered_columns
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    numbered_columns,
+    raise_for_rows,
+    read_numbers,
+)
 from ladderboard.losses._statistics._base import (
     Estimate,
     Statistic,

@@ -18,7 +18,18 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    label_kind_of,
+    list_classes,
+    numbered_columns,
+    raise_for_rows,
+    read_numbers,
+    read_values,
+    require_kind,
+    require_one_kind,
+)
 from ladderboard.losses._base import Promise, require_one_per_example
 from ladderboard.losses._cells import (
     count_points_in_boxes,
@@ -36,15 +47,6 @@ from ladderboard.losses._classification import (
     infer_classes,
     read_classes,
     refuse_unknown_classes,
-)
-from ladderboard.losses._columns import (
-    ExpectedColumns,
-    LabelKind,
-    label_kind_of,
-    list_classes,
-    numbered_columns,
-    require_kind,
-    require_one_kind,
 )
 from ladderboard.losses._statistics._base import Estimate, Statistic
 

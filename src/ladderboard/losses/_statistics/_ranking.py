@@ -12,20 +12,22 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    label_kind_of,
+    list_classes,
+    numbered_columns,
+    raise_for_rows,
+    read_numbers,
+    read_values,
+)
 from ladderboard.losses._base import Promise
 from ladderboard.losses._classification import (
     class_index,
     distinct_values,
     infer_classes,
     read_classes,
-)
-from ladderboard.losses._columns import (
-    ExpectedColumns,
-    LabelKind,
-    label_kind_of,
-    list_classes,
-    numbered_columns,
 )
 from ladderboard.losses._statistics._base import Estimate, Statistic, mean_estimate
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
+from ladderboard.losses._arrays import ExpectedColumns, LabelKind
 from ladderboard.losses._cells import object_array, read_cells, split_cell
-from ladderboard.losses._columns import ExpectedColumns, LabelKind
 from ladderboard.losses._sequences import edit_distance, ngrams, read_texts
 from ladderboard.losses._statistics._base import Estimate, Statistic, function_of_means
 
