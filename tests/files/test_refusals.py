@@ -151,3 +151,19 @@ def test_predictions_do_not_share_memory_with_the_source():
     read = read_predictions(given_array, Roster.of(2, kind="number"), LOSS)
     given_array[0] = 9
     assert read.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("ids", [["d", "b", "c", "a"], [7, 5, 6, 4]])
+def test_ids_are_listed_in_their_own_order_and_not_in_that_of_the_holdout(ids):
+    """A holdout may be sorted by class."""
+    roster = Roster.of(read_holdout({"id": ids, "label": [0, 0, 1, 1]}))
+    table = {"id": [ids[2], ids[2]], "prediction": [0, 1]}
+    with pytest.raises(InvalidPredictions) as caught:
+        read_predictions(table, roster, lb.loss("zero_one"))
+    missing = next(problem for problem in caught.value.problems if problem.code == "missing_id")
+    assert missing.ids == tuple(sorted(str(id_) for id_ in ids if id_ != ids[2]))
+    strangers = {"id": ["x", "y", "z", "w"], "prediction": [0, 1, 0, 1]}
+    with pytest.raises(InvalidPredictions) as caught:
+        read_predictions(strangers, roster, lb.loss("zero_one"))
+    first, second = (repr(id_) for id_ in sorted(ids)[:2])
+    assert f"such as {first}, {second}" in str(caught.value)

@@ -213,7 +213,8 @@ def vote(ask, rng, n, k):
 
 def expected(mechanism, n, k):
     """Return the accuracy of that vote: k answers with this noise and grid, normal as n grows."""
-    noise = n * (mechanism.release_noise**2 + mechanism.grid**2 / 12)
+    settings = mechanism.comparison(n)
+    noise = n * (settings.release_noise**2 + settings.grid**2 / 12)
     return NormalDist().cdf(np.sqrt(k / n) / 2 / np.sqrt(0.25 + noise))
 
 
@@ -235,7 +236,7 @@ def check_vote(ask, rng, labels, mechanism):
     n = k = len(labels)
     right = float((vote(ask, rng, n, k) == labels).mean())
     assert abs(right - expected(mechanism, n, k)) < 3.7 * 0.5 / np.sqrt(n)
-    single_ladder = lb.ShakyLadder.calibrated(n, k)
+    single_ladder = lb.GrowingLadder.calibrated(n, k)
     assert expected(single_ladder, n, k) - expected(mechanism, n, k) > 6 * 0.5 / np.sqrt(n)
 
 
@@ -263,3 +264,38 @@ def test_a_guard_is_calibrated_for_its_declared_ladders(path):
     )
     assert guard.remaining == 0
     assert guard.check() == 1000
+
+
+def test_a_reply_names_the_gain_that_its_own_ladder_shows(tmp_path):
+    """By the changes of this ladder and of those that may belong to the same attacker."""
+    mechanism = lb.GrowingLadder(step=1, accounts=2, sharing=1, sharing_cap=3)
+    guard = lb.Holdout.create(
+        tmp_path / "a.db", LABELS, questions=99, ladders=3, mechanism=mechanism, key=b"k" * 32
+    )
+    for count in (80, 60, 40, 20):
+        assert guard.ladder("busy").ask(wrong(count)).improved
+    assert guard.ladder("quiet").ask(wrong(50)).improved
+    for name, changes, others in (("busy", 4, 1), ("quiet", 1, 4)):
+        reply = guard.ladder(name).ask(wrong(90))
+        gain = mechanism.smallest_visible_gain(
+            n=N, released=reply.released, changes=changes, others=others
+        )
+        assert not reply.improved
+        assert f"smaller than about {gain:.2g} may" in str(reply)
+        assert guard.status().smallest_visible_gain(name) == gain
+    assert guard.status().smallest_visible_gain() == guard.status().smallest_visible_gain("busy")
+
+
+def test_the_gain_follows_the_released_standard_error(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.linspace(0, 600, N)
+    guard = lb.Holdout.create(
+        tmp_path / "a.db", labels, loss=lb.loss("squared", range=(0, 600)), questions=9
+    )
+    predictions = np.clip(labels + 6 * rng.standard_normal(N), 0, 600)
+    first, again = guard.ask(predictions), guard.ask(predictions[::-1])
+    assert first.improved
+    assert not again.improved
+    assert 0 < guard.status().smallest_visible_gain() < first.released
+    gain = guard.status().smallest_visible_gain()
+    assert f"smaller than about {gain:.2g} may" in str(again)

@@ -173,9 +173,21 @@ class Roster:
             return self.ids[rows].tolist()
         return [self.ids[row] for row in rows.tolist()]
 
+    def sort_by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the rows of a mask in the order of their ids.
+
+        The holdout's own order may depend on labels, such as of rows that are sorted by class.
+        """
+        rows = np.flatnonzero(mask)
+        if self.ids is None or not len(rows):
+            return rows
+        names = self.names_of(rows)
+        return rows[sorted(range(len(rows)), key=names.__getitem__)]
+
     def describe_ids(self) -> str:
-        """Return a sentence about the form of the ids, with examples."""
-        examples = format_names(self.names_of(np.arange(min(3, self.n))))
+        """Return a sentence about the form of the ids, with examples: the first in their order."""
+        first = self.sort_by_id(np.ones(self.n, dtype=np.bool_))[:3]
+        examples = format_names(self.names_of(first))
         if self.ids is None:
             return f"The holdout's rows are numbered from 0 to {self.n - 1}"
         kind = "whole numbers" if self.has_integer_ids else "text"
@@ -383,8 +395,9 @@ def _add_id_problems(
         problems.add_rows("unknown_id", rule, unknown, FileRows(ids), column=column)
     repeated = np.bincount(matched_rows[known], minlength=roster.n) > 1
     rule = "More than once in the file"
-    problems.add_rows("duplicate_id", rule, repeated, roster, column=column)
-    problems.add_rows("missing_id", "Missing from the file", ~seen, roster, column=column)
+    problems.add_rows("duplicate_id", rule, roster.sort_by_id(repeated), roster, column=column)
+    rule = "Missing from the file"
+    problems.add_rows("missing_id", rule, roster.sort_by_id(~seen), roster, column=column)
 
 
 class SmallIntegerJoin:

@@ -207,7 +207,7 @@ class Holdout(OpenFile):
             remaining=meter.remaining,
             reason=format_reply(
                 release,
-                loss_texts(release, meter),
+                loss_texts(release, outcome.smallest_gain),
                 again=outcome.repeated,
                 remaining=meter.remaining,
             ),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.bounds import Certificate
-    from ladderboard.holdout._status import Meter
     from ladderboard.mechanisms import Release
 
 UNDECLARED_CLASSES = (
@@ -128,9 +127,9 @@ class ReplyTexts(NamedTuple):
     gain: str | None
 
 
-def loss_texts(release: Release, meter: Meter) -> ReplyTexts:
+def loss_texts(release: Release, smallest_gain: float | None) -> ReplyTexts:
     """Return the numbers of a guard's reply, which are losses."""
-    gain = meter.smallest_visible_gain(release.value) if is_unchanged(release) else 0.0
+    gain = smallest_gain if is_unchanged(release) else None
     return ReplyTexts(
         _format_loss(release.value), _format_loss(release.score), f"{gain:.2g}" if gain else None
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.losses import uses_labels
+from ladderboard.mechanisms import largest_standard_error
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
@@ -160,13 +161,22 @@ def read_input_kind(opening: dict[str, Any]) -> InputKind:
 
 
 class QuestionRecord(NamedTuple):
-    """One question of the history: its ladder, its number, the answer and the time."""
+    """One question of the history: its ladder, its number, the answer and the time.
+
+    ``error_class`` is released with a new best by mechanisms that depend on standard errors.
+    """
 
     ladder: str
     question: int
     value: float | None
     improved: bool
     time: int
+    error_class: int | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return all fields that the mechanism releases."""
+        fields = self._asdict()
+        return {name: fields[name] for name in fields if name != "error_class" or fields[name]}
 
 
 class LadderStatus(NamedTuple):
@@ -197,7 +207,11 @@ class Status:
         records = [
             QuestionRecord(
                 names[fields["ladder"]],
-                *(fields[name] for name in ("question", "value", "improved", "time")),
+                question=fields["question"],
+                value=fields["value"],
+                improved=fields["improved"],
+                time=fields["time"],
+                error_class=fields.get("error_class"),
             )
             for fields in entries
             if fields["kind"] == "question"
@@ -220,6 +234,34 @@ class Status:
         released = [ladder.released for ladder in self.ladders if ladder.released is not None]
         return min(released, default=None)
 
+    def smallest_visible_gain(self, ladder: str | None = None) -> float:
+        """Return the gain that the next question must have to be shown 19 times out of 20.
+
+        On a ladder, by default the one with the best release; 0 if every gain is shown. Before the
+        first change it is that for a loss of 0.1 after three changes.
+        """
+        mechanism, worth = self.meter.mechanism, self.meter.rules["worth"]
+        rows = [
+            row
+            for row in self.ladders
+            if (row.released == self.released if ladder is None else row.name == ladder)
+        ]
+        if not rows or rows[0].released is None or not rows[0].changes:
+            return mechanism.smallest_visible_gain(n=worth)
+        others = sorted((row.changes for row in self.ladders if row is not rows[0]), reverse=True)
+        classes = [
+            record.error_class
+            for record in self.history
+            if record.ladder == rows[0].name and record.error_class is not None
+        ]
+        return mechanism.smallest_visible_gain(
+            n=worth,
+            released=rows[0].released,
+            changes=rows[0].changes,
+            others=sum(others[: mechanism.shared_ladders]),
+            standard_error=largest_standard_error(classes[-1]) if classes else None,
+        )
+
     @property
     def certificate(self) -> Certificate:
         """The certificate for the best model asked on any ladder."""
@@ -241,7 +283,7 @@ class Status:
             "bound": self.certificate.describe(),
             "declared_ladders": opening["rules"].get("ladders"),
             "ladders": [ladder._asdict() for ladder in self.ladders],
-            "history": [record._asdict() for record in self.history],
+            "history": [record.describe() for record in self.history],
             "commitment": self.commitment,
             "head": self.head,
         }

@@ -84,8 +84,9 @@ class ScoredQuestion(NamedTuple):
 class RecordedAnswer(NamedTuple):
     """The answer to a question: its release, its entry's number, and the chain state after it.
 
-    ``repeated`` says that the question had been answered before. Then ``receipt`` is None, and
-    ``Book.receipt_for`` reads it.
+    ``smallest_gain`` is what the next model on the ladder must gain to be shown 19 times out of 20.
+    ``repeated`` says that the question had been answered before. Then ``receipt`` and
+    ``smallest_gain`` are None, and ``Book.receipt_for`` reads the receipt.
     """
 
     release: Release
@@ -93,6 +94,7 @@ class RecordedAnswer(NamedTuple):
     chain_state: ChainState
     repeated: bool
     receipt: Receipt | None = None
+    smallest_gain: float | None = None
 
 
 class Moment(NamedTuple):
@@ -343,7 +345,14 @@ class BookTransaction:
         receipt = Receipt(
             book.name, number, self.chain_state.head, question.submission, secret.submission_salt
         )
-        return RecordedAnswer(release, number, self.chain_state, repeated=False, receipt=receipt)
+        return RecordedAnswer(
+            release,
+            number,
+            self.chain_state,
+            repeated=False,
+            receipt=receipt,
+            smallest_gain=session.smallest_visible_gain(others),
+        )
 
     def promote(self, submission: bytes, predictions: bytes) -> GateState:
         """Make a model the incumbent; nothing changes if it is the incumbent already."""

@@ -42,6 +42,7 @@ from ladderboard.mechanisms._types import (
 )
 from ladderboard.mechanisms._types import LadderChanges as LadderChanges
 from ladderboard.mechanisms._types import changes_of_others as changes_of_others
+from ladderboard.mechanisms._types import largest_standard_error as largest_standard_error
 from ladderboard.mechanisms._types import to_float_vector as to_float_vector
 
 __all__ = [

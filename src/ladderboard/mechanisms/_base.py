@@ -123,6 +123,7 @@ class Mechanism(ABC):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """Return the gain over the released value that is shown with probability ``power``.
@@ -141,10 +142,19 @@ class Mechanism(ABC):
         others
             How often the other ladders changed that may belong to the same attacker, where a step
             depends on them (``Observation.others``).
+        standard_error
+            The released standard error of the best model, where steps depend on it.
         power
             The probability with which the gain is shown.
         """
         return 0.0
+
+    def visible_gain_after(self, setup: Setup, state: Any, others: int = 0) -> float:
+        """Return ``smallest_visible_gain`` for a ladder in this state."""
+        value = self.value(state)
+        if value is None:
+            return self.smallest_visible_gain(n=setup.n, others=others)
+        return self.smallest_visible_gain(n=setup.n, others=others, released=value)
 
     def smallest_distinguishable_gain(self, *, n: int) -> float:
         """Return the gain below which two models may look the same, from step, grid and noise."""

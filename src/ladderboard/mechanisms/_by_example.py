@@ -134,6 +134,7 @@ class ParameterFreeLadder(ByExample):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """The gain that is shown whichever examples the model and the leader differ on.
@@ -245,6 +246,7 @@ class BootstrapLadder(ByExample):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """About, whichever examples the model and the leader differ on."""

@@ -167,6 +167,7 @@ class Ladder(Mechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """The step, or half a grid cell if that is more.

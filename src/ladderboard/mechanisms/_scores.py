@@ -161,6 +161,7 @@ class Rounded(ScoreMechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """Half a grid cell."""
@@ -232,6 +233,7 @@ class Noisy(ScoreMechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """A quantile of the noise: ``released`` is the lowest noisy score so far."""

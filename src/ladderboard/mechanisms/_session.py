@@ -199,6 +199,10 @@ class Session:
             return self.mechanism.close(self._state)
         return self.mechanism.value(self._state)
 
+    def smallest_visible_gain(self, others: int = 0) -> float:
+        """Return the gain that the next question must have to be shown 19 times out of 20."""
+        return self.mechanism.visible_gain_after(self._setup, self._state, others)
+
     def close(self) -> float | None:
         """End the session and return its last estimate, even if it was withheld so far."""
         self._closed = True

@@ -328,6 +328,7 @@ class ShakyLadder(Mechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """Exact for a threshold whose noise is fresh; never below 0.

@@ -89,6 +89,7 @@ class Thresholdout(Mechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """The gain that shows whatever the training risk is; one that it shares shows sooner."""

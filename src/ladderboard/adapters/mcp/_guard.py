@@ -93,7 +93,7 @@ class GuardToolset(Toolset):
             released=brief.released,
             asked=questions,
             bound=summarize_bound(brief.bound),
-            unseen=status.meter.smallest_visible_gain(brief.released) or None,
+            unseen=status.smallest_visible_gain(brief.ladder) or None,
             rows=rows,
             kind=opening["rules"]["kind"],
             loss=opening["loss"],

@@ -46,6 +46,7 @@ _PUBLIC_WITH_SCORES = (
 )
 
 
+_AT_WHICH_GAIN = " That is at a loss of 0.1 after three improvements; the first ones show sooner."
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
@@ -275,7 +276,7 @@ def _describe_for_json(
         "loss": opening["loss"],
         "mechanism": opening["mechanism"],
         **opening["rules"],
-        "unseen": guard.meter.smallest_visible_gain(None) or None,
+        "unseen": guard.status().smallest_visible_gain() or None,
         "bound": bound.describe(),
         "encrypted": encrypted,
         "commitment": opening["commitment"],
@@ -296,7 +297,7 @@ def _describe_guard(
 
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
-    gain = guard.meter.smallest_visible_gain(None)
+    gain = guard.status().smallest_visible_gain()
     scored = guard.takes == "scores"
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
@@ -307,7 +308,8 @@ def _describe_guard(
         f"{file} is created: {counted}; {budget}.",
         f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + (f" {format_undetected_gains(f'{gain:.2g}')}" if gain else ""),
+        + (f" {format_undetected_gains(f'{gain:.2g}')}" if gain else "")
+        + (_AT_WHICH_GAIN if guard.meter.mechanism.rung_growth(1) else ""),
         f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]

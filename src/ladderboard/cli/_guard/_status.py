@@ -99,7 +99,7 @@ def _format_status(file: str, current: "Status") -> list[str]:
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if state.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain = current.meter.smallest_visible_gain(current.released)
+    gain = current.smallest_visible_gain()
     lines += ["", *wrap_lines(_describe_best(current))]
     if gain:
         lines += wrap_lines(format_undetected_gains(f"{gain:.2g}"))

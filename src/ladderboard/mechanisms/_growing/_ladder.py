@@ -28,6 +28,7 @@ from ladderboard.mechanisms._types import (
     Setup,
     Step,
     StepMany,
+    largest_standard_error,
     standard_error_class,
 )
 from ladderboard.mechanisms._visible_gain import check_power, smallest_with_chance
@@ -339,20 +340,41 @@ class GrowingLadder(Mechanism):
         released: float = 0.1,
         changes: int = 3,
         others: int = 0,
+        standard_error: float | None = None,
         power: float = 0.95,
     ) -> float:
         """The gain below ``released`` that passes the step, with the noise that is drawn for it.
 
-        With ``scale="model"`` this is for a zero-one loss, and more than enough for any other.
+        With ``scale="model"`` this is for a model whose standard error is that of the best one, or
+        that of a zero-one loss if it is not given.
 
         >>> mechanism = GrowingLadder(step=1)
         >>> [round(mechanism.smallest_visible_gain(n=10_000, changes=b), 4) for b in (0, 3, 8)]
         [0.0054, 0.0154, 0.0283]
         """
         check_power(power)
-        setup = Setup(n, 0.0, 1.0)
-        best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
-        rung = self._rung(*[standard_error_units(setup, best)] * 2, changes, others)
+        if standard_error is None:
+            best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
+            error = standard_error_units(Setup(n, 0.0, 1.0), best)
+        else:
+            error = _fixed_point.to_units(standard_error)
+        return self._visible_gain(self._rung(error, error, changes, others), power)
+
+    def visible_gain_after(self, setup: Setup, state: GrowingLadderState, others: int = 0) -> float:
+        """Return ``smallest_visible_gain`` for a ladder in this state."""
+        error = None
+        if self.follows_model and state.changes:
+            error = largest_standard_error(state.error_class)
+        return self.smallest_visible_gain(
+            n=setup.n,
+            released=self.value(state),
+            changes=state.changes,
+            others=others,
+            standard_error=error,
+        )
+
+    @lru_cache(maxsize=4_096)  # noqa: B019 - mechanisms are few, and live as long as the process
+    def _visible_gain(self, rung: Rung, power: float) -> float:
         step, compare, release, grid = map(_fixed_point.from_units, rung)
         inside = math.erf(self.cut / math.sqrt(2))
 
