@@ -93,7 +93,7 @@ def test_the_experiment_writes_means_that_do_not_depend_on_workers(tmp_path):
     [
         ("exact", None, "majority"),
         ("ladder", None, "shifted_majority"),
-        ("shaky_ladder", "calibrated", "shifted_majority"),
+        ("growing_ladder", "calibrated", "shifted_majority"),
     ],
 )
 def test_committed_frames_of_the_smallest_size_are_these(board, noise, attack):

@@ -83,7 +83,7 @@ def test_the_charts_order_the_boards_by_gain(visit, digits_board, script):
     visitor = visit(script=script)
     visitor.open(PLAY_PATH)
     assert visitor.page.locator(".play-panel h3").all_inner_texts() == [
-        "Exact scores", "Ladder", "Shaky Ladder",
+        "Exact scores", "Ladder", "Growing Ladder",
     ]  # fmt: skip
     patient, majority = shown_accuracies(visitor)[::2], shown_accuracies(visitor)[1::2]
     for exact, ladder, shaky in (patient, majority):
@@ -118,7 +118,7 @@ def test_choosing_other_settings(visit, digits_board, script):
     page.get_by_role("link", name="Play", exact=True).click()
     small = shown_accuracies(visitor)
     page.get_by_label("Hidden labels", exact=True).select_option("10000")
-    page.get_by_label("Shaky Ladder's noise").select_option("as calibrated")
+    page.get_by_label("Growing Ladder's noise").select_option("as calibrated")
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**n=10000**")
     assert all(

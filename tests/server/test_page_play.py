@@ -17,7 +17,7 @@ CHOICES = [
     play.PlayChoice(*values)
     for values in product(RECORDED["n"], RECORDED["questions"], RECORDED["noise"])
 ]
-BOARD_KEYS = ("exact", "ladder", "shaky_ladder")
+BOARD_KEYS = ("exact", "ladder", "growing_ladder")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def animation_data(page):
 
 def recorded_accuracies(choice, board, attack):
     """Return the recorded accuracies: the best so far at each frame."""
-    noise = choice.noise if board == "shaky_ladder" else None
+    noise = choice.noise if board == "growing_ladder" else None
     (scene,) = [
         scene
         for scene in RECORDED["scenes"]
@@ -134,8 +134,8 @@ def test_the_claims_of_the_page_hold_for_every_choice():
         assert exact.majority.gap > ladder.majority.gap
         if choice.noise == "calibrated":
             assert ladder.patient.gap > shaky.patient.gap > 0
-            silent = play.simulated_board(choice._replace(noise="none"), "shaky_ladder")
-            loud = play.simulated_board(choice._replace(noise="double"), "shaky_ladder")
+            silent = play.simulated_board(choice._replace(noise="none"), "growing_ladder")
+            loud = play.simulated_board(choice._replace(noise="double"), "growing_ladder")
             assert silent.patient.gap > shaky.patient.gap
             assert silent.majority.gap < shaky.majority.gap < loud.majority.gap
             assert silent.undetected_gain < shaky.undetected_gain < loud.undetected_gain

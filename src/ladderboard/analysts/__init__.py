@@ -29,6 +29,7 @@ from ladderboard.analysts._shifted import ComparisonRule as ComparisonRule
 from ladderboard.analysts._shifted import GuessModel as GuessModel
 from ladderboard.analysts._shifted import GuessOdds as GuessOdds
 from ladderboard.analysts._shifted import LadderRungs as LadderRungs
+from ladderboard.analysts._shifted import normal_cdf as normal_cdf
 from ladderboard.analysts._shifted import plan_placements as plan_placements
 from ladderboard.analysts._worlds import (
     CoinFlipWorld,

@@ -8,6 +8,7 @@ search around the best model (``_local_search``) or by the odds of fresh guesses
 from ladderboard.analysts._shifted._abstaining import AbstainingAttack
 from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
 from ladderboard.analysts._shifted._majority import ShiftedMajority, SybilAttack
+from ladderboard.analysts._shifted._normal import normal_cdf
 from ladderboard.analysts._shifted._placement import GuessModel, LadderRungs, plan_placements
 from ladderboard.analysts._shifted._random_guesses import GuessOdds
 
@@ -19,5 +20,6 @@ __all__ = [
     "LadderRungs",
     "ShiftedMajority",
     "SybilAttack",
+    "normal_cdf",
     "plan_placements",
 ]

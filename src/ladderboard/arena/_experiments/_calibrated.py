@@ -198,6 +198,14 @@ def measure_placed_attack(
     )
 
 
+def measure_quiet_attack(*, n: int, questions: int, games: int, seed: int) -> NDArray[np.float64]:
+    """Return the biases of the attack by quiet guesses on steps that follow the model."""
+    from ladderboard.arena._kernels import quiet_attack_biases  # noqa: PLC0415 - needs numba
+
+    mechanism = GrowingLadder.calibrated(n, questions, scale="model")
+    return quiet_attack_biases(mechanism, n=n, questions=questions, games=games, seed=seed)
+
+
 def measure_analyst(
     *, label: str, n: int, questions: int, analyst: str, games: int, seed: int
 ) -> list[float]:
@@ -259,6 +267,7 @@ def measure_search(
 _MEASURES: dict[str, Callable[..., Any]] = {
     "gain": measure_gains,
     "placed": measure_placed_attack,
+    "quiet": measure_quiet_attack,
     "analyst": measure_analyst,
     "honest": measure_honest,
     "search": measure_search,
@@ -604,7 +613,8 @@ class _AccountsTable(_Table):
     title = "Accounts"
     text = (
         "Bias of an attacker with several of 20 teams, and relative to that with one ladder and as "
-        "many questions."
+        "many questions. *Quiet*: an upper estimate for losses that are not zero-one, where steps "
+        "follow the model and guesses can be as quiet as wanted; one ladder."
     )
     cases = ((2, 1.35), (_TEAMS, 1.3))
 
@@ -627,9 +637,17 @@ class _AccountsTable(_Table):
             for size in self.plan.sybil_sizes
             for accounts in (1, 2, _TEAMS)
         }
+        self.quiet = {
+            (n, questions): self.study.add(
+                "quiet", max(self.study.games(n, questions) // 3, 2), n=n, questions=questions
+            )
+            for n, questions in self.plan.sybil_sizes
+        }
 
     def fill(self) -> None:
-        self.head("n, questions", "one ladder", "2 of 20 teams", "all 20", "2 : 1", "20 : 1")
+        self.head(
+            "n, questions", "one ladder", "2 of 20 teams", "all 20", "2 : 1", "20 : 1", "quiet"
+        )
         for size in self.plan.sybil_sizes:
             one, *several = (
                 self.study.mean(self.names[size, accounts]) for accounts in (1, 2, _TEAMS)
@@ -637,7 +655,9 @@ class _AccountsTable(_Table):
             for accounts, figure in zip((1, 2, _TEAMS), (one, *several), strict=True):
                 self.note(f"{accounts} accounts", *size, GROWING, figure)
             ratios = [_ratio(figure, one) for figure in several]
-            self.row(_size_text(*size), one, *several, *ratios)
+            quiet = self.study.mean(self.quiet[size])
+            self.note("quiet", *size, GROWING, quiet)
+            self.row(_size_text(*size), one, *several, *ratios, quiet)
             for (accounts, most), ratio in zip(self.cases, ratios, strict=True):
                 self.limit(f"{accounts} accounts : one; {_size_text(*size)}", ratio, most)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ladderboard.analysts import Game, MajorityAttack, ShiftedMajority
 from ladderboard.arena._runner import STANDARD_MECHANISMS, ExperimentRun, Match, repetition_seed
-from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms import GrowingLadder
 from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
@@ -89,9 +89,14 @@ class RecordingGame(Game):
     def frames(self) -> dict[str, Any]:
         """Return the frames: the risk shown, the vote's risk on the holdout, and the true risk.
 
-        The true risk is the best of all models asked until then, as in Definition 1.
+        The true risk is the best of all models asked until then, as in Definition 1. An attack may
+        stop early, when no question is worth asking: later frames are like the last one.
         """
-        return {"shown": self._shown, "fits": self._fits, "worth": self._worth}
+        count = len(self._record_at)
+        recorded = {"shown": self._shown, "fits": self._fits, "worth": self._worth}
+        return {
+            name: values + values[-1:] * (count - len(values)) for name, values in recorded.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ def play_experiment(
     true accuracy above 0.75. The majority attack and the shifted one plan for all questions. At
     each of up to 100 frames a copy of the board is asked about the attack's vote as if that were
     its last question; the game itself is not affected. The boards are exact scores, the
-    Ladder with step 1/sqrt(n), and the calibrated Shaky Ladder with its noise times 0, 1/2, 1, 2.
+    Ladder with step 1/sqrt(n), and the calibrated growing ladder, its noise times 0, 1/2, 1, 2.
 
     ``play.json`` has the means over the games, as the page Play reads them: accuracies, in units
     of 0.0001. ``frames.csv`` has them in full precision, with standard deviations.
@@ -177,24 +182,22 @@ def play_experiment(
 
 def make_boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
     """Return the boards at a size: name, share of the calibrated noise, mechanism."""
-    ours = ShakyLadder.calibrated(n=n, questions=k)
-    shaky = [
+    ours = GrowingLadder.calibrated(n=n, questions=k)
+    growing = [
         (
-            "shaky_ladder",
+            "growing_ladder",
             name,
-            ShakyLadder(
-                ours.step,
-                round(factor * ours.compare_noise, 12),
-                round(factor * ours.release_noise, 12),
-                grid=ours.grid,
-                standing_noise=0,
+            replace(
+                ours,
+                compare_noise=factor * ours.compare_noise,
+                release_noise=factor * ours.release_noise,
             ),
         )
         for name, factor in _NOISES.items()
     ]
     return [
         *((name, None, STANDARD_MECHANISMS[name](n, k)) for name in ("exact", "ladder")),
-        *shaky,
+        *growing,
     ]
 
 

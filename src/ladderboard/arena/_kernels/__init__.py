@@ -2,6 +2,13 @@
 
 from ladderboard.arena._kernels._compiled import compiled, inlined
 from ladderboard.arena._kernels._placed_attack import placed_attack_biases
+from ladderboard.arena._kernels._quiet_attack import quiet_attack_biases
 from ladderboard.arena._kernels._threads import MajorityAttackRun
 
-__all__ = ["MajorityAttackRun", "compiled", "inlined", "placed_attack_biases"]
+__all__ = [
+    "MajorityAttackRun",
+    "compiled",
+    "inlined",
+    "placed_attack_biases",
+    "quiet_attack_biases",
+]

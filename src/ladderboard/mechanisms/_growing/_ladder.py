@@ -46,7 +46,7 @@ _STRIDE = 4_096
 # for twenty, the step in standard errors, and the noise on comparison and release as shares of it.
 _STEP, _COMPARE, _RELEASE = (1.2, 1.75), (0.31, 0.6), (0.1, 0.8)
 _MANY_ACCOUNTS = 20
-_CAP = 8.0
+_CAP, _CAPPED_EXAMPLES, _CAP_POWER = 8.0, 100_000, 0.25
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
 PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
@@ -222,7 +222,7 @@ class GrowingLadder(Mechanism):
         >>> round(mechanism.smallest_visible_gain(n=5_000, released=0.2, changes=3), 3)
         0.029
         """
-        _settings.integer("n", n, at_least=1)
+        n = _settings.integer("n", n, at_least=1)
         questions = _settings.integer("questions", questions, at_least=1)
         teams = _settings.integer("teams", teams, at_least=1)
         accounts = min(teams, 2) if accounts is None else accounts
@@ -243,7 +243,9 @@ class GrowingLadder(Mechanism):
             compare_noise=_between(_COMPARE, from_two),
             release_noise=_between(_RELEASE, from_one),
             grid=0.4,
-            cap=_CAP,
+            # Only zero-one loss limits how many steps there are room for: quiet models leave room
+            # for any number of them, so that only growth ends what is learned.
+            cap=None if scale == "model" else _CAP * max(n / _CAPPED_EXAMPLES, 1) ** _CAP_POWER,
             accounts=accounts,
             sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
             scale=scale,

@@ -26,7 +26,7 @@ CHOICES: dict[str, tuple[int, ...]] = {
     key: tuple(_RECORDED_GAMES[key]) for key in ("n", "questions")
 }
 NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
-BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "shaky_ladder": "Shaky Ladder"}
+BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "growing_ladder": "Growing Ladder"}
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
 _DEFAULT_CHOICE = (1_000, 1_000, "calibrated")
 _WIDTH, _HEIGHT = 340, 264
@@ -41,7 +41,7 @@ _TABLE_ROWS = 10
 
 
 class PlayChoice(NamedTuple):
-    """What the visitor chose: hidden labels, questions, and the Shaky Ladder's noise."""
+    """What the visitor chose: hidden labels, questions, and the Growing Ladder's noise."""
 
     n: int
     questions: int
@@ -122,8 +122,8 @@ class SimulatedBoard(NamedTuple):
 
 
 def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
-    """Return the simulated board for a choice; the noise matters for the Shaky Ladder only."""
-    noise = choice.noise if key == "shaky_ladder" else None
+    """Return the simulated board for a choice; the noise matters for the Growing Ladder only."""
+    noise = choice.noise if key == "growing_ladder" else None
     return _load_boards()[choice.n, choice.questions, key, noise]
 
 
@@ -298,14 +298,17 @@ def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
         return f"Releases a score only if it beats the best by a step of {mechanism.step:.3f}."
     noise = {"none": "here without its noise", "half": "with half of its noise"}
     noise |= {"calibrated": "with noise in every comparison", "double": "with twice its noise"}
-    return f"A Ladder with larger steps of {mechanism.step:.3f}, {noise[choice.noise]}."
+    first = mechanism.comparison(choice.n).step
+    return (
+        f"A Ladder with steps that grow from {first:.3f} with every record, {noise[choice.noise]}."
+    )
 
 
 def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
     """Return, for each amount of noise, what attacks gain and what honest teams lose."""
     rows = []
     for noise, name in NOISES.items():
-        board = simulated_board(choice._replace(noise=noise), "shaky_ladder")
+        board = simulated_board(choice._replace(noise=noise), "growing_ladder")
         mechanism = board.mechanism
         rows.append(
             {
