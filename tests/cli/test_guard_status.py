@@ -128,20 +128,6 @@ def test_status_in_an_ascii_terminal(run_guard, guard_folder, monkeypatch):
     assert output.replace("größe", "").isascii()
 
 
-def test_control_characters_in_a_file_are_escaped(run_guard, guard_folder):
-    """Anyone who can write the file can choose a ladder's name."""
-    run_guard("ask", "guard.db", "half.csv", "--ladder", "harmless")
-    database = sqlite3.connect(guard_folder / "guard.db")
-    wild = "\x1b]0;mine\x07\u202e"
-    changed = database.execute("UPDATE ladder SET name = ? WHERE name = 'harmless'", (wild,))
-    assert changed.rowcount == 1
-    database.commit()
-    database.close()
-    output = run_guard("status", "guard.db").out
-    assert "\\x1b]0;mine\\x07\\u202e" in output
-    assert not set(output) & set(wild[:1] + wild[-2:])
-
-
 def test_a_meter_shows_every_question():
     widths = [draw_meter(used, 1000, 50, plain=True).count("#") for used in range(1001)]
     assert widths[0] == 0

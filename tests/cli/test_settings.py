@@ -152,14 +152,6 @@ def test_serve_names_an_unknown_environment_variable(served, monkeypatch):
     )
 
 
-def test_serve_uses_the_url_of_the_file(served, config):
-    config.write_text("[serve]\nurl = 'https://boards.example.org'\nhosts = ['b.example.org']\n")
-    result, settings = served("--config", config)
-    assert "Ladderboard is at https://boards.example.org; Ctrl-C stops it." in result.out
-    assert settings.known_hosts == {"boards.example.org", "b.example.org"}
-    assert settings.secure_cookies is True
-
-
 def test_board_and_team_use_the_same_settings(served, run_cli, folder, config, monkeypatch):
     result, _ = served(folder, "--config", config)
     assert result.code == 0, result.err

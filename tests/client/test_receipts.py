@@ -14,7 +14,7 @@ import pytest
 
 from ladderboard.client import Client
 from ladderboard.client._address import Address, parse_address
-from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
+from ladderboard.errors import InvalidPredictions, ServerUnreachable
 from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions
 
@@ -143,28 +143,3 @@ def test_submit_does_not_read_a_long_history(live_server, token, home, monkeypat
         states = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
     assert states["early"] == "pending"  # too long ago to be taken up
     assert sorted(states.values()) == ["answered"] * 2 + ["pending"] * 101
-
-
-def test_nothing_is_sent_if_receipts_cannot_be_saved(live_server, token, tmp_path):
-    (tmp_path / "file").write_text("")
-    with Client(live_server.url, token, receipts=tmp_path / "file") as client:
-        with pytest.raises(InvalidSetting, match="Nothing was sent"):
-            client.submit(live_server.slug, make_predictions(30))
-        assert client.team(live_server.slug).submissions == 0
-
-
-def test_an_answer_is_returned_whatever_the_disk_does(live_server, token, monkeypatch):
-    real, calls = os.fsync, []
-
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        real(handle)
-
-    monkeypatch.setattr(os, "fsync", full)
-    with (
-        Client(live_server.url, token) as client,
-        pytest.warns(RuntimeWarning, match="could not be written: No space left"),
-    ):
-        assert client.submit(live_server.slug, make_predictions(30)).question == 1

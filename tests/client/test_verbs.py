@@ -7,7 +7,6 @@ import json
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 
 import numpy as np
@@ -209,10 +208,3 @@ def test_a_client_works_after_a_fork(live_server, token):
     command = [sys.executable, "-c", FORKED, live_server.url, token, live_server.slug]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == "Ada Ada\n" * 2
-
-
-def test_a_client_works_in_threads(live_server, client):
-    with ThreadPoolExecutor(4) as threads:
-        names = threads.map(lambda _: client.team(live_server.slug).name, range(8))
-        assert set(names) == {"Ada"}
-    assert len(client._http_clients) == 1

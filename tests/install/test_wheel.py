@@ -161,21 +161,3 @@ def test_figures_attacks_and_calibration(installed, tmp_path):
 @pytest.mark.parametrize("name", ["first-board", "first-guard"])
 def test_a_tutorial_from_the_wheel(name, installed, tmp_path):
     run_tutorial(name, tmp_path / "empty", installed.clean, unchecked=("second.csv",))
-
-
-def test_without_typer_the_command_says_what_to_install(installed, tmp_path):
-    code = (
-        "import sys; sys.modules['typer'] = None; sys.argv = ['ladderboard', 'serve']\n"
-        "from ladderboard.cli import main; main()"
-    )
-    done = subprocess.run(
-        [installed.env / "bin/python", "-c", code],
-        cwd=tmp_path,
-        env=installed.clean,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "pip install 'ladderboard[server]'" in line

@@ -157,3 +157,10 @@ def open_organiser_page(empty_server):
 def organiser_page(live_server, open_organiser_page):
     """The organiser's page of a board, opened by the organiser of all boards."""
     return open_organiser_page(live_server.organiser)
+
+
+@pytest.fixture
+def browser(live_server):
+    """A client that keeps cookies, as a browser does."""
+    with live_server.browser() as client:
+        yield client

@@ -14,14 +14,7 @@ import pytest
 
 from ladderboard.errors import StorageFailed
 from support.credentials import random_secret
-from support.server.live_server import make_predictions
-
-
-def assert_problem(response, status, code):
-    body = response.json()
-    assert (response.status_code, body["code"]) == (status, code), response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    return body
+from support.server.live_server import assert_problem, make_predictions
 
 
 def test_health(live_server, monkeypatch):

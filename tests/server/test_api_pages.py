@@ -10,12 +10,6 @@ EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
 @pytest.fixture
-def browser(live_server):
-    with live_server.browser() as client:
-        yield client
-
-
-@pytest.fixture
 def team(live_server):
     return live_server.join("Alpha")
 

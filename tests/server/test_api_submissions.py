@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ladderboard.server import Rate
-from support.server.live_server import make_predictions
+from support.server.live_server import assert_problem, make_predictions
 
 
 @pytest.fixture
@@ -15,17 +15,6 @@ def team(live_server):
 
 
 SAME = ("id", "released", "remaining", "receipt")
-
-
-def assert_problem(response, status, code):
-    """Check the form of a problem document and return it."""
-    body = response.json()
-    assert (response.status_code, body["code"]) == (status, code), response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    assert set(body) == {"type", "title", "status", "detail", "code", "errors"}
-    assert body["type"] == f"urn:ladderboard:problem:{code}"
-    assert body["status"] == status
-    return body
 
 
 def test_a_submission_is_scored_at_once_and_can_be_fetched(live_server, team):

@@ -8,14 +8,7 @@ import pytest
 
 from ladderboard.ledger import iter_checked_entries
 from ladderboard.server import Rate
-from support.server.live_server import make_predictions
-
-
-def assert_problem(response, status, code):
-    body = response.json()
-    assert (response.status_code, body["code"]) == (status, code), response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    return body
+from support.server.live_server import assert_problem, make_predictions
 
 
 def register(live_server, name, **fields):

@@ -2,10 +2,10 @@
 
 import time
 
-import numpy as np
 import pytest
 
 from support.randomness import seeded_random
+from support.server.cli_server import random_predictions
 from support.server.live_server import make_folder
 from support.server.stress_server import (
     StressClient,
@@ -19,11 +19,6 @@ from support.server.stress_server import (
 CLIENTS, TEAMS = 8, 4
 SECONDS = 1.0  # of load at most; enough for some tens of submissions
 STARTING = 2.5  # seconds after its start in which a server is killed
-
-
-def predictions_file(team, index):
-    bits = np.random.default_rng([team, index]).integers(2, size=400)
-    return ("id,prediction\n" + "".join(f"{i},{v}\n" for i, v in enumerate(bits))).encode()
 
 
 class KillRounds:
@@ -42,7 +37,7 @@ class KillRounds:
                 index = self.next[number]
                 # All clients of a team send every fourth model, maybe at once.
                 model = index if index % 4 == 3 else 1000 * (number + 1) + index
-                self.open[number] = (predictions_file(team, model), f"{number} {model}")
+                self.open[number] = (random_predictions(team, model), f"{number} {model}")
             body, key = self.open[number]
             if client.submit("kill", f"team {team}", body, key) is None:
                 return

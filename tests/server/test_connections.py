@@ -21,6 +21,7 @@ from ladderboard.server._process import _connections
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
 from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 from support.server import HOSTILE_CLIENTS
+from support.server.cli_server import wait_until
 from support.server.live_server import make_folder
 from support.server.stress_server import StressServer
 
@@ -77,14 +78,6 @@ class MinimalServer:
             connection.close()
         self.server.should_exit = True
         self._thread.join()
-
-
-def wait_until(condition, seconds=20):
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def read_all(connection):

@@ -22,7 +22,7 @@ from ladderboard.ledger._storage import _pool, _sqlite
 from ladderboard.server._uploads._body import ReceivedBody, Spool
 from support.credentials import random_secret
 from support.server import SERVE_FIRST_BOARD
-from support.server.live_server import LiveServer, make_predictions
+from support.server.live_server import LiveServer, assert_problem, make_predictions
 
 METRICS_TOKEN = random_secret()
 NOTHING = "Nothing was recorded, and no question was used"
@@ -60,14 +60,6 @@ def read_statuses(live_server):
 def errors_in(live_server):
     lines = [json.loads(line) for line in live_server.log.getvalue().splitlines()]
     return [line["said"] for line in lines if line["event"] == "error"]
-
-
-def assert_problem(reply, status, code, *words):
-    assert reply.status_code == status, reply.text
-    body = reply.json()
-    assert (body["type"], body["code"]) == (f"urn:ladderboard:problem:{code}", code)
-    for word in words:
-        assert word in body["detail"]
 
 
 def test_a_full_disk_costs_nothing_and_recovers(serve_from_disk, disk):

@@ -13,18 +13,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, StorageFailed
 from ladderboard.holdout._payload import _FORMATS
-
-
-def npy(array):
-    out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
-    return out.getvalue()
-
-
-def csv(array):
-    return (
-        "id,prediction\n" + "".join(f"{index},{value}\n" for index, value in enumerate(array))
-    ).encode()
+from support.server.guard_server import to_csv, to_npy
 
 
 def assert_problem(reply, status, code):
@@ -37,7 +26,7 @@ def assert_problem(reply, status, code):
 
 
 def test_a_question_is_answered_and_a_duplicate_costs_nothing(guard_server, labels):
-    status, headers, body = guard_server.ask(npy(labels ^ (np.arange(200) < 40)))
+    status, headers, body = guard_server.ask(to_npy(labels ^ (np.arange(200) < 40)))
     assert status == 201
     assert headers["cache-control"] == "no-store"
     assert "server" not in headers
@@ -46,13 +35,13 @@ def test_a_question_is_answered_and_a_duplicate_costs_nothing(guard_server, labe
     assert body["reason"] == "The best is now 0.2. 9 questions left."
     assert body["bound"] == guard_server.guard.certificate.describe()
     status, _, repeated = guard_server.ask(
-        csv(labels ^ (np.arange(200) < 40)), Content_Type="text/csv"
+        to_csv(labels ^ (np.arange(200) < 40)), Content_Type="text/csv"
     )
     assert (status, repeated["again"], repeated["remaining"]) == (200, True, 9)
 
 
 def test_the_status_is_public_and_holds_no_labels(guard_server, labels):
-    guard_server.ask(npy(labels), "?ladder=deep")
+    guard_server.ask(to_npy(labels), "?ladder=deep")
     status, _, body = guard_server.call()
     assert status == 200
     assert (body["n"], body["questions"], body["asked"], body["remaining"]) == (200, 10, 1, 9)
@@ -76,7 +65,7 @@ def test_the_status_is_public_and_holds_no_labels(guard_server, labels):
 
 
 def test_the_meter_is_a_short_status(guard_server, labels):
-    guard_server.ask(npy(labels ^ 1))
+    guard_server.ask(to_npy(labels ^ 1))
     _, _, meter = guard_server.call(path="/api/v1/guard/meter")
     assert (meter["released"], meter["remaining"], meter["asked"]) == (1.0, 9, 1)
     _, _, new_ladder = guard_server.call(path="/api/v1/guard/meter?ladder=new")
@@ -101,20 +90,20 @@ def test_every_format_of_the_client_is_accepted(guard_server, labels):
     frame.write_ipc(arrow)
     lines = "".join(json.dumps({"id": i, "prediction": int(p)}) + "\n" for i, p in enumerate(right))
     bodies = {
-        "text/csv": csv(right),
-        "text/tab-separated-values": csv(right).replace(b",", b"\t"),
+        "text/csv": to_csv(right),
+        "text/tab-separated-values": to_csv(right).replace(b",", b"\t"),
         "application/vnd.apache.parquet": parquet.getvalue(),
         "application/vnd.apache.arrow.file": arrow.getvalue(),
         "application/x-ndjson": lines.encode(),
-        "application/x-npy": npy(right),
+        "application/x-npy": to_npy(right),
     }
     assert set(_FORMATS.values()) == set(bodies)
-    guard_server.ask(npy(right))
+    guard_server.ask(to_npy(right))
     for kind, body in bodies.items():
         status, _, answer = guard_server.ask(body, Content_Type=kind)
         assert (status, answer["again"]) == (200, True), kind
-    assert guard_server.ask(csv(right), Content_Type="text/csv; charset=UTF-8")[0] == 200
-    packed = gzip.compress(csv(right))
+    assert guard_server.ask(to_csv(right), Content_Type="text/csv; charset=UTF-8")[0] == 200
+    packed = gzip.compress(to_csv(right))
     assert guard_server.ask(packed, Content_Type="text/csv", Content_Encoding="gzip")[0] == 200
     assert guard_server.guard.remaining == 9
 
@@ -137,15 +126,15 @@ def test_invalid_predictions_get_the_same_errors_as_in_process(guard_server):
 def test_no_more_ladders_than_declared_can_be_used(guard_server, labels):
     """One question on each of many ladders would give as many exact answers."""
     for number in range(5):
-        assert guard_server.ask(npy(labels), f"?ladder={number}")[0] == 201
-    assert_problem(guard_server.ask(npy(labels), "?ladder=one-more"), 409, "too_many_ladders")
-    assert_problem(guard_server.ask(npy(labels)), 409, "too_many_ladders")
+        assert guard_server.ask(to_npy(labels), f"?ladder={number}")[0] == 201
+    assert_problem(guard_server.ask(to_npy(labels), "?ladder=one-more"), 409, "too_many_ladders")
+    assert_problem(guard_server.ask(to_npy(labels)), 409, "too_many_ladders")
     assert_problem(guard_server.call(path="/api/v1/guard/ladder"), 409, "too_many_ladders")
     assert guard_server.call(path="/api/v1/guard/ladder?ladder=4")[2] == {
         "ladder": "4",
         "ladders": 5,
     }
-    assert guard_server.ask(npy(labels ^ 1), "?ladder=4")[0] == 201
+    assert guard_server.ask(to_npy(labels ^ 1), "?ladder=4")[0] == 201
     assert guard_server.guard.remaining == 4
 
 
@@ -153,30 +142,30 @@ def test_a_refusal_starts_no_ladder(guard_server, labels):
     head = guard_server.guard.head
     assert_problem(guard_server.ask(b"nonsense", "?ladder=new"), 422, "invalid_predictions")
     assert_problem(
-        guard_server.ask(npy(labels), "?ladder=new&training=0.5"), 400, "invalid_setting"
+        guard_server.ask(to_npy(labels), "?ladder=new&training=0.5"), 400, "invalid_setting"
     )
-    assert_problem(guard_server.ask(npy(labels), f"?ladder={'x' * 101}"), 400, "invalid_setting")
-    assert_problem(guard_server.ask(npy(labels), "?ladder=a%0Ab"), 400, "invalid_setting")
-    assert_problem(guard_server.ask(npy(labels), "?laddr=new"), 400, "invalid_setting")
-    assert_problem(guard_server.ask(npy(labels), "?ladder=a&ladder=b"), 400, "invalid_setting")
-    assert_problem(guard_server.ask(npy(labels), "?training=half"), 400, "invalid_setting")
-    assert_problem(guard_server.ask(npy(labels), "?training=nan"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), f"?ladder={'x' * 101}"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), "?ladder=a%0Ab"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), "?laddr=new"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), "?ladder=a&ladder=b"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), "?training=half"), 400, "invalid_setting")
+    assert_problem(guard_server.ask(to_npy(labels), "?training=nan"), 400, "invalid_setting")
     assert_problem(guard_server.call(path="/api/v1/guard?x=1"), 400, "invalid_setting")
     assert guard_server.guard.head == head
 
 
 def test_questions_past_the_budget_or_after_the_close_are_refused(guard_server, labels):
     models = [labels ^ (np.arange(200) < index) for index in range(11)]
-    assert [guard_server.ask(npy(model))[0] for model in models[:10]] == [201] * 10
-    refusal = assert_problem(guard_server.ask(npy(models[10])), 409, "budget_spent")
+    assert [guard_server.ask(to_npy(model))[0] for model in models[:10]] == [201] * 10
+    refusal = assert_problem(guard_server.ask(to_npy(models[10])), 409, "budget_spent")
     assert refusal["detail"] == "All 10 questions were asked; the budget is spent."
-    assert guard_server.ask(npy(models[3]))[0] == 200  # a duplicate is still answered
+    assert guard_server.ask(to_npy(models[3]))[0] == 200  # a duplicate is still answered
     head = guard_server.guard.head
-    assert_problem(guard_server.ask(npy(models[3]), "?ladder=new"), 409, "budget_spent")
+    assert_problem(guard_server.ask(to_npy(models[3]), "?ladder=new"), 409, "budget_spent")
     assert guard_server.guard.head == head
     guard_server.guard.close_for_good()
-    assert_problem(guard_server.ask(npy(models[10])), 409, "closed")
-    assert_problem(guard_server.ask(npy(models[10]), "?ladder=new"), 409, "closed")
+    assert_problem(guard_server.ask(to_npy(models[10])), 409, "closed")
+    assert_problem(guard_server.ask(to_npy(models[10]), "?ladder=new"), 409, "closed")
 
 
 def test_a_missing_training_score_is_reported(serve_guard, labels, tmp_path):
@@ -184,9 +173,9 @@ def test_a_missing_training_score_is_reported(serve_guard, labels, tmp_path):
         tmp_path / "g.db", labels, questions=3, mechanism=lb.Thresholdout(threshold=0.1, noise=0.01)
     )
     guard_server = serve_guard(guard)
-    refusal = assert_problem(guard_server.ask(npy(labels)), 400, "invalid_setting")
+    refusal = assert_problem(guard_server.ask(to_npy(labels)), 400, "invalid_setting")
     assert "training" in refusal["detail"]
-    assert guard_server.ask(npy(labels), "?training=0.25")[0] == 201
+    assert guard_server.ask(to_npy(labels), "?training=0.25")[0] == 201
 
 
 def test_too_large_bodies_are_refused_with_or_without_a_length(serve_guard, guard, labels):
@@ -196,7 +185,7 @@ def test_too_large_bodies_are_refused_with_or_without_a_length(serve_guard, guar
     assert_problem(guard_server.ask(parts), 413, "too_large")
     assert_problem(guard_server.ask(gzip.compress(b"0\n" * 10**6)), 422, "invalid_predictions")
     for index in range(10):  # twice the memory limit in total: it was released
-        assert guard_server.ask(npy(labels ^ (np.arange(200) < index)))[0] == 201
+        assert guard_server.ask(to_npy(labels ^ (np.arange(200) < index)))[0] == 201
 
 
 def test_stalled_or_too_many_bodies_are_refused(serve_guard, guard, monkeypatch):
@@ -227,7 +216,7 @@ def test_other_media_types_are_refused(guard_server, labels):
         {"Content_Type": "text/csv; charset=latin-1"},
         {"Content_Type": "text/csv", "Content_Encoding": "br"},
     ):
-        assert_problem(guard_server.ask(csv(labels), **headers), 415, "content_type")
+        assert_problem(guard_server.ask(to_csv(labels), **headers), 415, "content_type")
     assert guard_server.guard.remaining == 10
 
 
@@ -245,7 +234,7 @@ def test_a_storage_failure_is_detailed_only_in_the_log(guard_server, labels, mon
     monkeypatch.setattr(type(guard_server.guard), "ask", fails)
     monkeypatch.setattr(type(guard_server.guard), "remaining", property(fails))
     with caplog.at_level(logging.INFO, "ladderboard.guard"):
-        refusal = assert_problem(guard_server.ask(npy(labels)), 503, "storage")
+        refusal = assert_problem(guard_server.ask(to_npy(labels)), 503, "storage")
         assert_problem(guard_server.call(path="/healthz"), 503, "storage")
     assert "owners" not in json.dumps(refusal)
     assert "disk I/O error" in caplog.text
@@ -257,7 +246,7 @@ def test_an_internal_error_reveals_no_details(guard_server, labels, monkeypatch,
 
     monkeypatch.setattr(type(guard_server.guard), "ask", breaks)
     with caplog.at_level(logging.INFO, "ladderboard.guard"):
-        refusal = assert_problem(guard_server.ask(npy(labels)), 500, "broken")
+        refusal = assert_problem(guard_server.ask(to_npy(labels)), 500, "broken")
     assert "cat" not in json.dumps(refusal)
     assert "cat" not in caplog.text
     assert "RuntimeError at breaks" in caplog.text
@@ -265,8 +254,8 @@ def test_an_internal_error_reveals_no_details(guard_server, labels, monkeypatch,
 
 def test_the_log_has_one_line_per_question_without_its_result(guard_server, labels, caplog):
     with caplog.at_level(logging.DEBUG):
-        guard_server.ask(npy(labels), "?ladder=" + "a" * 99)
-        guard_server.ask(npy(labels), "?ladder=%1b[31m")
+        guard_server.ask(to_npy(labels), "?ladder=" + "a" * 99)
+        guard_server.ask(to_npy(labels), "?ladder=%1b[31m")
         guard_server.call()
     messages = [
         record.getMessage() for record in caplog.records if record.name == "ladderboard.guard"
@@ -282,6 +271,6 @@ def test_the_same_predictions_from_many_threads_are_one_question(guard_server, l
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: guard_server.ask(npy(labels)), range(24)))
+        answers = list(threads.map(lambda _: guard_server.ask(to_npy(labels)), range(24)))
     assert sorted(status for status, _, _ in answers) == [200] * 23 + [201]
     assert guard_server.guard.remaining == 9

@@ -1,7 +1,6 @@
 """How much memory predictions may take in a served guard."""
 
 import gzip
-import io
 import pickle
 import threading
 import time
@@ -12,11 +11,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.files import Limits
-
-
-def to_csv(array):
-    rows = "".join(f"{index},{value}\n" for index, value in enumerate(array))
-    return f"id,prediction\n{rows}".encode()
+from support.server.guard_server import to_csv, to_npy
 
 
 def test_a_body_that_unpacks_to_more_than_the_limit_is_refused(serve_guard, guard, labels):
@@ -70,12 +65,6 @@ def to_gzipped_csv(array):
 
 def to_padded_csv(array):
     return to_csv(array) + b"\n" * 10_000
-
-
-def to_npy(array):
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("write", [to_gzipped_csv, to_padded_csv])

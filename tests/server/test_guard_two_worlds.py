@@ -1,7 +1,6 @@
 """Two worlds over HTTP: if the mechanism ignores the risk, no byte depends on the labels."""
 
 import hashlib
-import io
 import logging
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +12,7 @@ import ladderboard as lb
 from ladderboard.ledger import LedgerEnvironment
 from ladderboard.mechanisms import Mechanism, Step
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
+from support.server.guard_server import to_npy
 
 KEY = hashlib.sha256(b"a noise key").digest()
 LABELS = np.random.default_rng(2).integers(2, size=(2, 60))
@@ -38,12 +38,6 @@ class RiskBlind(Mechanism):
     def advance(self, setup, state, observation, draws):
         best = observation.risk if self.uses_risk else state.best - 0.125
         return Step(Count(best, state.asked + 1), best, None, best < state.best)
-
-
-def to_npy(array):
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
 
 
 def run_session(serve_guard, path, labels, mechanism, caplog, salt):

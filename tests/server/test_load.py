@@ -1,8 +1,7 @@
 """Sixty-four concurrent clients, and a budget smaller than their demand."""
 
-import numpy as np
-
 from support.randomness import seeded_random
+from support.server.cli_server import random_predictions
 from support.server.live_server import make_folder
 from support.server.stress_server import (
     StressServer,
@@ -16,12 +15,6 @@ CLIENTS, TEAMS, SUBMISSIONS = 64, 16, 8
 QUESTIONS, WINDOW = 150, 3
 
 
-def predictions_file(team, index):
-    """Return a prediction file, different for each model and team."""
-    bits = np.random.default_rng([team, index]).integers(2, size=400)
-    return ("id,prediction\n" + "".join(f"{i},{v}\n" for i, v in enumerate(bits))).encode()
-
-
 def work(client, number):
     """Submit to both boards, some files together with other clients of the team, some twice."""
     team = number % TEAMS
@@ -30,7 +23,7 @@ def work(client, number):
         model = (
             index if index % 4 == 3 else 100 * number + index
         )  # all four clients send every fourth
-        body, key = predictions_file(team, model), f"{model}"
+        body, key = random_predictions(team, model), f"{model}"
         slug = "budget" if (index + number) % 3 else "window"
         client.submit(slug, f"team {team}", body, rng.choice([None, key]))
         if rng.random() < 0.25:

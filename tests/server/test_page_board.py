@@ -12,12 +12,6 @@ from ladderboard.server._context import CachedPage, PageCache
 from support.server.live_server import make_predictions
 
 
-@pytest.fixture
-def browser(live_server):
-    with live_server.browser() as client:
-        yield client
-
-
 def get_page(live_server, browser=None, path="", token=None):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     return (browser or live_server.client).get(f"/boards/{live_server.slug}{path}", headers=headers)

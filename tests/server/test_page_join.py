@@ -2,18 +2,10 @@
 
 import re
 
-import pytest
-
 from ladderboard.server import Rate
 from support.server.live_server import csrf_token
 
 TOKEN = re.compile(r"lb_team_[\w-]{43}")
-
-
-@pytest.fixture
-def browser(live_server):
-    with live_server.browser() as client:
-        yield client
 
 
 def join(live_server, browser, **data):

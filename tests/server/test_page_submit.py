@@ -11,12 +11,6 @@ from support.server.live_server import csrf_token, make_predictions
 INLINE_TAGS = "time|code|strong|a"
 
 
-@pytest.fixture
-def browser(live_server):
-    with live_server.browser() as client:
-        yield client
-
-
 def page_text(page):
     """Return the visible text of a page."""
     text = re.sub(rf"</?({INLINE_TAGS})( [^>]*)?>", "", page)

@@ -6,13 +6,13 @@ import hashlib
 import os
 import socket
 import threading
-import time
 import zlib
 
 import httpx
 import pytest
 
 from ladderboard.server._uploads._body import BodyLimits
+from support.server.cli_server import wait_until
 from support.server.upload_echo import UploadEcho
 
 CSV = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, index % 2) for index in range(1000))
@@ -37,15 +37,6 @@ def upload_echo(shared_upload_echo):
     shared_upload_echo.limits = BodyLimits()
     wait_until(lambda: not shared_upload_echo.spooled)
     assert not list(shared_upload_echo.spool.path.iterdir())
-
-
-def wait_until(condition):
-    """Wait until a condition holds."""
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError
 
 
 def send(upload_echo, body, kind="text/csv", **headers):

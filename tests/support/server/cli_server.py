@@ -100,14 +100,13 @@ class CliServer(StressServer):
         assert [line["state"] for line in self.events("restart")[before:]] == ["begun", "done"]
 
 
-def wait_until(condition):
-    """Wait until a condition holds, at most two minutes; return its value."""
-    for _ in range(2400):
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError
+def wait_until(condition, seconds=120):
+    """Wait until a condition holds, and return its value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return value
 
 
 def random_predictions(*seed):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import json
 import threading
 import time
+
+import numpy as np
 
 from ladderboard.server import listen_on_loopback, serve_guard
 
@@ -58,3 +61,16 @@ class GuardServer:
         """Send predictions."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.call("POST", f"/api/v1/guard/questions{query}", body, named)
+
+
+def to_npy(array):
+    """Return an array as an .npy file."""
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()
+
+
+def to_csv(array):
+    """Return predictions for the ids 0, 1 and so on as a CSV file."""
+    rows = "".join(f"{index},{value}\n" for index, value in enumerate(array))
+    return f"id,prediction\n{rows}".encode()

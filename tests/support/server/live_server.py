@@ -151,6 +151,18 @@ class LiveServer(ThreadedServer):
         return browser.post("/session", data={"token": token, "csrf": csrf, **fields})
 
 
+def assert_problem(response, status, code, *words):
+    """Check the form of a problem document and the words in its detail, and return it."""
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, code), response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert set(body) == {"type", "title", "status", "detail", "code", "errors"}
+    assert (body["type"], body["status"]) == (f"urn:ladderboard:problem:{code}", status)
+    for word in words:
+        assert word in body["detail"]
+    return body
+
+
 def csrf_token(page):
     """Return the CSRF token in a page's forms."""
     return re.search(r'name="csrf" value="([^"]+)"', page).group(1)
