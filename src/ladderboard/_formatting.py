@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SMALL_BETA = 1e-4
+_HUNDRED = 100
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
@@ -93,6 +94,17 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
     ('1 row', '2,000 ids', '2 entries')
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_gain(gain: float | None) -> str | None:
+    """Return a gain with two digits, or more before the point; None for no gain.
+
+    >>> format_gain(0.02134), format_gain(123.4), format_gain(None)
+    ('0.021', '123', None)
+    """
+    if not gain:
+        return None
+    return f"{gain:.2g}" if gain < _HUNDRED else f"{gain:.0f}"
 
 
 def format_undetected_gains(gain: str) -> str:

@@ -11,7 +11,10 @@ from ladderboard.board._check._attacks import play_attacks
 
 def promise(mechanism, *, effective_n=300, questions=5, ladders=1):
     return SimpleNamespace(
-        mechanism=mechanism, effective_n=effective_n, questions=questions, ladders=ladders
+        mechanism=mechanism,
+        effective_n=effective_n,
+        questions=questions,
+        resolution=SimpleNamespace(accounts=ladders),
     )
 
 
@@ -21,11 +24,11 @@ def names(results):
 
 def test_games_are_reproducible_and_the_strongest_attack_fits_the_ladders():
     ladder = lb.Ladder(step=0.01)
-    first = play_attacks(promise(ladder), calibrated=False)
+    first = play_attacks(promise(ladder))
     assert names(first) == ["majority", "shifted_majority"]
-    assert play_attacks(promise(ladder), calibrated=False) == first
-    assert play_attacks(promise(ladder), calibrated=False, seed=1) != first
-    assert names(play_attacks(promise(ladder, ladders=3), calibrated=False)) == [
+    assert play_attacks(promise(ladder)) == first
+    assert play_attacks(promise(ladder), seed=1) != first
+    assert names(play_attacks(promise(ladder, ladders=3))) == [
         "majority",
         "sybil",
     ]
@@ -34,11 +37,11 @@ def test_games_are_reproducible_and_the_strongest_attack_fits_the_ladders():
 
 def test_abstaining_is_played_where_a_prediction_is_almost_surely_wrong():
     ladder = promise(lb.Ladder(step=0.01))
-    assert "abstaining" in names(play_attacks(ladder, calibrated=False, abstention=0.1))
-    assert "abstaining" not in names(play_attacks(ladder, calibrated=False, abstention=0.3))
+    assert "abstaining" in names(play_attacks(ladder, abstention=0.1))
+    assert "abstaining" not in names(play_attacks(ladder, abstention=0.3))
 
 
-def test_a_large_board_is_played_smaller_with_noise_for_that_size(monkeypatch):
+def test_a_large_board_is_played_smaller(monkeypatch):
     played = []
 
     def run(mechanisms, analysts, *, n, k, repetitions, seed):
@@ -49,10 +52,8 @@ def test_a_large_board_is_played_smaller_with_noise_for_that_size(monkeypatch):
     monkeypatch.setattr("ladderboard.arena.run", run)
     large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
     board = promise(large, effective_n=10**6, questions=10**5, ladders=7)
-    play_attacks(board, calibrated=True)
-    play_attacks(board, calibrated=False)
-    smaller = lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
-    assert played == [(smaller, 10_000, 2_000), (large, 10_000, 2_000)]
+    play_attacks(board)
+    assert played == [(large, 10_000, 2_000)]
 
 
 def test_exact_scores_give_more_away_than_the_board():
@@ -62,7 +63,7 @@ def test_exact_scores_give_more_away_than_the_board():
     """
     shaky = lb.ShakyLadder.calibrated(n=100, questions=60)
     board = promise(shaky, effective_n=100, questions=60)
-    majority = play_attacks(board, calibrated=True)[0]
+    majority = play_attacks(board)[0]
     assert majority.exact > majority.gain + 0.06
 
 
@@ -72,8 +73,9 @@ sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
 from types import SimpleNamespace
 import ladderboard as lb
 from ladderboard.board._check._attacks import play_attacks
-promise = SimpleNamespace(mechanism=lb.Ladder(step=0.01), effective_n=300, questions=6, ladders=1)
-print(json.dumps([result.describe() for result in play_attacks(promise, calibrated=False)]))
+promise = SimpleNamespace(mechanism=lb.Ladder(step=0.01), effective_n=300, questions=6)
+promise.resolution = SimpleNamespace(accounts=1)
+print(json.dumps([result.describe() for result in play_attacks(promise)]))
 """
 
 
@@ -82,6 +84,4 @@ def test_games_run_with_the_libraries_of_a_server():
         [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )
     board = promise(lb.Ladder(step=0.01), questions=6)
-    assert json.loads(result.stdout) == [
-        attack.describe() for attack in play_attacks(board, calibrated=False)
-    ]
+    assert json.loads(result.stdout) == [attack.describe() for attack in play_attacks(board)]

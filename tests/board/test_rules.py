@@ -1,6 +1,7 @@
 """The rules of a board: accepted values, refusals and derived values."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,9 +113,12 @@ def test_rules_without_play_are_described_as_before_it_was_a_key():
     assert Rules.from_description({**read_rules(LEAST).describe(), "play": True}).play
 
 
-def test_open_registration_has_other_defaults():
-    rules = read_rules(LEAST + "registration: open\n")
-    assert (rules.teams, rules.ladder, rules.per_team) == (100, "board", 10)
+def test_open_registration_needs_a_number_of_teams():
+    assert "teams is missing; with open registration, declare how many teams there may be" in str(
+        refusal(LEAST + "registration: open\n")
+    )
+    rules = read_rules(LEAST + "registration: open\nteams: 20\n")
+    assert (rules.ladder, rules.per_team, rules.attacker_accounts) == ("team", 50, 20)
 
 
 def test_the_folder_gives_the_slug_where_none_is_typed():
@@ -340,11 +344,35 @@ def test_phases_begin_with_their_start_and_end_before_their_end():
     assert read_rules(LEAST).phase_at(10**10) == PhaseRules("main")
 
 
-def test_the_mechanism_is_calibrated_for_all_ladders_unless_one_is_named():
+def test_the_mechanism_is_calibrated_for_accounts_unless_one_is_named():
+    calibrated, size = lb.GrowingLadder.calibrated, {"n": 5000, "questions": 1000}
     rules = read_rules(LEAST + "teams: 20\nbaselines: [{name: a, file: a.csv}]\n")
-    expected = lb.ShakyLadder.calibrated(n=5000, questions=1000, teams=21)
-    assert rules.mechanism_for(5000) == expected
+    assert rules.attacker_accounts == 2
+    expected = calibrated(**size, teams=21, accounts=2)
+    assert rules.mechanism_for(5000) == replace(expected, sharing=0.0)
     one_ladder = read_rules(LEAST + "ladder: board\n")
-    assert one_ladder.mechanism_for(5000) == lb.ShakyLadder.calibrated(n=5000, questions=1000)
+    assert one_ladder.mechanism_for(5000) == calibrated(**size)
+    declared = read_rules(LEAST + "teams: 20\naccounts: 5\nprotection: strict\n")
+    strict = calibrated(**size, teams=20, accounts=5, protection="strict")
+    assert declared.mechanism_for(5000) == strict
+    assert Rules.from_description(declared.describe()) == declared
+    error = read_rules(LEAST.replace("loss: accuracy", "loss: {name: mae, range: [0, 1]}"))
+    assert error.mechanism_for(5000).scale == "model"
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "frozen"])
+def test_steps_on_a_board_that_hides_others_depend_on_nobody_else(visibility):
+    text = LEAST + "teams: 20\nregistration: open\n"
+    shown = read_rules(text).mechanism_for(5000)
+    hidden = read_rules(text + f"visibility: {visibility}\n").mechanism_for(5000)
+    assert shown.shared_ladders == 19
+    assert hidden.shared_ladders == 0
+    # Every step is at least as large as the largest that sharing could lead to.
+    for changes in range(30):
+        largest = shown.step * shown.step_multiple(changes, 10**6)
+        assert hidden.step * hidden.step_multiple(changes) >= largest
+
+
+def test_calibrated_by_name_or_another():
     assert read_rules(LEAST + "mechanism: calibrated\n").mechanism is None
     assert read_rules(FULL).mechanism_for(5000) == lb.Ladder(step=0.01, grid=0.005)

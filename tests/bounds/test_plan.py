@@ -101,13 +101,27 @@ def test_the_plan_that_is_promised():
     assert row(result, "exact scores").found == exact
     split = math.sqrt(math.log(2 * 1_000 / 0.05) / (2 * 10))
     assert row(result, "splitting the data").found == pytest.approx(split)
-    shaky = lb.ShakyLadder.calibrated(10_000, 1_000)
+    default = lb.GrowingLadder.calibrated(10_000, 1_000)
     guards = {"ladders": 1, "opened": 1, "amendable": True}  # as a guard or a board certifies
-    worst = bounds.certificate(10_000, 1_000, None, shaky, **guards)
-    assert row(result, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
-    assert worst.error > worst.half_width
-    after = bounds.certificate(10_000, 1_000, 8, shaky, **guards)
-    assert row(result, "Shaky Ladder, after 8 changes").found == after.error > after.half_width
+    after = bounds.certificate(10_000, 1_000, 8, default, **guards)
+    assert row(result, "growing ladder, after 8 changes").found == after.error > after.half_width
+    assert result.default.startswith("The default mechanism, a calibrated growing ladder, promises")
+
+
+def test_a_plan_says_what_shows_and_what_an_attacker_gains():
+    few, many = (
+        plan(n=2_000, questions=1_000),
+        plan(n=2_000, questions=1_000, teams=20, accounts=20),
+    )
+    assert many.resolution.accounts == 20
+    for one, other in zip(few.resolution.gains, many.resolution.gains, strict=True):
+        assert one < other
+    assert few.resolution.attacker_gain < few.resolution.exact_gain / 2
+    assert plan(n=8_000, questions=1_000).resolution.usual_gain == pytest.approx(
+        few.resolution.usual_gain / 2, rel=0.1
+    )
+    with pytest.raises(lb.errors.InvalidSetting, match="protection"):
+        plan(n=2_000, questions=1_000, protection="none")
 
 
 def test_a_row_says_what_it_is_worth():
@@ -182,8 +196,13 @@ def test_a_plan_is_json_and_prints(given):
     written = result.describe()
     assert json.loads(json.dumps(written, allow_nan=False)) == written
     assert written["sentence"] == result.sentence
-    first, second, blank, head, *lines = str(result).splitlines()
-    assert (first, second, blank) == (result.sentence, result.default, "")
+    sentences = result.sentences
+    assert result.sentence in sentences
+    printed, (blank, head, *lines) = (
+        str(result).splitlines()[: len(sentences)],
+        str(result).splitlines()[len(sentences) :],
+    )
+    assert (printed, blank) == (sentences, "")
     assert head.strip() in {"error", "examples", "questions"}
     assert len(lines) == len(result.rows)
     assert all(line == line.rstrip() for line in lines)

@@ -59,7 +59,7 @@ def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
         "25 submissions are reserved for each of up to 4 teams.",
         "Submissions are taken at any time",
         "Anyone can register a team.",
-        "Improvements smaller than about 0.01 may not be detected.",
+        "The smallest gain that shows near zero_one 0.",
         "With confidence 95%, the true zero_one of the best model submitted so far lies between",
         "the examples are independent, and nothing public except this board",
         summary["commitment"],

@@ -136,7 +136,7 @@ def test_amending_by_form(live_server, organiser_page):
         ("limits", {"questions": "many"}, "must be a whole number"),
         ("limits", {"questions": ""}, "cannot be empty"),
         ("limits", {"questions": "3"}, "leave none for each of 4 teams"),
-        ("limits", {"teams": "9"}, "cannot change"),
+        ("limits", {"teams": "9"}, "cannot be raised from 4"),
         ("limits", {"window_questions": "5"}, "submissions and a length, or neither"),
         ("times", {"phase_0_end": "tomorrow"}, "The end of phase 1 must be a time such as"),
         ("texts", {"title": "a\u202eb"}, "must not hold the character U+202E"),

@@ -23,12 +23,13 @@ BOUND = {
 def make_answer(**changes):
     fields = {"loss": 0.2, "improved": False, "again": False, "score_loss": None, "number": 3}
     fields |= {"ladder": "team", "limits": [TEAM], "next_submission_at": None, "bound": None}
+    fields["visible_gain"] = 0.02
     return fields | changes
 
 
 def test_no_reply_claims_that_a_model_is_not_better():
     """All say how many submissions are left; those without gain or score mention unseen gains."""
-    context = ReplyContext(DisplayRules("accuracy", 3, "complement"), detectable_gain=0.02)
+    context = ReplyContext(DisplayRules("accuracy", 3, "complement"))
     for released, improved, again, ladder, score, restriction in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),

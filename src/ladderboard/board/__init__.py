@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import TeamCredentials as TeamCredentials
     from ladderboard.board._model import TeamRef as TeamRef
     from ladderboard.board._model import TeamStatus as TeamStatus
+    from ladderboard.board._model import VisibleGain as VisibleGain
     from ladderboard.board._model import document_fields as document_fields
     from ladderboard.board._people import TeamWithToken
     from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from ladderboard.board._repository import count_boards as count_boards
     from ladderboard.board._repository import read_signing_key as read_signing_key
     from ladderboard.board._repository import sample_key as sample_key
+    from ladderboard.board._resolution import describe_sizes as describe_sizes
     from ladderboard.board._rules import (
         Baseline,
         DisplayRules,
@@ -210,10 +212,12 @@ _NAMES = {
         "TeamCredentials",
         "TeamRef",
         "TeamStatus",
+        "VisibleGain",
         "document_fields",
     ],
     "_people": ["TeamWithToken", "VerifiedIdentity"],
     "_repository": ["BOARD_SCHEMA", "count_boards", "read_signing_key", "sample_key"],
+    "_resolution": ["describe_sizes"],
     "_rules": [
         "Baseline",
         "DisplayRules",

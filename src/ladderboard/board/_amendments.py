@@ -27,7 +27,7 @@ from ladderboard.board._repository import (
     update_submission,
     update_team,
 )
-from ladderboard.board._rules import RuleProblems
+from ladderboard.board._rules import SECRET_VISIBILITIES, RuleProblems
 from ladderboard.board._submissions import open_stored_predictions
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
@@ -135,6 +135,12 @@ class Amendments:
                 raise InvalidSetting(f"There are {row.teams} teams already.")
             if after == before:
                 return after
+            if (
+                after.visibility in SECRET_VISIBILITIES
+                and before.visibility not in SECRET_VISIBILITIES
+                and row.status not in ENDED_STATUSES
+            ):
+                self._refuse_if_sharing()
             self._append_amendment(transaction, after, _changed_rules(before, after))
             horizon = {"horizon": row.horizon, "seen_epoch": row.seen_epoch}
             if after.visibility == "frozen" != row.visibility:
@@ -156,6 +162,15 @@ class Amendments:
             return after
 
         return self._board.queue.run(apply_amendment)
+
+    def _refuse_if_sharing(self) -> None:
+        """Refuse to hide what others do if it shows in each team's own numbers."""
+        if self._board.book.mechanism.shared_ladders:
+            raise InvalidSetting(
+                "The visibility cannot change to hidden or frozen: on this board the records of "
+                "other teams raise a team's step, so its own numbers tell of them. Declare the "
+                "visibility when the board is created, or accounts: 2."
+            )
 
     def _append_amendment(
         self,

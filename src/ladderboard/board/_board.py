@@ -9,15 +9,22 @@ import json
 import threading
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ladderboard.board._folder import split_mask
-from ladderboard.board._repository import read_board, sample_key
+from ladderboard.board._repository import (
+    find_record_entry,
+    find_team_record_entry,
+    read_board,
+    sample_key,
+)
+from ladderboard.board._resolution import BaselineScore, describe_board_resolution
 from ladderboard.board._rules import Rules
 from ladderboard.board._standings import read_records
+from ladderboard.bounds import TYPICAL_LOSS, describe_gains, resolution
 from ladderboard.errors import LadderboardError, StorageFailed
 from ladderboard.holdout import Meter, Scorer, decode_sample
+from ladderboard.ledger import Entry, release_from_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -320,14 +327,75 @@ class BoardContext:
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, state)
 
-    def smallest_visible_gain(self, released: float | None) -> float:
-        """Return the gain over a released value that is shown 19 times out of 20; 0 for any."""
-        visible = partial(
-            self.book.mechanism.smallest_visible_gain, n=self.book.opening["rules"]["worth"]
+    def smallest_visible_gain(self, view: ReadView, row: BoardRow, team: TeamRow) -> float:
+        """Return the gain in loss that shows on a team's ladder 19 times out of 20; 0 for any."""
+        book, shared = self.book, self.rules_of(row).ladder == "board"
+        ladder = view.ladder_number(self.ladder_of(row, team))
+        released = row.best if shared else team.released
+        if ladder is None or (released is None and not book.mechanism.hides_value):
+            return 0.0  # the first submission always gets a number
+        error = None
+        if book.mechanism.needs == "standard_error" and released is not None:
+            entry = (
+                find_record_entry(view, row.epoch, released)
+                if shared
+                else find_team_record_entry(view, row.epoch, team.number)
+            )
+            error = _read_standard_error(view, entry)
+        return book.mechanism.smallest_visible_gain(
+            n=book.opening["rules"]["worth"],
+            released=TYPICAL_LOSS if released is None else released,
+            changes=view.ladder_changes(ladder),
+            others=book.ladder_sessions.changes_of_others(view, ladder),
+            standard_error=error,
         )
-        return visible() if released is None else visible(released=released)
+
+    def describe_gains(self, best: float | None) -> str:
+        """Return the smallest gains that show near a released loss; empty if it is not known."""
+        mechanism, error = self.book.mechanism, None
+        with self.reading() as view:
+            row = read_board(view)
+            if mechanism.needs == "standard_error":
+                if best is None:
+                    return ""
+                error = _read_standard_error(view, find_record_entry(view, row.epoch, best))
+        rules, released = self.rules_of(row), TYPICAL_LOSS if best is None else best
+        return describe_gains(
+            resolution(
+                mechanism,
+                n=self.book.opening["rules"]["worth"],
+                questions=rules.questions,
+                teams=rules.ladders,
+                accounts=mechanism.attacker_accounts(rules.ladders),
+                released=released,
+                standard_error=error,
+            ),
+            near=f"{rules.display.name} {rules.display.metric_value(released):.3g}",
+            gain_text=lambda gain: rules.display.gain_text(gain, released),
+        )
+
+    def describe_resolution(self) -> list[str]:
+        """Return what the board shows and what an attacker could gain. For the organiser only."""
+        row = self.row()
+        scorer, constant = self.scorer_of(row), None
+        if scorer.loss.uses_labels:
+            constant = scorer.best_constant()
+        return describe_board_resolution(
+            self.rules_of(row),
+            self.book.mechanism,
+            self.book.opening["rules"]["worth"],
+            None if constant is None else BaselineScore.of(scorer, constant),
+        )
 
     def read_stored_file(self, location: str) -> bytes:
         """Return the stored bytes of a submission."""
         with self.store.get(location) as file:
             return file.read()
+
+
+def _read_standard_error(view: ReadView, entry: int | None) -> float | None:
+    """Return the standard error that was released with a new best, rounded up."""
+    if entry is None:
+        return None
+    (encoded,) = view.entries(entry, entry + 1)
+    return release_from_entry(Entry(encoded).read()).standard_error

@@ -354,6 +354,13 @@ Metric = Annotated[
 Loss = Annotated[
     float | None, Description("The loss behind it, lower is better; null where there is none.")
 ]
+VisibleGain = Annotated[
+    float | None,
+    Description(
+        "The smallest gain in the metric that surely shows now; null where every one does, or "
+        "where it is withheld."
+    ),
+]
 DisplayValue = Annotated[float | None, Description("The same as the metric that people are shown.")]
 BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
 LadderScope = Literal["team", "board"]
@@ -598,6 +605,7 @@ class TeamStatus(Document):
     loss: Loss
     display: DisplayValue
     submissions: int
+    visible_gain: VisibleGain = None
     remaining: int
     limit: str
     limits: tuple[LimitStatus, ...]

@@ -364,6 +364,28 @@ def list_finalists(view: ReadView, team: int, limit: int) -> list[SubmissionRow]
     return _select_rows(view, SUBMISSION, _SELECT_FINALISTS, view.book_id, team, limit)
 
 
+_SELECT_RECORD_ENTRY = (
+    "SELECT entry FROM main.submission WHERE book = ? AND epoch = ? AND improved = 1 AND value = ? "
+    "ORDER BY entry DESC LIMIT 1"
+)
+_SELECT_TEAM_RECORD_ENTRY = (
+    "SELECT entry FROM main.submission WHERE book = ? AND team = ? AND epoch = ? AND improved = 1 "
+    "ORDER BY number DESC LIMIT 1"
+)
+
+
+def find_record_entry(view: ReadView, epoch: int, value: float) -> int | None:
+    """Return the last entry of an epoch that released this value as a new best."""
+    rows = view.query(_SELECT_RECORD_ENTRY, (view.book_id, epoch, value))
+    return int(rows[0][0]) if rows else None
+
+
+def find_team_record_entry(view: ReadView, epoch: int, team: int) -> int | None:
+    """Return the last entry of an epoch in which a team improved."""
+    rows = view.query(_SELECT_TEAM_RECORD_ENTRY, (view.book_id, team, epoch))
+    return int(rows[0][0]) if rows else None
+
+
 def list_best_submissions(view: ReadView, epoch: int) -> list[SubmissionRow]:
     """Return the submission behind each team's release in an epoch, unless it has a later one."""
     return _select_rows(view, SUBMISSION, _SELECT_BEST, view.book_id, epoch)

@@ -26,7 +26,12 @@ from ladderboard.board._repository import (
     read_board_and_team,
     record_submission,
 )
-from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
+from ladderboard.board._rules import (
+    SECRET_VISIBILITIES,
+    round_for_display,
+    serialize_bound,
+    to_metric,
+)
 from ladderboard.errors import (
     BrokenLedger,
     InvalidSetting,
@@ -101,6 +106,9 @@ class SubmissionAnswer:
         The certificate for the best on this ladder; None if it would reveal others' activity.
     best
         The loss of that best; it differs from the release if an earlier answer is repeated.
+    visible_gain
+        The smallest gain in loss that surely shows on this ladder now; 0 if every one does, or if
+        it would reveal others' activity.
     quota
         The team's remaining quota.
     reason
@@ -119,6 +127,7 @@ class SubmissionAnswer:
     again: bool
     bound: Certificate | None
     best: float | None
+    visible_gain: float
     quota: Quota
     reason: str
     rules: Rules
@@ -144,6 +153,7 @@ class SubmissionAnswer:
             "next_submission_at": None if following is None else format_time(following),
             "bound": None if self.bound is None else serialize_bound(shown, self.bound, self.best),
             "reason": self.reason,
+            "visible_gain": shown.metric_gain(self.visible_gain, self.best),
             "score": to_metric(shown, release.score),
             "score_loss": release.score,
             "ladder": self.rules.ladder,
@@ -185,6 +195,7 @@ class _RecordedAnswer(NamedTuple):
     number: int
     time: int
     receipt: Receipt
+    visible_gain: float
 
 
 class _LabelsChanged(LadderboardError):
@@ -425,7 +436,8 @@ class SubmissionService:
         )
         quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = outcome.receipt or board.book.receipt_for(view, outcome)
-        return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
+        gain = outcome.smallest_gain or 0.0
+        return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt, gain)
 
     def _answer_duplicate(
         self, view: ReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
@@ -437,8 +449,9 @@ class SubmissionService:
         moment = self._board.book.environment.moment(view)
         quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = self._board.book.receipt_for(view, outcome)
+        gain = self._board.smallest_visible_gain(view, row, team_row)
         return _RecordedAnswer(
-            outcome, team_row, quota, known.id, known.number, known.time, receipt
+            outcome, team_row, quota, known.id, known.number, known.time, receipt, gain
         )
 
     def _build_answer(
@@ -463,8 +476,9 @@ class SubmissionService:
             again=recorded.outcome.repeated,
             bound=None if redact else meter.certificate(value),
             best=value,
+            visible_gain=recorded.visible_gain,
             quota=recorded.quota,
-            reason=_format_reason(recorded, meter, rules.display),
+            reason=_format_reason(recorded, rules.display),
             rules=rules,
             receipt=recorded.receipt,
         )
@@ -480,25 +494,25 @@ class SubmissionService:
         return recorded._replace(
             outcome=outcome._replace(release=release),
             quota=redact_quota(recorded.quota, team, share),
+            visible_gain=0.0 if rules.ladder == "board" else recorded.visible_gain,
             receipt=recorded.receipt.redacted(),
         )
 
 
 def _must_redact(row: BoardRow, caller: Caller) -> bool:
     """Return whether the answer must not reveal others' activity."""
-    return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
+    return row.visibility in SECRET_VISIBILITIES and caller.role < Role.EVALUATOR
 
 
-def _format_reason(recorded: _RecordedAnswer, meter: Any, display: DisplayRules) -> str:
+def _format_reason(recorded: _RecordedAnswer, display: DisplayRules) -> str:
     """Return the answer's sentence, with the tightest limit as the remaining count."""
     tightest = recorded.quota.tightest
     outcome = recorded.outcome
     release = outcome.release
-    gain = 0.0 if release.improved else meter.smallest_visible_gain(release.value)
     texts = ReplyTexts(
         display.text(release.value),
         display.text(release.score),
-        display.gain_text(gain, release.value),
+        display.gain_text(recorded.visible_gain, release.value),
     )
     text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)
     if recorded.quota.next is not None and tightest.remaining == 0:

@@ -319,15 +319,19 @@ class View:
             team_row = self._find_visible_team(view, team)
             rules, moment = board.rules_of(row), board.book.environment.moment(view)
             quota = remaining_quota(view, rules, row, team_row, moment)
+            gain = board.smallest_visible_gain(view, row, team_row)
             if self._must_redact(row):
                 quota = redact_quota(
                     quota, team_row, compute_shares(rules, row, view.chain_state()).share
                 )
+                gain = 0.0 if rules.ladder == "board" else gain
+            best = row.best if rules.ladder == "board" else team_row.released
         return make_document(
             TeamStatus,
             team_row,
             **_release_fields(rules.display, team_row.released),
             submissions=team_row.used,
+            visible_gain=rules.display.metric_gain(gain, best),
             remaining=quota.tightest.remaining,
             limit=quota.tightest.name,
             limits=[limit.describe() for limit in quota.limits],

@@ -14,7 +14,7 @@ from ladderboard.bounds._best_ladder import (
 )
 from ladderboard.bounds._certificate import certificate
 from ladderboard.bounds._paper import paper
-from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
+from ladderboard.mechanisms import Exact, GrowingLadder, Setup, calibrated_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +31,7 @@ PROMISED, PROMISED_IF, MEASURED, NOT_PROMISED = (
 FEW_CHANGES = 5
 # A typical number of visible changes on one ladder; ``board check`` assumes it.
 TYPICAL_CHANGES = 8
-SHAKY, SHAKY_TYPICAL = "Shaky Ladder", f"Shaky Ladder, after {TYPICAL_CHANGES} changes"
-SHAKY_MEASURED = "Shaky Ladder, measured"
+DEFAULT = f"growing ladder, after {TYPICAL_CHANGES} changes"
 # Settings of the certificates of guards and of boards with one ladder.
 _GUARD_SETTINGS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
 # If the paper's theorem covers any number of questions, it covers one below this.
@@ -60,6 +59,8 @@ class Alternative:
     monotone
         Whether more examples are never worse, and more questions, from the first on, never better;
         otherwise a search finds one of several boundaries.
+    invertible
+        Whether n and questions are searched for; otherwise only the error is computed.
     first_question
         The smallest supported number of questions, given n and beta.
     """
@@ -71,6 +72,7 @@ class Alternative:
     reaches: Callable[[int, int, float, float], bool] | None = None
     why_missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
     monotone: bool = True
+    invertible: bool = True
     first_question: Callable[[int, float], int] = lambda *_: 1
 
     def achieves(self, n: int, questions: int, beta: float, error: float) -> bool:
@@ -120,13 +122,8 @@ def _certified_error(
     return math.inf if error is None else error
 
 
-def _shaky(n: int, questions: int, beta: float) -> float:
-    mechanism = ShakyLadder.calibrated(n, questions)
-    return _certified_error(n, questions, None, mechanism, beta, **_GUARD_SETTINGS)
-
-
-def _shaky_typical(n: int, questions: int, beta: float) -> float:
-    mechanism = ShakyLadder.calibrated(n, questions)
+def _calibrated_typical(n: int, questions: int, beta: float) -> float:
+    mechanism = GrowingLadder.calibrated(n, questions)
     transcript = mechanism.transcript(Setup(n, 0.0, 1.0))
     max_changes = TYPICAL_CHANGES if transcript is None else transcript.values.max_changes
     return _certified_error(
@@ -177,23 +174,17 @@ ALTERNATIVES = (
         FEW_CHANGES,
     ),
     Alternative(
-        SHAKY,
-        PROMISED,
-        "calibrated, the default; worst case before the data",
-        _shaky,
-        monotone=False,
-    ),
-    Alternative(
-        SHAKY_TYPICAL,
+        DEFAULT,
         PROMISED_IF,
-        f"the same, if the board changes at most {TYPICAL_CHANGES} times",
-        _shaky_typical,
+        f"calibrated, the default, if the board changes at most {TYPICAL_CHANGES} times",
+        _calibrated_typical,
         monotone=False,
+        invertible=False,
     ),
     Alternative(
-        SHAKY_MEASURED,
+        "Shaky Ladder, measured",
         MEASURED,
-        "mean error against the worst analyst of the arena, not a bound",
+        "constant steps; mean error against the worst analyst of the arena, not a bound",
         _shaky_measured,
         monotone=False,
     ),

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard._formatting import format_confidence, format_count, round_up, round_up_to
 from ladderboard.bounds._alternatives import (
     ALTERNATIVES,
+    DEFAULT,
     MEASURED,
     NOT_PROMISED,
-    SHAKY,
-    SHAKY_MEASURED,
-    SHAKY_TYPICAL,
     TYPICAL_CHANGES,
     WORST_CASE,
     ladder_after_changes,
 )
 from ladderboard.bounds._best_ladder import LadderRequirements, choose_ladder
 from ladderboard.bounds._certificate import certificate, read_beta, read_count
+from ladderboard.bounds._resolution import MORE_ROWS, TYPICAL_LOSS, describe_resolution, resolution
 from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import GrowingLadder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.bounds._alternatives import Alternative
     from ladderboard.bounds._certificate import Certificate
+    from ladderboard.bounds._resolution import Resolution
     from ladderboard.mechanisms import Ladder
 
 LARGEST = 10**15
@@ -215,34 +216,44 @@ def answer_sentence(plan: Plan) -> str:
 
 
 def default_mechanism_sentence(plan: Plan) -> str:
-    """Return the same for the mechanism that guards and boards use by default."""
-    rows = {row.name: row for row in plan.rows}
-    worst, typical, measured = (
-        _format_result(plan, rows.get(name)) for name in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
+    """Return what the default mechanism of guards and boards promises; empty for other plans."""
+    row = next((row for row in plan.rows if row.name == DEFAULT), None)
+    if row is None or row.found is None:
+        return ""
+    promised = "nothing"
+    if row.found < TRIVIAL_ERROR:
+        promised = f"an error of at most {round_up_to(row.found, 2 if row.found > 0.1 else 3)}"
+    return (
+        f"The default mechanism, a calibrated growing ladder, promises {promised} if the board "
+        f"changes at most {TYPICAL_CHANGES} times, as `board check` assumes for one ladder, and "
+        "nothing useful beforehand against every possible attack."
     )
-    quantity = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
-    sentence = (
-        f"{quantity.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
-        f"promised whatever is asked; {typical} promised if the board changes at most "
-        f"{TYPICAL_CHANGES} times, as `board check` assumes for one ladder"
-    )
-    if measured is not None:
-        sentence += f"; {measured} measured on average in games against attackers, not promised"
-    if plan.asked_for == "questions" and plan.n is not None:
-        sentence += f". What 1,000 questions cost: plan with n={plan.n} and questions=1000"
-    return f"{sentence}."
 
 
-def _format_result(plan: Plan, row: PlanRow | None) -> str | None:
-    if row is None:
-        return None
-    if row.found is None:
-        return "more than 10^15" if row.beyond else None
-    if plan.asked_for != "error":
-        return f"{int(row.found):,}"
-    if row.found >= TRIVIAL_ERROR:
-        return "nothing"
-    return round_up_to(row.found, 2 if row.found > 0.1 else 3)
+@dataclass(frozen=True)
+class People:
+    """Who asks: teams with a ladder each, how many of them one attacker may hold, protection."""
+
+    teams: int = 1
+    accounts: int | None = None
+    protection: str = "balanced"
+
+    def resolution(self, n: int, questions: int) -> Resolution:
+        """Return what the default mechanism shows, and what it leaves to an attacker."""
+        mechanism = GrowingLadder.calibrated(
+            n, questions, self.teams, self.accounts, self.protection
+        ).for_board()
+        return resolution(
+            mechanism, n=n, questions=questions, teams=self.teams, accounts=mechanism.accounts
+        )
+
+    def describe(self, n: int, questions: int) -> list[str]:
+        """Return the same in sentences, with what four times the examples would bring."""
+        return describe_resolution(
+            self.resolution(n, questions),
+            near=f"error {TYPICAL_LOSS:g}",
+            with_more_rows=self.resolution(MORE_ROWS * n, questions),
+        )
 
 
 def table_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -304,6 +315,8 @@ class Plan:
         The results for the alternatives; the first is the answer.
     beyond
         Whether the search ended at 10^15: no n up to it is enough, or that many questions are fine.
+    people
+        Who asks, for what the default mechanism shows and leaves to an attacker.
     """
 
     asked_for: str
@@ -315,6 +328,22 @@ class Plan:
     certificate: Certificate | None
     rows: tuple[PlanRow, ...]
     beyond: bool = False
+    people: People = field(default_factory=People)
+
+    @property
+    def resolution(self) -> Resolution | None:
+        """What the default mechanism shows, and what it leaves to an attacker."""
+        return self.people.resolution(self.n, self.questions) if self.n and self.questions else None
+
+    @property
+    def shown(self) -> list[str]:
+        """The resolution in words."""
+        return self.people.describe(self.n, self.questions) if self.n and self.questions else []
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the default mechanism shows, the answer, and what the default promises, in words."""
+        return [*self.shown, self.sentence, *filter(None, [self.default])]
 
     @property
     def promised(self) -> bool:
@@ -344,6 +373,8 @@ class Plan:
             "beyond": self.beyond,
             "sentence": self.sentence,
             "default": self.default,
+            "shown": self.shown,
+            "resolution": None if self.resolution is None else self.resolution.describe(),
             "mechanism": None if ladder is None else ladder.describe(),
             "certificate": None if cert is None else cert.describe(),
             "rows": [asdict(row) for row in self.rows],
@@ -360,7 +391,7 @@ class Plan:
         lines = [
             f"  {row[0]:<{name}}  {row[1]:>{result}}  {row[2]:<{status}}  {row[3]}" for row in table
         ]
-        return "\n".join([self.sentence, self.default, "", *lines])
+        return "\n".join([*self.sentences, "", *lines])
 
 
 def plan(
@@ -368,6 +399,10 @@ def plan(
     questions: int | None = None,
     error: float | None = None,
     beta: float = 0.05,
+    *,
+    teams: int = 1,
+    accounts: int | None = None,
+    protection: str = "balanced",
 ) -> Plan:
     """Return a plan: give two of examples, questions and error, get the third.
 
@@ -385,6 +420,9 @@ def plan(
         The leaderboard error, below 0.5: every risk is within 0.5 of 0.5.
     beta
         The probability with which the promise may fail.
+    teams, accounts, protection
+        Teams with a ladder each, how many of them one attacker may hold, and the protection, for
+        what the default mechanism shows; the promise is about one ladder.
 
     Examples
     --------
@@ -396,6 +434,8 @@ def plan(
     1173
     """
     request = PlanRequest.read(n, questions, error, beta)
+    people = People(teams, accounts, protection)
+    people.resolution(1, 1)  # refuse wrong settings first
     first = request.row(WORST_CASE)
     # The number found takes the place of the missing argument; n may be None beyond 10^15.
     n, questions = request.n or int(first.found or 0) or None, request.questions
@@ -411,7 +451,8 @@ def plan(
     others = [
         request.row(alternative)
         for alternative in (*after_changes, *ALTERNATIVES)
-        if alternative.status != MEASURED or request.solve(alternative)
+        if (alternative.invertible or request.unknown == "error")
+        and (alternative.status != MEASURED or request.solve(alternative))
     ]
     return Plan(
         asked_for=request.unknown,
@@ -423,4 +464,5 @@ def plan(
         certificate=cert,
         rows=(first, *others),
         beyond=first.beyond,
+        people=people,
     )

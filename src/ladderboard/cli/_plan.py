@@ -46,6 +46,16 @@ def plan(
         ),
     ] = None,
     beta: Annotated[float, typer.Option(help="The probability that the bound may fail.")] = 0.05,
+    teams: Annotated[
+        int, typer.Option(parser=parse_integer, help="Teams, each with its own ladder.")
+    ] = 1,
+    accounts: Annotated[
+        int | None,
+        typer.Option(parser=parse_integer, help="Teams that one attacker may hold; 2 if left out."),
+    ] = None,
+    protection: Annotated[
+        str, typer.Option(help="How much an attacker may gain: open, balanced or strict.")
+    ] = "balanced",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
     plot: Annotated[
         Path | None,
@@ -57,8 +67,10 @@ def plan(
 ) -> None:
     """Plan a holdout: give two of n, questions and error, get the third.
 
-    The result holds before any data are seen, whatever is asked. Other ways to answer are compared
-    below it. With --gate: which gains a gate would prove at its first, tenth and last look.
+    First comes what the default mechanism shows with these sizes, and what an attacker could gain;
+    then what can be promised before any data are seen, whatever is asked. Other ways to answer are
+    compared below it. With --gate: which gains a gate would prove at
+    its first, tenth and last look.
     """
     if gate:
         if questions is not None or error is not None or plot is not None:
@@ -76,7 +88,9 @@ def plan(
             "A plan needs two of --n, --questions and --error, and finds the third; got "
             f"{', '.join(names) or 'none'}. Try --n 10000 --questions 1000."
         )
-    result = make_plan(n, questions, error, beta)
+    result = make_plan(
+        n, questions, error, beta, teams=teams, accounts=accounts, protection=protection
+    )
     if plot is not None:
         from ladderboard.arena import plan_figure  # noqa: PLC0415 - only if needed
 
@@ -84,7 +98,7 @@ def plan(
     if as_json:
         typer.echo(json.dumps(result.describe(), allow_nan=False))
     elif sys.stdout.isatty():
-        _print_table(f"{result.sentence}\n{result.default}", result.table())
+        _print_table("\n".join(result.sentences), result.table())
     else:
         typer.echo(str(result))
 

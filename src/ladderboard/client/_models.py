@@ -13,7 +13,7 @@ from html import escape
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ladderboard._formatting import format_count
+from ladderboard._formatting import format_count, format_gain
 from ladderboard.board import BoardInfo, LimitStatus, MetricBound, MetricDisplay, TeamRef
 from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board_name
@@ -53,16 +53,18 @@ class ReplyDisplay(MetricDisplay):
 class SubmissionResult(Reply):
     """The answer to a submission: a guard's reply with a board's additions; prints as a sentence.
 
-    ``released``, ``score`` and ``bound`` are in the board's metric; ``loss`` and ``score_loss`` are
-    the losses behind them. ``bound`` is about the best on this ladder, and None if it would reveal
-    other teams' activity. ``ladder`` is ``team`` or ``board``. ``remaining`` is what is left of the
-    tightest of ``limits``, named by ``limit``; ``next_submission_at`` is None if no more questions
-    will be available. ``receipt`` proves later that the submission was answered. ``raw`` is the
-    whole JSON document.
+    ``released``, ``score``, ``visible_gain`` and ``bound`` are in the board's metric; ``loss`` and
+    ``score_loss`` are the losses behind them. ``visible_gain`` is the smallest gain that surely
+    shows now; None if every one does, or if it is withheld. ``bound`` is about the best on this
+    ladder, and None if it would reveal other teams' activity. ``ladder`` is ``team`` or ``board``.
+    ``remaining`` is what is left of the tightest of ``limits``, named by ``limit``;
+    ``next_submission_at`` is None if no more questions will be available. ``receipt`` proves later
+    that the submission was answered. ``raw`` is the whole JSON document.
     """
 
     score: float | None = field()  # a board always sends these
     loss: float | None = field()
+    visible_gain: float | None
     score_loss: float | None = field()
     ladder: str = field()
     again: bool = field()
@@ -106,6 +108,7 @@ def _describe_result(result: SubmissionResult) -> str:
         best=None if result.released is None else text(result.display.released),
         score=text(result.display.score) if has_score else None,
         has_best=result.improved or result.loss is None or result.loss < _WORST_LOSS,
+        gain=format_gain(result.visible_gain),
     )
     return " ".join(describe_board_answer(answer))
 

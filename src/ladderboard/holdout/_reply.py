@@ -187,8 +187,9 @@ class BoardAnswer(NamedTuple):
 
     ``best`` is None if it is withheld, and ``score`` unless it is released and not the best;
     ``has_best`` is false before the first release. ``ladder`` is ``team`` or ``board``,
-    ``previous`` the best before. ``new_withheld`` and ``withheld`` say why a new and an old best
-    are not shown; ``owner`` is who has no score yet.
+    ``previous`` the best before, ``gain`` the smallest gain that is surely shown, None if there is
+    nothing to say about it. ``new_withheld`` and ``withheld`` say why a new and an old best are not
+    shown; ``owner`` is who has no score yet.
     """
 
     improved: bool
@@ -199,6 +200,7 @@ class BoardAnswer(NamedTuple):
     score: str | None
     has_best: bool
     previous: str | None = None
+    gain: str | None = None
     new_withheld: str = "its score is not shown now"
     withheld: str = ""
     owner: str = ""
@@ -213,9 +215,13 @@ def describe_board_answer(answer: BoardAnswer) -> list[str]:
     if answer.again:
         duplicate = f"Duplicate of submission {answer.number}; not counted."
         return [duplicate, *sentences, _describe_earlier_answer(answer)]
-    if not answer.improved and answer.score is None and answer.has_best:
+    unchanged = not answer.improved and answer.score is None
+    if unchanged and answer.has_best:
         sentences.append("No measurable improvement.")
-    return [*sentences, _describe_new_answer(answer)]
+    sentences.append(_describe_new_answer(answer))
+    if unchanged and answer.gain is not None:
+        sentences.append(format_undetected_gains(answer.gain))
+    return sentences
 
 
 def _describe_new_answer(answer: BoardAnswer) -> str:

@@ -166,13 +166,18 @@ class Scorer:
                 return ScoringResult(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # such as a lack of memory: nothing was asked, and nothing is spent
 
+    def best_constant(self) -> ScoringResult | None:
+        """Return the result of the best constant prediction. Secret: for the owner only."""
+        results = []
+        for constant_prediction in self.loss.constant_predictions(self._labels):
+            losses = self.loss.score(self._labels, constant_prediction)
+            results.append(ScoringResult(self.grouping.risk(losses), losses, broken=False))
+        return min(results, key=lambda result: result.risk, default=None)
+
     def constant_risk(self) -> float | None:
         """Return the risk of the best constant prediction. Secret: for the owner only."""
-        risks = [
-            self.grouping.risk(self.loss.score(self._labels, constant_prediction))
-            for constant_prediction in self.loss.constant_predictions(self._labels)
-        ]
-        return min(risks, default=None)
+        best = self.best_constant()
+        return None if best is None else best.risk
 
     def _scored_rows(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]

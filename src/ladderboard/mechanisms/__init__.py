@@ -15,6 +15,7 @@ from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_s
 from ladderboard.mechanisms._fixed_point import MAX_MAGNITUDE as MAX_MAGNITUDE
 from ladderboard.mechanisms._fixed_point import UNITS as UNITS
 from ladderboard.mechanisms._grouping import Grouping
+from ladderboard.mechanisms._growing import PROTECTIONS as PROTECTIONS
 from ladderboard.mechanisms._growing import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
 from ladderboard.mechanisms._registry import MECHANISMS, mechanism

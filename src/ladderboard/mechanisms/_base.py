@@ -156,6 +156,17 @@ class Mechanism(ABC):
             return self.smallest_visible_gain(n=setup.n, others=others)
         return self.smallest_visible_gain(n=setup.n, others=others, released=value)
 
+    def attacker_gain(self, *, n: int, questions: int) -> float | None:
+        """Return how much better than it is the strongest known attack makes a model look.
+
+        Mean over games with coin flips as labels, in units of risk; None if it was not measured.
+        """
+        return None
+
+    def attacker_accounts(self, ladders: int) -> int:
+        """Return how many of the ladders one attacker may hold, as the settings assume."""
+        return ladders
+
     def smallest_distinguishable_gain(self, *, n: int) -> float:
         """Return the gain below which two models may look the same, from step, grid and noise."""
         return max(self.smallest_visible_gain(n=n), self.comparison(n).grid)

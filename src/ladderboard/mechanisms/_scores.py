@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,6 +103,13 @@ class Exact(ScoreMechanism):
     name: ClassVar[str] = "exact"
     zero_one_only: ClassVar[bool] = True
     uncounted: ClassVar[str] = f"Exact {NEEDS_ZERO_ONE}"
+
+    def attacker_gain(self, *, n: int, questions: int) -> float:
+        """That of the majority attack on all n labels, docs/explanation/attacks/majority.md.
+
+        Each vote is right with probability 1/2 + 1/sqrt(2 pi n).
+        """
+        return math.erf(math.sqrt(questions / (math.pi * n))) / 2
 
     def transcript(self, setup: Setup) -> Transcript | None:
         """A multiple of 1/n for every question."""

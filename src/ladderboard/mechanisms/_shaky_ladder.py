@@ -291,6 +291,10 @@ class ShakyLadder(Mechanism):
         """Where calibrated settings come from."""
         return self.origin if isinstance(self.origin, CalibratedSettings) else None
 
+    def attacker_gain(self, *, n: int, questions: int) -> float | None:
+        """The bias of the calibration; None for other settings."""
+        return None if self.calibration is None else self.calibration.bias
+
     @property
     def noise_scale(self) -> float | None:
         """The common scale of all noise (the paper's sigma), or None if scales differ."""

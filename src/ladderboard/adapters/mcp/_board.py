@@ -18,8 +18,7 @@ from ladderboard.adapters.mcp._tools import (
     reply_result,
     standing_result,
 )
-from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.mechanisms import mechanism
+from ladderboard.errors import NotAllowed
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
@@ -113,7 +112,7 @@ class BoardToolset(Toolset):
             teams=board.registered,
             best=board.best.released,
             submissions=team.submissions,
-            unseen=_unseen_gain(board),
+            unseen=team.visible_gain,
             rows=board.rows,
             kind=board.kind,
             loss=board.loss,
@@ -159,16 +158,6 @@ class BoardToolset(Toolset):
 
 def _display_fields(display: MetricDisplay, released: float | None) -> dict[str, Any]:
     return {"name": display.name, "direction": display.direction, "released": released}
-
-
-def _unseen_gain(board: BoardInfo) -> float | None:
-    """Return the gain in the metric that may go unseen; None if the metric has another unit."""
-    if board.raw["display"]["as"] not in {"loss", "complement"}:
-        return None
-    try:
-        return mechanism(board.mechanism).smallest_visible_gain(n=board.n) or None
-    except InvalidInput:  # a mechanism that only the server has
-        return None
 
 
 def _standing_sentence(team: TeamStatus, board: BoardInfo, rank: int | None) -> str:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import (
     format_confidence,
     format_count,
     format_time,
-    format_undetected_gains,
     round_up,
 )
+from ladderboard.board._resolution import board_resolution, describe_board_resolution
 from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
     UNDECLARED_CLASSES,
 )
-from ladderboard.mechanisms import ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._folder import BoardFolder
+    from ladderboard.board._resolution import BaselineScore
     from ladderboard.board._rules import DisplayRules, Rules
-    from ladderboard.bounds import Certificate
+    from ladderboard.bounds import Certificate, Resolution
     from ladderboard.mechanisms import Mechanism
 
 _CHANGES_PER_LADDER = 3  # typical changes of each of several ladders
@@ -38,22 +38,40 @@ class BoardPromise:
 
     ``n`` counts independent rows or groups, ``effective_n`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
-    so many changes are impossible. ``smallest_visible_gain`` is the gain below which a
-    better model may not be reported; 0 if every gain is. ``baseline`` is the risk of the
-    board's best constant prediction or file; it is known to the organiser only.
+    so many changes are impossible. ``resolution`` is what shows and what an attacker could gain.
+    ``baseline`` is the best constant prediction or file of the board; it is known to the organiser
+    only.
     """
 
     n: int
     effective_n: int
-    questions: int
-    ladders: int
+    rules: Rules
     mechanism: Mechanism
     changes: int | None
     likely: Certificate
     worst: Certificate
-    smallest_visible_gain: float
-    display: DisplayRules
-    baseline: float | None
+    resolution: Resolution
+    baseline: BaselineScore | None
+
+    @property
+    def questions(self) -> int:
+        """The budget."""
+        return self.rules.questions
+
+    @property
+    def ladders(self) -> int:
+        """The largest possible number of ladders."""
+        return self.rules.ladders
+
+    @property
+    def display(self) -> DisplayRules:
+        """How losses are shown."""
+        return self.rules.display
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the mechanism is the calibrated one, not one that the rules name."""
+        return self.rules.mechanism is None
 
     @property
     def is_trivial(self) -> bool:
@@ -67,13 +85,25 @@ class BoardPromise:
 
     @property
     def sentences(self) -> list[str]:
-        """The promise in words."""
+        """What shows, what an attacker could gain, and the promise, in words."""
+        return [
+            *describe_board_resolution(self.rules, self.mechanism, self.effective_n, self.baseline),
+            self._promise_sentence,
+        ]
+
+    @property
+    def _promise_sentence(self) -> str:
+        if self.is_default and self.is_trivial:
+            return (
+                "Nothing useful can be promised beforehand about every possible attack on so few "
+                "rows. The certificates on the board's page depend on what it shows, and say more."
+            )
         if self.is_impossible:
-            return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
+            return f"Nothing can be promised. {self.likely.assumptions[0]}"
         if self.likely.vacuous:
             size = f"{self.effective_n:,} examples and {self.questions:,} questions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
-            return [f"The guarantee is vacuous: {reason}."]
+            return f"The guarantee is vacuous: {reason}."
         sure = format_confidence(self.likely.beta)
         interval = (
             f"With probability {sure} the true {self._metric_name} of the best model lies "
@@ -84,14 +114,7 @@ class BoardPromise:
             interval += (
                 f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
             )
-        gain = self.display.gain_text(self.smallest_visible_gain, self.baseline)
-        gain_line = format_undetected_gains(f"{gain} in {self.display.name}")
-        measured = self._format_measured
-        return [
-            f"{interval}.",
-            *([] if measured is None else [measured]),
-            *([] if gain is None else [gain_line]),
-        ]
+        return f"{interval}."
 
     @property
     def _metric_name(self) -> str:
@@ -99,18 +122,19 @@ class BoardPromise:
         return "loss" if self.display.shown_as == "root" else self.display.name
 
     @property
-    def _format_measured(self) -> str | None:
-        """Return the measured error of the calibrated settings; None if they do not apply.
+    def baseline_gap(self) -> float | None:
+        """The loss that can be gained over the baseline; None if nothing is known of it."""
+        return None if self.baseline is None or not self.baseline.risk else self.baseline.risk
 
-        They were measured in games with zero-one loss.
-        """
-        origin = self.mechanism.calibration
-        if origin is None or origin.beyond or self.display.unit != 1.0:
-            return None
-        return (
-            "Measured, not promised: "
-            f"{round_up(origin.error, 3)} away from the truth on average, over "
-            "games against attackers. `ladderboard plan` has the same figures for other sizes."
+    @property
+    def visible_step(self) -> float:
+        """The smallest gain over the baseline that shows after three records."""
+        baseline = self.baseline
+        return self.mechanism.smallest_visible_gain(
+            n=self.effective_n,
+            released=self.resolution.released if baseline is None else baseline.risk,
+            others=3 * (self.resolution.accounts - 1),
+            standard_error=None if baseline is None else baseline.standard_error,
         )
 
     def _format_reach(self, bound: Certificate) -> str:
@@ -132,12 +156,13 @@ class BoardPromise:
             "changes": self.changes,
             "likely": self.likely.describe(),
             "worst": self.worst.describe(),
-            "unseen": self.smallest_visible_gain or None,
+            "resolution": self.resolution.describe(),
+            "baseline": None if self.baseline is None else self.baseline.risk,
             "hollow": self.is_trivial,
         }
 
 
-def compute_promise(folder: BoardFolder, baseline: float | None = None) -> BoardPromise:
+def compute_promise(folder: BoardFolder, baseline: BaselineScore | None = None) -> BoardPromise:
     """Return what a board can promise before its first question."""
     rules, effective_n = folder.rules, folder.effective_n
     mechanism = rules.mechanism_for(effective_n)
@@ -149,14 +174,12 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
     return BoardPromise(
         n=n,
         effective_n=effective_n,
-        questions=rules.questions,
-        ladders=rules.ladders,
+        rules=rules,
         mechanism=mechanism,
         changes=changes,
         likely=likely,
         worst=worst,
-        smallest_visible_gain=mechanism.smallest_visible_gain(n=effective_n),
-        display=rules.display,
+        resolution=board_resolution(rules, mechanism, effective_n, baseline),
         baseline=baseline,
     )
 
@@ -165,12 +188,9 @@ def is_promise_informative(
     rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool
 ) -> bool:
     """Return whether these sizes would promise more than is known without data."""
-    ladders = 1 if rules.ladder == "board" else teams + rules.scored_baseline_count
-    mechanism = rules.mechanism
-    if mechanism is None:
-        mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
+    rules = replace(rules, questions=questions, teams=teams, accounts=rules.attacker_accounts)
     _, likely, _ = _certificates_at_end(
-        mechanism, n, questions, ladders, rules.beta, zero_one=zero_one
+        rules.mechanism_for(n), n, questions, rules.ladders, rules.beta, zero_one=zero_one
     )
     return likely.theorem != NO_THEOREM and _error_or_trivial(likely) < _TRIVIAL_ERROR
 
@@ -208,17 +228,24 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
             "Leave mechanism out."
         )
         yield Problem("mechanism", "mechanism", 1, (), message)
-    gap, coarse = promise.baseline, mechanism.smallest_distinguishable_gain(n=promise.effective_n)
-    if not folder.zero_one and gap is not None and 0 < gap <= coarse:
-        text = folder.rules.display.text
+    gap = promise.baseline_gap
+    if gap is not None and promise.visible_step > gap:
         message = (
-            f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
-            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and gains below "
-            f"{coarse:.2g} may not be detected: nothing may be shown between {text(coarse)} and "
-            f"{text(0.0)} {folder.rules.display.name}. Use more examples, declare a narrower "
-            "range, or set a mechanism with a finer step and grid."
+            f"The board is too coarse: {_compare_with_gap(promise)} Use more examples, fewer "
+            "submissions or teams, a narrower range of the loss, or leave mechanism out."
         )
         yield Problem("too_coarse", "mechanism", 1, (), message)
+
+
+def _compare_with_gap(promise: BoardPromise) -> str:
+    """Return the step that shows beside all that can be gained over the baseline."""
+    display, gap = promise.display, promise.baseline_gap or 0.0
+    step = min(promise.visible_step, gap) if display.shown_as == "root" else promise.visible_step
+    return (
+        f"from the best baseline (a constant, or one of your files) to perfect predictions "
+        f"{display.name} improves by {display.gain_text(gap, gap)}, and a gain below "
+        f"{display.gain_text(step, gap)} may not show after a team's third record."
+    )
 
 
 def suggest_remedies(folder: BoardFolder) -> list[str]:
@@ -283,10 +310,10 @@ def _iter_rising(number: int) -> Iterator[int]:
 def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Iterator[str]:
     """Yield warnings for the organiser, a sentence or two each."""
     rules = folder.rules
-    if rules.registration == "open" and rules.ladder == "team":
+    if rules.registration == "open" and rules.attacker_accounts < rules.teams:
         yield (
-            "Registration is open and every team has its own ladder, so many accounts get many "
-            "scores. Use ladder: board, or registration: invited."
+            "Registration is open, so one person may hold all accounts, and accounts declares "
+            f"{rules.attacker_accounts}. Leave accounts out, or use registration: invited."
         )
     if rules.per_team * rules.teams + rules.scored_baseline_count > rules.questions:
         yield (
@@ -294,6 +321,22 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
             f"{rules.questions:,}: {rules.share:,} are reserved for each team, and the "
             f"other {rules.pool:,} are first come, first served."
         )
+    gap = promise.baseline_gap
+    if gap is not None and gap / 4 < promise.visible_step <= gap:
+        yield f"The board is coarse: {_compare_with_gap(promise)}"
+    if not promise.is_default:  # that of the default was measured, and is in the report
+        yield from _weak_promise(folder, promise)
+    if promise.mechanism.hides_value:
+        yield (
+            f"{promise.mechanism.name} shows no scores before the close: standings show only who "
+            "improved."
+        )
+    yield from _undeclared_classes(folder)
+    yield from _folder_warnings(folder, now)
+
+
+def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
+    rules = folder.rules
     if promise.is_impossible:
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
     elif promise.is_trivial:
@@ -308,15 +351,10 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
                 else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
             )
         )
-    origin = promise.mechanism.calibration
-    if origin is not None and origin.beyond:
-        yield f"The mechanism's settings are {origin.note}: outside the measured range."
-    if promise.mechanism.hides_value:
-        yield (
-            f"{promise.mechanism.name} shows no scores before the close: standings show only who "
-            "improved."
-        )
-    yield from _undeclared_classes(folder)
+
+
+def _folder_warnings(folder: BoardFolder, now: float) -> Iterator[str]:
+    rules = folder.rules
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
     if folder.sample is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.mechanisms import Exact, ShakyLadder
+from ladderboard.mechanisms import Exact
 
 if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
@@ -47,13 +47,12 @@ class AttackResult:
 
 
 def play_attacks(
-    promise: BoardPromise, *, calibrated: bool, abstention: float | None = None, seed: int = 0
+    promise: BoardPromise, *, abstention: float | None = None, seed: int = 0
 ) -> list[AttackResult]:
     """Play the majority attack and the strongest other ones against a board's mechanism.
 
     ``abstention`` is how often the prediction that is most surely wrong is right; None if there is
-    no such prediction. If the games are smaller than the board, calibrated settings are calibrated
-    for the games.
+    no such prediction.
     """
     # Imported here so that a server that plays no attack does not load them.
     from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
@@ -62,9 +61,7 @@ def play_attacks(
     n = min(promise.effective_n, MAX_EXAMPLES)
     questions = min(promise.questions, MAX_QUESTIONS)
     mechanism = promise.mechanism
-    if calibrated and (n, questions) != (promise.effective_n, promise.questions):
-        mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=promise.ladders)
-    accounts = min(promise.ladders, questions)
+    accounts = min(promise.resolution.accounts, questions)
     strongest = SybilAttack(accounts=accounts) if accounts > 1 else ShiftedMajority()
     analysts: dict[str, Analyst] = {"majority": MajorityAttack(), strongest.name: strongest}
     if abstention is not None and abstention <= _MAX_ABSTENTION:

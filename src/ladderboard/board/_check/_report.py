@@ -15,6 +15,7 @@ from ladderboard._formatting import printable
 from ladderboard.board._check._advice import compute_promise, find_mechanism_problems, find_warnings
 from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._folder import BoardFolder, read_folder
+from ladderboard.board._resolution import BaselineScore
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
 from ladderboard.holdout import Scorer
 
@@ -130,7 +131,7 @@ def check_board(
     files = {} if folder.sample is None else {"The sample submission": folder.sample}
     files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
     graded = {name: grader.check_file(path) for name, path in files.items()}
-    promise = compute_promise(folder, grader.baseline_risk())
+    promise = compute_promise(folder, grader.best_baseline())
     facts = [
         *_describe_board(folder, promise),
         *_describe_classes(folder),
@@ -148,10 +149,11 @@ def check_board(
         warnings=tuple(find_warnings(folder, promise, time.time() if now is None else now)),
         facts=tuple(facts),
         promise=promise,
-        attacks=tuple(
+        attacks=()
+        if folder.rules.mechanism is None  # measured when it was calibrated
+        else tuple(
             play_attacks(
                 promise,
-                calibrated=folder.rules.mechanism is None,
                 abstention=grader.loss.abstention_accuracy(grader.labels),
                 seed=seed,
             )
@@ -187,21 +189,21 @@ class FolderGrader:
                 problems.append(Problem("gold", None, errors, (), message))
         return problems
 
-    def baseline_risk(self) -> float | None:
-        """Return the lowest public risk among constants, the sample and the baselines."""
+    def best_baseline(self) -> BaselineScore | None:
+        """Return the best of constants, the sample and the baselines on the public rows."""
         if not self.loss.uses_labels:
             return None
         scorer = Scorer(
             self.folder.table, self.loss, self.folder.rules.files.limits, rows=self.folder.public
         )
-        risks = []
+        results = [scorer.best_constant()]
         for path in (self.folder.sample, *self.folder.baselines.values()):
             try:
-                risks += [] if path is None else [scorer.score(scorer.read(path)).risk]
+                results += [] if path is None else [scorer.score(scorer.read(path))]
             except InvalidInput:  # ``check_file`` reports it
                 continue
-        constant = scorer.constant_risk()
-        return min([*risks, *([] if constant is None else [constant])], default=None)
+        baselines = [BaselineScore.of(scorer, result) for result in results if result is not None]
+        return min(baselines, default=None)
 
     def check_file(self, path: Path) -> list[Problem]:
         """Return the problems of a file of predictions."""

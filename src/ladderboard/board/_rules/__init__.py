@@ -1,6 +1,6 @@
 """The rules of a board: the model, reading ``board.yaml``, and amendments."""
 
-from ladderboard.board._rules._model import Rules, read_rules
+from ladderboard.board._rules._model import SECRET_VISIBILITIES, Rules, read_rules
 from ladderboard.board._rules._parse import RuleProblems
 from ladderboard.board._rules._parts import (
     Baseline,
@@ -19,6 +19,7 @@ from ladderboard.board._rules._text import (
 from ladderboard.board._rules._yaml import read_yaml
 
 __all__ = [
+    "SECRET_VISIBILITIES",
     "Baseline",
     "DisplayRules",
     "FileRules",

@@ -14,7 +14,7 @@ from ladderboard.board._rules._parse import (
     read_rule_fields,
 )
 from ladderboard.board._rules._yaml import read_yaml
-from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms import GrowingLadder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +38,16 @@ _FIXED_KEYS = {
     "mechanism": "the promise is about the mechanism that the commitment names",
     "beta": "published certificates have this probability of being false",
     "ladder": "releases on different ladders cannot be compared",
+    "accounts": "the mechanism was calibrated for it",
+    "protection": "the mechanism was calibrated for it",
     "baselines": "they were submitted and counted at the start",
 }
 _FIXED_DISPLAY_KEYS = ("direction", "as")
 # Their defaults may differ from what participants were promised.
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
+_KNOWN_TEAMS_ACCOUNTS = 2
+SECRET_VISIBILITIES = ("hidden", "frozen")
+"""Visibilities with which teams see nothing of what others do."""
 _MAPPING_KEYS = ("display", "finals", "files", "window", "sign_in")
 
 
@@ -51,7 +56,8 @@ class Rules:
     r"""The settings of a board. Made by :func:`read_rules` or :meth:`of`.
 
     Every key of ``board.yaml`` is a field; docs/reference/board-yaml.md describes them.
-    ``mechanism`` is None for the calibrated Shaky Ladder.
+    ``mechanism`` is None for the calibrated growing ladder; ``accounts`` and ``protection`` are
+    None for their defaults.
 
     Examples
     --------
@@ -80,6 +86,8 @@ class Rules:
     baselines: tuple[Baseline, ...]
     finals: FinalsRules | None
     files: FileRules
+    accounts: int | None = None
+    protection: str | None = None
     play: bool = False
     sign_in: SignInRules | None = None
 
@@ -119,6 +127,18 @@ class Rules:
         return 1 if self.ladder == "board" else self.teams + self.scored_baseline_count
 
     @property
+    def attacker_accounts(self) -> int:
+        """How many ladders one attacker may hold: two if teams are known, all if anyone registers.
+
+        With one ladder for all it is one.
+        """
+        if self.accounts is not None:
+            known = self.accounts
+        else:
+            known = self.teams if self.registration == "open" else _KNOWN_TEAMS_ACCOUNTS
+        return min(known, self.ladders)
+
+    @property
     def selections(self) -> int:
         """The number of a team's submissions in the final ranking."""
         return 1 if self.finals is None else self.finals.selections
@@ -140,12 +160,21 @@ class Rules:
     def mechanism_for(self, n: int) -> Mechanism:
         """Return the mechanism for an effective number of ``n`` examples.
 
-        Calibrated settings depend on questions and teams, so use the rules that the board was
-        created with. Amended rules do not change its mechanism.
+        Calibrated settings depend on questions and accounts, so use the rules that the board was
+        created with. Amended rules do not change its mechanism. Steps depend on other teams only
+        if an attacker may hold many accounts and the board does not hide others' activity.
         """
         if self.mechanism is not None:
             return self.mechanism
-        return ShakyLadder.calibrated(n=n, questions=self.questions, teams=self.ladders)
+        mechanism = GrowingLadder.calibrated(
+            n=n,
+            questions=self.questions,
+            teams=self.ladders,
+            accounts=self.attacker_accounts,
+            protection=self.protection or "balanced",
+            scale="value" if self.loss.is_binary else "model",
+        )
+        return mechanism.for_board(hides_others=self.visibility in SECRET_VISIBILITIES)
 
     def amended(self, changes: Mapping[str, Any], *, used: int | None = None) -> Rules:
         r"""Return the rules with some keys changed, written as in ``board.yaml``.
@@ -171,8 +200,8 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``play`` and ``sign_in`` are included only if they are set, so that older boards keep their
-        description.
+        ``accounts``, ``protection``, ``play`` and ``sign_in`` are included only if they are set, so
+        that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -194,6 +223,8 @@ class Rules:
             "baselines": [baseline.describe() for baseline in self.baselines],
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
+            **({"accounts": self.accounts} if self.accounts is not None else {}),
+            **({"protection": self.protection} if self.protection is not None else {}),
             **({"play": True} if self.play else {}),
             **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
         }
@@ -291,11 +322,11 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
             f"got {after.teams}.",
             key="teams",
         )
-    if after.teams > before.teams and after.ladder == "team":
+    if after.teams > before.teams and after.attacker_accounts > before.attacker_accounts:
         problems.add(
             "bad_value",
-            f"teams cannot change: the mechanism was calibrated for {before.teams} ladders; "
-            f"got {after.teams}.",
+            f"teams cannot be raised from {before.teams}: the mechanism was calibrated for an "
+            f"attacker with as many accounts; got {after.teams}.",
             key="teams",
         )
 

@@ -23,7 +23,7 @@ from ladderboard.board._rules._text import read_long_text, read_short_text, read
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
 from ladderboard.files import Problems
 from ladderboard.losses import HIGHER_FORMS, Metric, ZeroOne, metric
-from ladderboard.mechanisms import MECHANISMS, Mechanism
+from ladderboard.mechanisms import MECHANISMS, PROTECTIONS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ _POWERS = "bkmgt"
 _MAX_SIZE = 2**50
 KNOWN_KEYS = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
-    "per_team", "window", "start", "end", "phases", "ladder", "registration", "visibility",
-    "baselines", "finals", "files", "play", "sign_in",
+    "accounts", "protection", "per_team", "window", "start", "end", "phases", "ladder",
+    "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
-_DEFAULT_TEAMS = {"open": 100, "sign_in": 100, "invited": 50, "organiser": 50}
+_DEFAULT_TEAMS = {"sign_in": 100, "invited": 50, "organiser": 50}
 _DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _PROVIDER = re.compile("[a-z][a-z0-9_-]{0,31}")
 _TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
@@ -357,10 +357,9 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         ),
         "window": _read_window(keys),
         "phases": _read_phases(keys),
-        "ladder": keys.read_key(
-            "ladder", _choice_reader("team", "board"), "board" if registration == "open" else "team"
-        ),
+        "ladder": keys.read_key("ladder", _choice_reader("team", "board"), "team"),
         "registration": registration,
+        "protection": keys.read_key("protection", _choice_reader(*PROTECTIONS), None),
         "visibility": keys.read_key(
             "visibility", _choice_reader("public", "hidden", "anonymous", "frozen"), "public"
         ),
@@ -395,10 +394,16 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
         return "board"
 
 
-def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, int]:
-    """Return questions, teams and per_team; every team must get a share."""
+def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, Any]:
+    """Return questions, teams, accounts and per_team; every team must get a share."""
     questions = keys.read_required("questions", _count_reader(), 1, "try questions: 1000")
-    teams = keys.read_key("teams", _count_reader(), _DEFAULT_TEAMS[registration])
+    if registration == "open":
+        # What one person can gain by many accounts depends on how many there may be.
+        hint = "with open registration, declare how many teams there may be; try teams: 20"
+        teams = keys.read_required("teams", _count_reader(), 1, hint)
+    else:
+        teams = keys.read_key("teams", _count_reader(), _DEFAULT_TEAMS[registration])
+    accounts = keys.read_key("accounts", _count_reader(at_most=teams), None)
     share = max(questions - baselines, 0) // teams
     per_team = keys.read_key("per_team", _count_reader(), max(share, 1))
     related = {"questions", "teams", "per_team", "registration", "baselines"}
@@ -420,7 +425,7 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
                 f"per_team must be at most {questions - baselines}, the questions there are; "
                 f"got {per_team}.",
             )
-    return {"questions": questions, "teams": teams, "per_team": per_team}
+    return {"questions": questions, "teams": teams, "accounts": accounts, "per_team": per_team}
 
 
 def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:

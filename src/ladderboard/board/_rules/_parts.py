@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from ladderboard._formatting import format_time, round_outwards
+from ladderboard._formatting import format_gain, format_time, round_outwards
 from ladderboard.files import Limits
 from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
 
@@ -82,11 +82,25 @@ class DisplayRules:
         """
         return "-" if loss is None else f"{self.metric_value(loss):.{self.digits}f}"
 
-    def gain_text(self, gain: float, best: float | None) -> str | None:
-        """Return a gain in loss as text in the metric, measured from the best so far.
+    def metric_gain(self, gain: float, best: float | None) -> float | None:
+        """Return a gain in loss as a gain in the metric, measured from the best so far.
 
-        None if there is nothing to say: every gain is reported, the best is perfect, or the metric
-        is a root and there is no best.
+        None if every gain is reported, the best is perfect, or the metric is a root and there is no
+        best.
+
+        >>> DisplayRules("mae", shown_as="scaled", unit=100.0).metric_gain(0.021, 0.2)
+        2.1
+        """
+        if self.shown_as == "root":
+            if best is None:
+                return None  # a gain in a root depends on the best
+            size = self.metric_value(best) - self.metric_value(max(best - gain, 0.0))
+        else:
+            size = abs(self.metric_value(gain) - self.metric_value(0.0))
+        return size or None
+
+    def gain_text(self, gain: float, best: float | None) -> str | None:
+        """Return ``metric_gain`` as text with two digits.
 
         >>> DisplayRules("accuracy", shown_as="complement").gain_text(0.0213, 0.2)
         '0.021'
@@ -96,15 +110,7 @@ class DisplayRules:
         '1'
         >>> DisplayRules("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.0)
         """
-        if self.shown_as == "root":
-            if best is None:
-                return None  # a gain in a root depends on the best
-            size = self.metric_value(best) - self.metric_value(max(best - gain, 0.0))
-        else:
-            size = abs(self.metric_value(gain) - self.metric_value(0.0))
-        if not size:
-            return None
-        return f"{size:.2g}" if size < 100 else f"{size:.0f}"
+        return format_gain(self.metric_gain(gain, best))
 
     def format_interval(self, low: float, high: float) -> tuple[str, str]:
         """Return an interval of losses as printed in the metric, the lower number first.

@@ -16,7 +16,7 @@ from ladderboard.cli._database import (
     open_database,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import echo, echo_json, program_command
+from ladderboard.cli._output import echo, echo_json, program_command, wrap_lines
 from ladderboard.errors import Conflict, InvalidInput, InvalidSetting
 
 _TEMPLATE = """\
@@ -34,10 +34,14 @@ loss: accuracy
 # write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
-# Total submissions, and the maximum number of teams. Each team's share is reserved.
-# How many questions the holdout allows: ladderboard plan --n ROWS --error 0.05
+# Total submissions, and the maximum number of teams. Each team's share is reserved. What shows
+# with how many rows: ladderboard plan --n ROWS --questions 1000 --teams 20
 questions: 1000
 teams: 20
+# How many teams may secretly be one attacker's, and how much such an attacker may gain: open
+# shows finer differences, strict coarser ones.
+# accounts: 2
+# protection: balanced
 # window: {{questions: 5, days: 1}}
 
 # Times need a zone: an offset, Z, or AoE, the end of the day anywhere on earth.
@@ -58,6 +62,9 @@ visibility: public
 # How many submissions a team selects for the final ranking, which needs a private split.
 # finals: {{selections: 2}}
 """
+
+
+_EXAMPLE_ROWS = (3_000,)
 
 
 def new(
@@ -82,7 +89,10 @@ def new(
     Hugging Face competition come labels, metric, limits and text.
     """
     from ladderboard.board import (  # noqa: PLC0415
+        describe_sizes,
         import_huggingface,
+        read_folder,
+        read_rules,
         write_example_board,
     )
 
@@ -110,6 +120,7 @@ def new(
             f"{printable(folder)} is an example board with random labels, new in every folder:",
             "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
             "  public       training data, and a script that takes part",
+            *wrap_lines(describe_sizes(read_folder(folder).rules, _EXAMPLE_ROWS), indent=""),
             "Serve it, and follow the steps that this prints:",
             f"  {program_command()} serve {quoted}",
         )
@@ -126,6 +137,10 @@ def new(
         "  holdout.csv            the labels, with the columns id and label, and if needed split",
         "                         (public, private or ignored), group and weight",
         "  sample_submission.csv  an example of a submission; optional",
+        *wrap_lines(
+            describe_sizes(read_rules(files[0].read_text(encoding="utf-8"), slug="board")),
+            indent="",
+        ),
         "Then:",
         f"  {program_command()} board check {quoted}",
     )

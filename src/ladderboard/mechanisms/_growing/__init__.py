@@ -1,5 +1,5 @@
 """The growing ladder, and what it can release."""
 
-from ladderboard.mechanisms._growing._ladder import GrowingLadder
+from ladderboard.mechanisms._growing._ladder import PROTECTIONS, GrowingLadder
 
-__all__ = ["GrowingLadder"]
+__all__ = ["PROTECTIONS", "GrowingLadder"]

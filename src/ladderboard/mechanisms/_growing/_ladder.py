@@ -8,7 +8,7 @@ in units of 1e-12, shares and multiples in millionths, and roots are whole numbe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -49,6 +49,12 @@ _MANY_ACCOUNTS = 20
 _CAP, _CAPPED_EXAMPLES, _CAP_POWER = 8.0, 100_000, 0.25
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
+_GROWTH = 0.75
+_UNSHARED_ACCOUNTS = 2
+# What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with the step
+# of one account; the powers of questions, step and n; a factor for several accounts. It fits the
+# table of docs/explanation/growing-ladder.md within 5%.
+_ATTACKER_GAIN = (2.07, 0.16, -0.66, 0.03, 1.2)
 PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
 """Multiples of the step."""
 
@@ -239,7 +245,7 @@ class GrowingLadder(Mechanism):
         factor *= math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
         return cls(
             step=_between(_STEP, from_two) * factor,
-            growth=0.75,
+            growth=_GROWTH,
             compare_noise=_between(_COMPARE, from_two),
             release_noise=_between(_RELEASE, from_one),
             grid=0.4,
@@ -250,6 +256,19 @@ class GrowingLadder(Mechanism):
             sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
             scale=scale,
         )
+
+    def for_board(self, *, hides_others: bool = False) -> GrowingLadder:
+        """Return the settings for a board: steps depend on other teams only where it must be.
+
+        An attacker with two accounts and no sharing gains about a third more than with one. A board
+        that hides what others do cannot share with more: there every step is the largest that
+        sharing could lead to, so an attacker learns no more.
+        """
+        if self.accounts <= _UNSHARED_ACCOUNTS:
+            return replace(self, sharing=0.0)
+        if not hides_others or not self.sharing:
+            return self
+        return replace(self, step=self.step * self.sharing_cap, sharing=0.0)
 
     @property
     def shared_ladders(self) -> int:
@@ -391,6 +410,23 @@ class GrowingLadder(Mechanism):
             power,
             scale=step + grid,
         )
+
+    def attacker_gain(self, *, n: int, questions: int) -> float | None:
+        """A formula fitted to games of the planned attack; for calibrated settings only.
+
+        >>> round(GrowingLadder.calibrated(1_000, 1_000).attacker_gain(n=1_000, questions=1_000), 3)
+        0.065
+        """
+        if self.growth != _GROWTH or self.compare_noise < _COMPARE[0]:
+            return None
+        size, by_questions, by_step, by_n, several_accounts = _ATTACKER_GAIN
+        size *= (questions / 1_000) ** by_questions * (self.step / _STEP[0]) ** by_step
+        size *= (n / 1_000) ** by_n * (several_accounts if self.accounts > 1 else 1.0)
+        return min(size / math.sqrt(n), 0.5)
+
+    def attacker_accounts(self, ladders: int) -> int:
+        """As many as were declared."""
+        return min(self.accounts, ladders)
 
     def comparison(self, n: int) -> ComparisonSettings:
         """The first rung, at a released value of one half; ``rung_growth`` has the others."""

@@ -130,11 +130,13 @@ if TYPE_CHECKING:
     Metric = float | None
     Loss = float | None
     DisplayValue = float | None
+    VisibleGain = float | None
 else:
     Id = _schema_type(board.Id)
     Metric = _schema_type(board.Metric)
     Loss = _schema_type(board.Loss)
     DisplayValue = _schema_type(board.DisplayValue)
+    VisibleGain = _schema_type(board.VisibleGain)
 
 
 class ResponseModel(BaseModel):
@@ -451,6 +453,7 @@ class SubmissionReply(ResponseModel):
     next_submission_at: Moment | None
     bound: Bound | None
     reason: str
+    visible_gain: VisibleGain
     score: Metric
     score_loss: Loss
     ladder: Literal["team", "board"]

@@ -114,9 +114,7 @@ def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> d
         "display": display,
         "loss": rules.loss,
         "mechanism": board.book.mechanism,
-        "gain": display.gain_text(
-            board.smallest_visible_gain(summary["best"]["loss"]), summary["best"]["loss"]
-        ),
+        "gains": board.describe_gains(summary["best"]["loss"]),
         "standings": none_if_hidden(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
         "finals": none_if_hidden(view.finals) if summary["status"] == "closed" else None,
@@ -167,7 +165,7 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
         "chart": None if history is None else history_chart(history),
         "rules": describe_rules(board, data["loss"], data["mechanism"]),
         "meaning": explain_scores(
-            board, data["mechanism"], points[-1] if points else None, data["gain"]
+            board, data["mechanism"], points[-1] if points else None, data["gains"]
         ),
     }
 

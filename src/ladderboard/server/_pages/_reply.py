@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_promise, format_undetected_gains
+from ladderboard._formatting import format_count, format_gain, format_promise
 from ladderboard.holdout import BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import exact_duration, time_element
 from ladderboard.server._problems import problem_from_exception
@@ -41,13 +41,11 @@ class ReplyText(NamedTuple):
 class ReplyContext(NamedTuple):
     """What a reply's text depends on besides the answer; all of it is public or the team's own.
 
-    ``detectable_gain`` is the gain in loss that is noticed 19 times out of 20, ``previous_best``
-    the best loss before this submission, ``restriction`` the board's visibility while it hides
-    what other teams do, ``now`` the time of the reply.
+    ``previous_best`` is the best loss before this submission, ``restriction`` the board's
+    visibility while it hides what other teams do, ``now`` the time of the reply.
     """
 
     display: DisplayRules
-    detectable_gain: float = 0.0
     previous_best: float | None = None
     window_seconds: int | None = None
     restriction: str | None = None
@@ -62,13 +60,12 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
     >>> from ladderboard.board import DisplayRules
     >>> accuracy = DisplayRules("accuracy", 3, "complement")
-    >>> context = ReplyContext(accuracy, detectable_gain=0.02, previous_best=0.22,
-    ...     window_seconds=86400)
+    >>> context = ReplyContext(accuracy, previous_best=0.22, window_seconds=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
     >>> answer = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
-    >>> answer |= {"bound": None}
+    >>> answer |= {"bound": None, "visible_gain": 0.02}
     >>> print(describe_reply(answer, context).sentence)
     No measurable improvement. Your best: 0.786. Improvements smaller than about 0.02 may not be
     detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
@@ -89,10 +86,6 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     0.02 may not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
     """
     sentences = _describe_best(answer, context)
-    if not (answer["again"] or answer["improved"] or _has_own_score(answer)):
-        gain = context.display.gain_text(context.detectable_gain, answer["loss"])
-        if gain is not None:
-            sentences.append(format_undetected_gains(gain))
     left = remaining_text(
         answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
     )
@@ -120,6 +113,7 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str
             ladder=answer["ladder"],
             best=None if loss is None else text(loss),
             score=text(answer["score_loss"]) if _has_own_score(answer) else None,
+            gain=format_gain(answer["visible_gain"]),
             has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
             previous=None if previous is None or previous >= _WORST_LOSS else text(previous),
             new_withheld="its score is published when the board closes",

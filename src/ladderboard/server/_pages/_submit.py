@@ -140,7 +140,6 @@ def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> Repl
     is_restricted = visibility in {"hidden", "frozen"} and snapshot.caller.role < Role.EVALUATOR
     context = ReplyContext(
         answer.rules.display,
-        detectable_gain=snapshot.board.smallest_visible_gain(answer.release.value),
         previous_best=_previous_best(snapshot.view, answer),
         window_seconds=None if window is None else window["seconds"],
         restriction=visibility if is_restricted else None,

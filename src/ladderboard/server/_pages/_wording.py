@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import (
-    format_list,
-    format_promise,
-    format_size,
-    format_undetected_gains,
-)
+from ladderboard._formatting import format_list, format_promise, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -463,16 +458,16 @@ def explain_scores(
     board: Mapping[str, Any],
     mechanism: Mechanism,
     point: Mapping[str, Any] | None,
-    gain: str | None,
+    gains: str,
 ) -> list[tuple[str, str]]:
     """Return terms of the board's page with their explanations.
 
-    ``point`` is the last point of the board's history, if any; ``gain`` the gain, as displayed,
-    below which an improvement may not be detected, None if all are shown or it is unknown.
+    ``point`` is the last point of the board's history, if any; ``gains`` the sentence on the
+    smallest gains that show.
     """
     entries = [
         ("Released", _explain_released(board, mechanism)),
-        ("Improved", _explain_improved(mechanism, gain)),
+        ("Improved", _explain_improved(mechanism, gains)),
     ]
     if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, point)))
@@ -499,12 +494,11 @@ def _explain_released(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     )
 
 
-def _explain_improved(mechanism: Mechanism, gain: str | None) -> str:
+def _explain_improved(mechanism: Mechanism, gains: str) -> str:
     sentence = "A submission improved if it made the released number better."
     if mechanism.scores_every_question:
         return sentence
-    limit = "" if gain is None else f" {format_undetected_gains(gain)}"
-    return f"{sentence} A submission without a measured improvement may still be better.{limit}"
+    return f"{sentence} A submission without a measured improvement may still be better. {gains}"
 
 
 def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:

@@ -60,6 +60,7 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
         "board": view.summary(),
         "role": "organiser",
         "budget": budget,
+        "resolution": board.describe_resolution(),
         "history": history_chart(view.history()),
         "by_team": team_activity_chart(activity),
         "by_time": activity_histogram(activity),

@@ -1,0 +1,187 @@
+"""What a board or guard of some size shows, and what an attacker could gain; both in words.
+
+Every place that advises on sizes uses these: ``plan``, ``board new``, ``board check``, pages.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard._formatting import format_count
+from ladderboard.mechanisms import Exact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.mechanisms import Mechanism
+
+    GainText = Callable[[float], str | None]
+
+RECORDS = (1, 3, 8)
+"""Gains are stated after so many records of one team."""
+
+TYPICAL_LOSS = 0.2
+"""Gains are stated for a best model with this loss, unless the labels show that it is easy."""
+
+MORE_ROWS = 4
+"""Advice compares with so many times the examples."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What a size and a mechanism show, and what an attacker could gain; all in losses.
+
+    Parameters
+    ----------
+    n, questions, teams, accounts
+        Independent examples, questions of all teams, ladders, and how many of these ladders one
+        attacker may hold.
+    released
+        The loss of the best model for which the gains are stated.
+    gains
+        The smallest gains that are shown 19 times out of 20, after each number of ``RECORDS``, if
+        all teams have as many. 0 if every gain is shown.
+    attacker_gain, exact_gain
+        How much better than it is an attacker's model could look here, and if every score were
+        shown exactly; the first is None if it was not measured for this mechanism.
+    """
+
+    n: int
+    questions: int
+    teams: int
+    accounts: int
+    released: float
+    gains: tuple[float, ...]
+    attacker_gain: float | None
+    exact_gain: float
+
+    @property
+    def usual_gain(self) -> float:
+        """The smallest gain that is shown after three records."""
+        return self.gains[RECORDS.index(3)]
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able; ``gains`` by the number of records."""
+        by_records = {str(count): gain for count, gain in zip(RECORDS, self.gains, strict=True)}
+        return {**asdict(self), "gains": by_records}
+
+
+def resolution(
+    mechanism: Mechanism,
+    *,
+    n: int,
+    questions: int,
+    teams: int = 1,
+    accounts: int = 1,
+    released: float = TYPICAL_LOSS,
+    standard_error: float | None = None,
+) -> Resolution:
+    """Return what a mechanism shows of gains, and what it leaves to an attacker.
+
+    ``standard_error`` is that of a score near ``released``; if left out, the loss is zero-one.
+
+    >>> from ladderboard.mechanisms import GrowingLadder
+    >>> result = resolution(GrowingLadder(step=1), n=5_000, questions=1_000)
+    >>> [round(gain, 3) for gain in result.gains], round(result.exact_gain, 3)
+    ([0.017, 0.029, 0.053], 0.139)
+    """
+    # Attacks are played with coin flips as labels; others have another spread.
+    scale = 1.0 if standard_error is None else 2 * standard_error * math.sqrt(n)
+    gain = mechanism.attacker_gain(n=n, questions=questions)
+    exact = Exact().attacker_gain(n=n, questions=questions)
+    return Resolution(
+        n,
+        questions,
+        teams,
+        accounts,
+        released,
+        tuple(
+            mechanism.smallest_visible_gain(
+                n=n,
+                released=released,
+                changes=count,
+                others=(accounts - 1) * count,
+                standard_error=standard_error,
+            )
+            for count in RECORDS
+        ),
+        None if gain is None else min(gain, exact) * scale,
+        exact * scale,
+    )
+
+
+def describe_resolution(
+    result: Resolution,
+    *,
+    near: str,
+    gain_text: GainText = "{:.2g}".format,
+    with_more_rows: Resolution | None = None,
+) -> list[str]:
+    """Return a resolution in sentences.
+
+    Parameters
+    ----------
+    near
+        The score for which gains are stated, such as ``"accuracy 0.8"``.
+    gain_text
+        Formats a gain in loss in the metric's unit.
+    with_more_rows
+        The same for more examples, to be compared.
+
+    >>> small = Resolution(1_828, 1_000, 20, 2, 0.2, (0.031, 0.054, 0.099), 0.059, 0.22)
+    >>> large = Resolution(7_312, 1_000, 20, 2, 0.2, (0.015, 0.027, 0.049), 0.031, 0.12)
+    >>> lines = describe_resolution(small, near="accuracy 0.8", with_more_rows=large)
+    >>> print(lines[0])
+    The smallest gain that shows near accuracy 0.8: 0.031 after a team's first record, 0.054 after
+    its third, 0.099 after its eighth.
+    >>> print(lines[1])
+    An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.22 if scores
+    were shown exactly. These are means of games with coin flips as labels.
+    >>> print(lines[2])
+    With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third record, and an attacker
+    gains 0.031.
+    """
+    lines = [describe_gains(result, near, gain_text)]
+    if result.attacker_gain is not None:
+        lines.append(
+            f"An attacker{_format_accounts(result)} could make a model look "
+            f"{gain_text(result.attacker_gain)} better than it is; {gain_text(result.exact_gain)} "
+            "if scores were shown exactly. These are means of games with coin flips as labels."
+        )
+    if with_more_rows is not None:
+        more = with_more_rows
+        line = (
+            f"With {more.n:,} rows instead of {result.n:,}: a gain of {gain_text(more.usual_gain)} "
+            "shows after the third record"
+        )
+        if more.attacker_gain is not None:
+            line += f", and an attacker gains {gain_text(more.attacker_gain)}"
+        lines.append(f"{line}.")
+    return lines
+
+
+def describe_gains(result: Resolution, near: str, gain_text: GainText) -> str:
+    """Return the gains alone in a sentence; see ``describe_resolution``."""
+    if not any(result.gains):
+        return "Every gain shows."
+    first, third, eighth = (
+        gain_text(gain) if gain < result.released else "none" for gain in result.gains
+    )
+    sentence = f"The smallest gain that shows near {near}: {first}"
+    if first == third == eighth:
+        return f"{sentence}."
+    whose, its = ("a team's", "its") if result.teams > 1 else ("the", "the")
+    return (
+        f"{sentence} after {whose} first record, {third} after {its} third, "
+        f"{eighth} after {its} eighth."
+    )
+
+
+def _format_accounts(result: Resolution) -> str:
+    if result.teams == 1:
+        return ""
+    if result.accounts < result.teams:
+        return f" with {result.accounts:,} of {result.teams:,} teams"
+    return f" with {format_count(result.accounts, 'account')}"
