@@ -183,6 +183,18 @@ def test_amendments_that_are_refused(run_cli, folder, arguments, message):
     assert run_cli("board", "show", "first", "--json").json["board"]["head"] == head_before
 
 
+def test_the_files_for_participants_are_replaced(run_cli, folder):
+    run_cli("board", "create", folder)
+    (folder / "data").mkdir()
+    (folder / "data/train.csv").write_text("x\n1\n")
+    assert "first offers 1 file: train.csv." in run_cli("board", "data", "first", folder).out
+    (folder / "data/train.csv").rename(folder / "data/test.csv")
+    assert run_cli("board", "data", "first", folder, "--json").json["files"] == ["test.csv"]
+    (folder / "data/a b").write_text("x")
+    refused = run_cli("board", "data", "first", folder)
+    assert (refused.code, "The name of a data file" in refused.err) == (2, True)
+
+
 def test_a_folder_s_rules_amend_the_board(run_cli, folder):
     run_cli("board", "create", folder)
     rules = folder / "board.yaml"

@@ -15,8 +15,8 @@ import ladderboard as lb
 from ladderboard.server import SETTINGS
 
 ROOT = Path(__file__).parents[2]
-BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
-BOARD += ["tokens", "dump", "restore", "keygen"]
+BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "data", "close"]
+BOARD += ["token", "tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
 FIRST = [

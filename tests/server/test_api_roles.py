@@ -32,6 +32,7 @@ EXPECTED = {
     f"GET {B}": LOOK,
     f"GET {B}/leaderboard": STANDINGS,
     f"GET {B}/records": STANDINGS,
+    f"GET {B}/data": LOOK,
     f"GET {B}/ledger": LOOK,
     f"GET {B}/finals": {"": (404,) * 5, "closed": (200,) * 5},
     f"POST {B}/submissions": {
@@ -74,6 +75,9 @@ EXPECTED = {
     "GET /boards/{board}/standings.csv": STANDINGS,
     "GET /boards/{board}/standings.json": STANDINGS,
     "GET /boards/{board}/ledger.jsonl": LOOK,
+    "GET /boards/{board}/data": LOOK,
+    "GET /boards/{board}/sample_submission.csv": LOOK,
+    "GET /boards/{board}/data/{name}": {"": (404,) * 5},  # this board has no such file
     "GET /boards/{board}/submit": {"": (200,) * 5},
     # A form needs a CSRF token, whatever token is sent.
     "POST /boards/{board}/submit": {"": (403,) * 5, "strange": (403, 403)},

@@ -30,3 +30,4 @@ class FolderContent:
     table: HoldoutTable
     baselines: dict[str, Path] = field(default_factory=dict)
     people: tuple[str, ...] = ()
+    data: dict[str, Path] = field(default_factory=dict)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ladderboard.board._finals import write_board_bundle
     from ladderboard.board._folder import BoardFolder, read_folder
     from ladderboard.board._folder import import_huggingface as import_huggingface
+    from ladderboard.board._folder import read_data_files as read_data_files
     from ladderboard.board._folder import write_example_board as write_example_board
     from ladderboard.board._limits import Quota, QuotaLimit
     from ladderboard.board._model import BestRelease as BestRelease
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from ladderboard.board._model import BoardPhase as BoardPhase
     from ladderboard.board._model import BoardRecord as BoardRecord
     from ladderboard.board._model import BoardStatus as BoardStatus
+    from ladderboard.board._model import DataFileRow as DataFileRow
+    from ladderboard.board._model import DataRule as DataRule
     from ladderboard.board._model import DisplayValue as DisplayValue
     from ladderboard.board._model import FileLimits as FileLimits
     from ladderboard.board._model import FinalRanking as FinalRanking
@@ -183,7 +186,13 @@ _NAMES = {
     ],
     "_check": ["Report", "check_board"],
     "_finals": ["write_board_bundle"],
-    "_folder": ["BoardFolder", "import_huggingface", "read_folder", "write_example_board"],
+    "_folder": [
+        "BoardFolder",
+        "import_huggingface",
+        "read_data_files",
+        "read_folder",
+        "write_example_board",
+    ],
     "_limits": ["Quota", "QuotaLimit"],
     "_model": [
         "BestRelease",
@@ -191,6 +200,8 @@ _NAMES = {
         "BoardPhase",
         "BoardRecord",
         "BoardStatus",
+        "DataFileRow",
+        "DataRule",
         "DisplayValue",
         "FileLimits",
         "FinalRanking",

@@ -11,6 +11,7 @@ from ladderboard import _settings
 from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
 from ladderboard.board._amendments import Amendments
 from ladderboard.board._board import BoardContext
+from ladderboard.board._data import DataFiles
 from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
 from ladderboard.board._limits import recount_pooled
@@ -100,6 +101,8 @@ class Board(BoardContext):
         """Teams, invitations and tokens."""
         self.identities = Identities(self)
         """People who sign in, and who of them may register."""
+        self.data = DataFiles(self)
+        """Files for participants, and a sample submission."""
         self.submissions = SubmissionService(self)
         """Submissions, from the first check to the answer."""
         self.amendments = Amendments(self)
@@ -303,6 +306,8 @@ class Boards:
             also_write=insert_board,
         )
         board = self.open(rules.slug)
+        if folder.data:
+            board.data.replace(Caller(Role.ORGANISER), folder.data)
         if folder.people:
             board.identities.extend_list(Caller(Role.ORGANISER), folder.people)
         submit_baselines(board, folder)

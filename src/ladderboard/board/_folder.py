@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_count
 from ladderboard.board._access import parse_people
+from ladderboard.board._data import check_data_files
 from ladderboard.board._rules import RuleProblems, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SPLITS = ("public", "private", "ignored")
 _RULES_FILE = "board.yaml"
+_DATA = "data"
 _SUFFIXES = ("csv", "tsv", "txt", "parquet", "pq", "arrow", "feather", "jsonl", "ndjson")
 _COMPRESSIONS = ("", ".gz", ".zip")
 _TRAIN, _PUBLIC, _PRIVATE = 1_000, 3_000, 1_000
@@ -135,8 +137,9 @@ class BoardFolder:
 
     ``table`` has every row, its ``split`` spelled public, private or ignored (None: all are
     public). ``sample`` is the sample submission, if any. ``baselines`` has the files of baselines
-    by name, in the order of the rules, ``people`` the list of those who may register. ``derived``
-    is whether the classes were taken from the labels or the sample submission instead of the rules.
+    by name, in the order of the rules, ``people`` the list of those who may register, ``data`` the
+    files for participants by name. ``derived`` is whether the classes were taken from the labels or
+    the sample submission instead of the rules.
     """
 
     path: Path
@@ -146,6 +149,7 @@ class BoardFolder:
     baselines: dict[str, Path]
     derived: bool = False
     people: tuple[str, ...] = ()
+    data: dict[str, Path] = field(default_factory=dict)
 
     @property
     def public(self) -> NDArray[np.bool_]:
@@ -213,10 +217,11 @@ def read_folder(path: Path | str) -> BoardFolder:
         if baseline.file is not None and _check_inside(folder, baseline.file, problems):
             baselines[baseline.name] = folder / baseline.file
     people = _read_people(folder, rules, problems)
+    data = _find_data_files(folder, sample, problems)
     rules, table = problems.require(rules), problems.require(table)
     loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
-    board_folder = BoardFolder(folder, rules, table, sample, baselines, derived, people)
+    board_folder = BoardFolder(folder, rules, table, sample, baselines, derived, people, data)
     _check_mechanism(board_folder, problems)
     problems.refuse_if_any()
     return board_folder
@@ -254,6 +259,37 @@ def _read_people(folder: Path, rules: Rules | None, problems: RuleProblems) -> t
         problems.add("bad_value", f"{name}: {error}", key=name)
         return ()
     return tuple(lines)
+
+
+def read_data_files(path: Path | str) -> dict[str, Path]:
+    """Return the files for participants in a board's folder, by name.
+
+    Raises
+    ------
+    InvalidRules
+        ``problems`` lists the files that cannot be offered.
+    """
+    folder, problems = Path(path), RuleProblems()
+    paths = _find_data_files(folder, _find_sample(folder, problems), problems)
+    problems.refuse_if_any()
+    return paths
+
+
+def _find_data_files(folder: Path, sample: Path | None, problems: RuleProblems) -> dict[str, Path]:
+    """Return the sample and the files in ``data``; note those that cannot be offered."""
+    place = folder / _DATA
+    names = sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+    names = [name for name in names if not name.startswith(".")]
+    paths = {
+        name: place / name for name in names if _check_inside(folder, f"{_DATA}/{name}", problems)
+    }
+    if sample is not None:
+        paths.setdefault(sample.name, sample)
+    try:
+        check_data_files(paths)
+    except InvalidInput as error:
+        problems.add("bad_value", f"{_DATA}/: {error}", key=_DATA)
+    return paths
 
 
 def _find_holdout(folder: Path, problems: RuleProblems) -> str | None:

@@ -170,6 +170,17 @@ class SessionRow:
     expires: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileRow:
+    """A file for participants; ``digest`` is its SHA-256, ``place`` where it is stored."""
+
+    name: str
+    id: str
+    size: int
+    digest: str
+    place: str
+
+
 class Column(NamedTuple):
     """A column: its type in Python, whether it may be null, and the format that added it."""
 
@@ -336,7 +347,16 @@ IDENTITY = Table(
     since=2,
 )
 SESSION = Table("session", SessionRow, ("hash",), "PRIMARY KEY (hash)", since=2)
-TABLES: tuple[Table[Any], ...] = (BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD, IDENTITY)
+DATA_FILE = Table(
+    "datafile",
+    DataFileRow,
+    ("name",),
+    *("PRIMARY KEY (book, name)", "UNIQUE (id)"),
+    since=3,
+)
+TABLES: tuple[Table[Any], ...] = (
+    BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD, IDENTITY, DATA_FILE,
+)  # fmt: skip
 """All tables with rows of a board that are dumped, in the order in which they are."""
 
 
@@ -464,6 +484,13 @@ class SignInRule:
 
 
 @dataclass(frozen=True)
+class DataRule:
+    """Whether only teams may download the data; ``GET /boards/{board}/data`` lists them."""
+
+    members: bool
+
+
+@dataclass(frozen=True)
 class FileLimits:
     """The largest file the board takes, after decompression."""
 
@@ -532,6 +559,7 @@ class BoardInfo(Document):
     files: FileLimits
     play: bool = False
     sign_in: SignInRule | None = None
+    data: DataRule | None = None
     used: int | None
     changes: int | None = None
     registered: int | None

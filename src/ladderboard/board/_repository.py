@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ladderboard.board._model import (
     BOARD,
     CREDENTIAL,
+    DATA_FILE,
     IDENTITY,
     RECORD,
     SESSION,
@@ -19,6 +20,7 @@ from ladderboard.board._model import (
     TABLES,
     TEAM,
     BoardRow,
+    DataFileRow,
     IdentityRow,
     RecordRow,
     SessionRow,
@@ -628,6 +630,29 @@ def end_server_organisers(view: TableView, now: int) -> None:
     view.execute(_END_SERVER_ORGANISERS, (now,))
 
 
+# Data files.
+
+_SELECT_DATA_FILES = DATA_FILE.select("WHERE book = ? ORDER BY name")
+_SELECT_DATA_FILE = DATA_FILE.select("WHERE book = ? AND name = ?")
+_DELETE_DATA_FILES = "DELETE FROM main.datafile WHERE book = ?"
+
+
+def list_data_files(view: ReadView) -> list[DataFileRow]:
+    """Return the files for participants by name."""
+    return _select_rows(view, DATA_FILE, _SELECT_DATA_FILES, view.book_id)
+
+
+def find_data_file(view: ReadView, name: str) -> DataFileRow | None:
+    """Return a file for participants."""
+    rows = _select_rows(view, DATA_FILE, _SELECT_DATA_FILE, view.book_id, name)
+    return rows[0] if rows else None
+
+
+def delete_data_files(view: WriteView) -> None:
+    """Remove the rows of all files for participants."""
+    view.execute(_DELETE_DATA_FILES, (view.book_id,))
+
+
 # Identities: people who sign in, and their sessions.
 
 
@@ -735,7 +760,10 @@ _SLUGS_OPEN_FIRST = (
 )
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
-_PLACES_IN_FOLDER = "SELECT place FROM main.submission WHERE place LIKE '%/%'"
+_PLACES_IN_FOLDER = (
+    "SELECT place FROM main.submission WHERE place LIKE '%/%' "
+    "UNION ALL SELECT place FROM main.datafile WHERE place LIKE '%/%'"
+)
 
 
 def add_signing_key(view: TableView, encrypted: bytes) -> None:
@@ -783,7 +811,7 @@ def find_book(view: TableView, slug: str) -> str | None:
 
 
 def list_places_in_folder(view: TableView) -> set[str]:
-    """Return the locations of all stored predictions that lie in a folder."""
+    """Return the locations of all stored predictions and data files that lie in a folder."""
     return {row[0] for row in view.query(_PLACES_IN_FOLDER)}
 
 
@@ -816,8 +844,14 @@ _STORED_PLACES = (
     "SELECT id, place FROM main.submission WHERE book = ? AND id > ? AND place <> '' "
     "ORDER BY id LIMIT ?"
 )
-_COUNT_WITHOUT_PLACE = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND place = ''"
-_SET_MISSING_PLACE = "UPDATE main.submission SET place = ? WHERE book = ? AND id = ? AND place = ''"
+_COUNT_WITHOUT_PLACE = (
+    "SELECT (SELECT COUNT(*) FROM main.submission WHERE book = ? AND place = '') + "
+    "(SELECT COUNT(*) FROM main.datafile WHERE book = ? AND place = '')"
+)
+_SET_MISSING_PLACES = (
+    "UPDATE main.submission SET place = ? WHERE book = ? AND id = ? AND place = ''",
+    "UPDATE main.datafile SET place = ? WHERE book = ? AND id = ? AND place = ''",
+)
 
 
 def iter_dumped_rows(view: ReadView, table: Table[Any]) -> Iterator[dict[str, Any]]:
@@ -862,18 +896,21 @@ def insert_dumped_row(view: WriteView, table: Table[Any], row: dict[str, Any], t
 
 
 def iter_stored_places(view: ReadView) -> Iterator[tuple[str, str]]:
-    """Yield the id and the place of every submission whose predictions are stored."""
+    """Yield the id and the place of every submission that is stored, and of every data file."""
     last = ""
     while rows := view.query(_STORED_PLACES, (view.book_id, last, _PAGE_ROWS)):
         yield from rows
         last = rows[-1][0]
+    for file in list_data_files(view):
+        yield file.id, file.place
 
 
 def set_missing_place(view: WriteView, submission: str, place: str) -> bool:
-    """Set the place of a submission that has none; return whether there was such a one."""
-    return bool(view.execute(_SET_MISSING_PLACE, (place, view.book_id, submission)))
+    """Set the place of a submission or data file that has none; return whether there was one."""
+    values = (place, view.book_id, submission)
+    return any(view.execute(statement, values) for statement in _SET_MISSING_PLACES)
 
 
 def count_without_place(view: ReadView) -> int:
-    """Return how many submissions have no stored predictions."""
-    return int(view.query(_COUNT_WITHOUT_PLACE, (view.book_id,))[0][0])
+    """Return how many submissions and data files have no stored content."""
+    return int(view.query(_COUNT_WITHOUT_PLACE, (view.book_id, view.book_id))[0][0])

@@ -121,6 +121,7 @@ class View:
             "deadline": None if rules.deadline is None else format_time(rules.deadline),
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
             "play": rules.play,
+            "data": {"members": rules.data.members},
             "sign_in": None if rules.sign_in is None else rules.sign_in.summary(),
             "used": None if hidden else meter.used,
             "changes": None if hidden else state.changes,

@@ -23,7 +23,7 @@ from ladderboard.ledger import (
 
 KEY = SecretKey.make()
 KINDS = ("dump", "entry", "ladder", "mark", "kept", "board", "team", "credential", "submission")
-KINDS += ("record", "identity")
+KINDS += ("record", "identity", "datafile")
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])

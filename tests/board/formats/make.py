@@ -80,7 +80,9 @@ def fill(boards):
     """Make a board in use, with an amendment and corrected labels, and one that is closed."""
     for slug in ("open", "closed"):
         rules = read_rules(RULES.format(slug=slug))
-        folder = SimpleNamespace(rules=rules, table=table(), baselines={}, people=())
+        folder = SimpleNamespace(
+            rules=rules, table=table(), baselines={}, people=(), data={"train.csv": Path(__file__)}
+        )
         board = boards.create(folder)
         for name in ("R\u00e9d", "Blue"):
             board.teams.create(ORGANISER, name)

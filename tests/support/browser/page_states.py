@@ -117,6 +117,7 @@ PAGE_STATES = (
     PageState("submit-closed", "/boards/beetles-2026/submit", "team", slow=True),
     PageState("submit-token", "/boards/birdsong/submit", "team", _rotate_token, slow=True),
     PageState("join", "/boards/seedlings/join"),
+    PageState("data", "/boards/leaves/data"),
     PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
     PageState("organise", "/boards/leaves/organise", "organiser"),
     PageState("organise-all", "/boards/digits/organise", "organiser", _open_details),

@@ -14,7 +14,7 @@ from ladderboard.board._backup._dump import (
     restore_bodies,
     status_when_moved,
 )
-from ladderboard.board._model import BOARD, SUBMISSION, TABLES
+from ladderboard.board._model import BOARD, DATA_FILE, SUBMISSION, TABLES
 from ladderboard.board._repository import (
     BOARD_SCHEMA,
     count_without_place,
@@ -221,7 +221,7 @@ def _insert_everything(
     without = 0
     for table in TABLES[1:]:
         for row in records.read_section(table.name):
-            if table is SUBMISSION:  # the files follow, and get new places
+            if table in {SUBMISSION, DATA_FILE}:  # the files follow, and get new places
                 without += not row["place"]
                 row["place"] = ""
             insert_dumped_row(view, table, row, header.tables)

@@ -358,8 +358,7 @@ def _folder_warnings(folder: BoardFolder, now: float) -> Iterator[str]:
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
     if folder.sample is None:
-        senders = "participants" if rules.takes == "predictions" else "evaluators"
-        yield f"There is no sample_submission.csv: {senders} will have to guess the format."
+        yield "There is no sample_submission.csv: the page Data offers one with equal predictions."
     if not folder.private.any():
         yield (
             "No row is private, so there will be no final ranking on untouched rows. Add a column "

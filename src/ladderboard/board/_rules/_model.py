@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +13,7 @@ from ladderboard.board._rules._parse import (
     RuleProblems,
     read_rule_fields,
 )
+from ladderboard.board._rules._parts import DataRules
 from ladderboard.board._rules._yaml import read_yaml
 from ladderboard.mechanisms import GrowingLadder
 
@@ -48,7 +49,7 @@ _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
 _KNOWN_TEAMS_ACCOUNTS = 2
 SECRET_VISIBILITIES = ("hidden", "frozen")
 """Visibilities with which teams see nothing of what others do."""
-_MAPPING_KEYS = ("display", "finals", "files", "window", "sign_in")
+_MAPPING_KEYS = ("display", "finals", "files", "window", "sign_in", "data")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ class Rules:
     protection: str | None = None
     play: bool = False
     sign_in: SignInRules | None = None
+    data: DataRules = field(default_factory=DataRules)
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> Rules:
@@ -200,8 +202,8 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``accounts``, ``protection``, ``play`` and ``sign_in`` are included only if they are set, so
-        that older boards keep their description.
+        ``accounts``, ``protection``, ``play``, ``sign_in`` and ``data`` are included only if they
+        are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -227,6 +229,7 @@ class Rules:
             **({"protection": self.protection} if self.protection is not None else {}),
             **({"play": True} if self.play else {}),
             **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
+            **({} if self.data == DataRules() else {"data": self.data.describe()}),
         }
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ladderboard import _settings
 from ladderboard.board._rules._parts import (
     Baseline,
+    DataLink,
+    DataRules,
     DisplayRules,
     FileRules,
     FinalsRules,
@@ -41,6 +43,7 @@ KNOWN_KEYS = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
     "accounts", "protection", "per_team", "window", "start", "end", "phases", "ladder",
     "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
+    "data",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
@@ -368,6 +371,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "files": _read_files(keys),
         "play": keys.read_key("play", read_flag, False),
         "sign_in": _read_sign_in(keys, registration),
+        "data": _read_data(keys),
     }
 
 
@@ -580,6 +584,38 @@ def _read_sign_in(keys: MappingReader, registration: str) -> SignInRules | None:
         part.read_key("people", read_relative_path, None),
         part.read_key("approval", read_flag, False),
     )
+
+
+def _read_data(keys: MappingReader) -> DataRules:
+    """Return who may download the data, and links to files elsewhere."""
+    part = keys.read_submapping("data", ("members", "links"))
+    if part is None:
+        return DataRules()
+    links = [
+        DataLink(
+            link.read_required("name", read_short_text, "", "try name: train.csv"),
+            link.read_required("url", _read_url, "", "try url: https://example.org/train.csv"),
+            link.read_key("bytes", read_size, None),
+            link.read_key("sha256", _read_sha256, None),
+        )
+        for link in part.read_submappings("links", ("name", "url", "bytes", "sha256"))
+    ]
+    return DataRules(part.read_key("members", read_flag, False), tuple(links))
+
+
+def _read_url(name: str, value: Any) -> str:
+    text = read_short_text(name, value, max_length=500)
+    if re.match(r"https?://[^\s/]+", text) and " " not in text:
+        return text
+    raise InvalidSetting(
+        f"{name} must begin with https:// or http://; got {_settings.safe_repr(value)}."
+    )
+
+
+def _read_sha256(name: str, value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch("[0-9a-fA-F]{64}", value):
+        return value.lower()
+    raise InvalidSetting(f"{name} must be 64 hex digits; got {_settings.safe_repr(value)}.")
 
 
 def _read_words(pattern: re.Pattern[str], example: str, name: str, value: Any) -> tuple[str, ...]:

@@ -186,6 +186,32 @@ class SignInRules:
         return {**lists, "people": self.people is not None, "approval": self.approval}
 
 
+@dataclass(frozen=True)
+class DataLink:
+    """A file for participants that is hosted elsewhere."""
+
+    name: str
+    url: str
+    bytes: int | None = None
+    sha256: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON-able fields."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class DataRules:
+    """Files for participants: links to those hosted elsewhere, and who may download the others."""
+
+    members: bool = False
+    links: tuple[DataLink, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON-able fields."""
+        return {"members": self.members, "links": [link.describe() for link in self.links]}
+
+
 @lru_cache(maxsize=64)  # every submission asks for them
 def _limits(max_bytes: int, max_rows: int) -> Limits:
     return Limits(bytes=max_bytes, rows=max_rows)

@@ -1,4 +1,4 @@
-"""``ladderboard board amend``, ``pause`` and ``resume``: changes to an existing board."""
+"""``ladderboard board amend``, ``data``, ``pause`` and ``resume``: changes to a board."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard import server
+from ladderboard._formatting import format_count
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
@@ -78,6 +79,31 @@ def amend(
         echo_json({"board": board, **outcome})
     else:
         echo(*_describe_amendment(board, outcome))
+
+
+def data(
+    board: Slug,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The board's folder.")],
+    *,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace the files for participants by those in the folder's data/ and its sample.
+
+    Links to files elsewhere are rules: board amend changes them.
+    """
+    from ladderboard.board import read_data_files  # noqa: PLC0415
+
+    paths = read_data_files(folder)
+    with open_database(database, key_file) as boards:
+        opened = open_board(boards, board)
+        opened.data.replace(organiser(), paths)
+    if as_json:
+        echo_json({"board": board, "files": sorted(paths)})
+    else:
+        names = f": {', '.join(sorted(paths))}" if paths else ""
+        echo(f"{board} offers {format_count(len(paths), 'file')}{names}.")
 
 
 def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:

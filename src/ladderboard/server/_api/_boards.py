@@ -9,7 +9,14 @@ from fastapi import Query, Request, Response
 
 from ladderboard.board import PUBLIC
 from ladderboard.files import escape_formula
-from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
+from ladderboard.server._api._models import (
+    BoardList,
+    BoardSummary,
+    DataList,
+    Finals,
+    Leaderboard,
+    RecordList,
+)
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
 from ladderboard.server._context import get_context, make_response, open_board
 
@@ -101,6 +108,13 @@ def leaderboard(
 def _prefers_csv(request: Request) -> bool:
     accept = request.headers.get("accept", "")
     return _CSV in accept and "application/json" not in accept
+
+
+@router.get("/boards/{board}/data", response_model=DataList, **public_route())
+def list_data(request: Request, board: Slug) -> Response:
+    """Return the files for participants; they are downloaded from the page Data."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.data.summary(caller))
 
 
 @router.get("/boards/{board}/records", response_model=RecordList, **public_route())

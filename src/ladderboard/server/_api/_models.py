@@ -86,6 +86,7 @@ _SCHEMAS: dict[Any, str] = {
     board.BestRelease: "Best",
     board.BoardInfo: "BoardSummary",
     board.BoardPhase: "Phase",
+    board.DataRule: "DataRule",
     board.FileLimits: "FileRule",
     board.FinalRankingRow: "Finalist",
     board.FinalsRule: "FinalsRule",
@@ -240,6 +241,29 @@ class SignInRule(ResponseModel):
     """Who may register by signing in."""
 
     __annotations__ = fields_of(board.SignInRule)
+
+
+class DataRule(ResponseModel):
+    """Who may download the data."""
+
+    __annotations__ = fields_of(board.DataRule)
+
+
+class DataFile(ResponseModel):
+    """A file for participants; ``url`` is null if this server has it."""
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+    url: str | None
+
+
+class DataList(ResponseModel):
+    """The files for participants, besides sample_submission.csv, and whether one may have them."""
+
+    files: list[DataFile]
+    members: bool
+    allowed: bool
 
 
 class Head(ResponseModel):

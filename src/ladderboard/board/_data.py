@@ -1,0 +1,173 @@
+"""Data for participants: files, links, and a sample submission."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from ladderboard.board._access import Role, check_permission
+from ladderboard.board._model import DATA_FILE, DataFileRow
+from ladderboard.board._repository import (
+    delete_data_files,
+    find_data_file,
+    insert,
+    list_data_files,
+    read_board,
+)
+from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, StorageFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ladderboard.board._access import Caller
+    from ladderboard.board._board import BoardContext
+    from ladderboard.board._model import BoardRow
+    from ladderboard.files import Roster
+    from ladderboard.ledger import BookTransaction
+    from ladderboard.losses import Loss
+
+SAMPLE = "sample_submission.csv"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAX_BYTES = 2**28
+_MAX_FILES = 100
+_MEMBERS_ONLY = "The data of this board are for its teams. Join it, or sign in."
+_NO_EXAMPLE = "..."
+
+
+class DataFiles:
+    """The files of one board that participants download."""
+
+    def __init__(self, board: BoardContext) -> None:
+        self._board = board
+        self._sample: tuple[tuple[str, int], bytes] | None = None
+
+    def replace(self, caller: Caller, paths: Mapping[str, Path]) -> None:
+        """Store these files by name, in place of all that there were."""
+        check_permission(caller, "run")
+        check_data_files(paths)
+        salt, store = self._board.book.environment.salt, self._board.store
+        prepared = []
+        try:
+            for name, path in sorted(paths.items()):
+                file_id = salt()[-16:].hex()
+                size, digest = _measure(path)
+                prepared.append((name, file_id, size, digest, store.prepare(file_id, path)))
+            replaced = self._board.queue.run(lambda transaction: _insert(transaction, prepared))
+        except BaseException:
+            for *_, file in prepared:
+                file.abandon()
+            raise
+        for location in replaced:
+            store.delete(location)
+
+    def summary(self, caller: Caller) -> dict[str, Any]:
+        """Return what there is to download, and whether the caller may."""
+        with self._board.reading() as view:
+            row = read_board(view)
+            stored = list_data_files(view)
+        rules = self._board.rules_of(row).data
+        files = [
+            {"name": file.name, "bytes": file.size, "sha256": file.digest, "url": None}
+            for file in stored
+        ]
+        links = [link.describe() for link in rules.links]
+        return {
+            "files": [*files, *links],
+            "members": rules.members,
+            "allowed": self._is_allowed(caller, row),
+        }
+
+    def open(self, caller: Caller, name: str) -> tuple[DataFileRow, BinaryIO]:
+        """Return a stored file and its content."""
+        with self._board.reading() as view:
+            self._check(caller, read_board(view))
+            file = find_data_file(view, name)
+        if file is None:
+            raise NotFound("There is no such file.")
+        return file, self._board.store.get(file.place)
+
+    def sample(self, caller: Caller) -> bytes:
+        """Return a submission that can be scored, in CSV: the organiser's, or one that is made.
+
+        It does not depend on the labels: the ids are sorted, and all predictions are equal.
+        """
+        with self._board.reading() as view:
+            row = read_board(view)
+            self._check(caller, row)
+            file = find_data_file(view, SAMPLE)
+        if file is not None:
+            return self._board.read_stored_file(file.place)
+        key = (row.rules, row.epoch)
+        if self._sample is None or self._sample[0] != key:
+            loss, roster = self._board.rules_of(row).loss, self._board.scorer_of(row).roster
+            self._sample = (key, make_sample(loss, roster))
+        return self._sample[1]
+
+    def _is_allowed(self, caller: Caller, row: BoardRow) -> bool:
+        return caller.role >= Role.TEAM or not self._board.rules_of(row).data.members
+
+    def _check(self, caller: Caller, row: BoardRow) -> None:
+        if not self._is_allowed(caller, row):
+            raise NotAllowed(_MEMBERS_ONLY)
+
+
+def _insert(transaction: BookTransaction, prepared: list[Any]) -> list[str]:
+    """Insert the rows of new files; return the locations of the old ones."""
+    view = transaction.view
+    replaced = [file.place for file in list_data_files(view)]
+    delete_data_files(view)
+    for name, file_id, size, digest, file in prepared:
+        row = DataFileRow(name=name, id=file_id, size=size, digest=digest, place=file.location)
+        insert(view, DATA_FILE, row)
+        file.commit(view)
+    return replaced
+
+
+def check_data_files(paths: Mapping[str, Path]) -> None:
+    """Refuse names that are not safe everywhere, and files that are too large."""
+    if len(paths) > _MAX_FILES:
+        raise InvalidSetting(f"A board has at most {_MAX_FILES} data files; got {len(paths)}.")
+    for name, path in paths.items():
+        if not _NAME.fullmatch(name):
+            raise InvalidSetting(
+                "The name of a data file must be up to 100 letters, digits, dots, hyphens and "
+                f"underscores, and begin with a letter or digit; got {name!r:.80}."
+            )
+        if path.stat().st_size > _MAX_BYTES:
+            raise InvalidSetting(
+                f"{name} is larger than 256 MiB. Host it elsewhere, and name it in data.links."
+            )
+
+
+def _measure(path: Path) -> tuple[int, str]:
+    try:
+        with path.open("rb") as file:
+            return path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageFailed(f"{path.name} cannot be read: {error.strerror}.") from None
+
+
+def make_sample(loss: Loss, roster: Roster) -> bytes:
+    r"""Return a CSV with a row for every id and the same predictions everywhere.
+
+    >>> from ladderboard.files import Roster
+    >>> from ladderboard.losses import ZeroOne
+    >>> make_sample(ZeroOne(classes=("cat", "dog")), Roster.of(["b", "a"]))
+    b'id,prediction\na,cat\nb,cat\n'
+    """
+    columns = loss.columns(kind=roster.kind, width=roster.width)
+    usual = "0" if columns.number else "-"
+    examples = dict(enumerate(columns.example))
+    values = [examples.get(place, _NO_EXAMPLE) for place in range(len(columns.names))]
+    values = [usual if value == _NO_EXAMPLE else value for value in values]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", *columns.names])
+    writer.writerows([id_, *values] for id_ in sorted(roster.names_of(np.arange(roster.n))))
+    return text.getvalue().encode()
