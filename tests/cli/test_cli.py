@@ -31,7 +31,7 @@ FIRST = [
     "settings",
     "doctor",
 ]
-GATE = ["create", "promote", "check", "status", "export", "restore", "backup"]
+GATE = ["create", "promote", "check", "status", "export", "restore", "backup", "serve"]
 VERBS = {
     "": [*FIRST, *CLIENT, "attack", "experiment"],
     "backup": ["create", "check", "restore"],

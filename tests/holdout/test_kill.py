@@ -6,11 +6,10 @@ import time
 
 import pytest
 
-import ladderboard as lb
+from support.holdout.asker_main import ask_once
 from support.holdout.asker_main import predictions as model_predictions
 from support.randomness import seeded_random
 
-RELEASE = ("value", "score", "improved", "question")
 # One question makes about 60 stops at system calls, from the mark's reading to the log's line.
 STOPS = 200
 SECONDS = 0.025  # in which an asker asks about ten
@@ -40,12 +39,11 @@ def verify(known_guard, chain, writers, killed=1):
     answers = known_guard.logged_answers()
     assert not [answer for answer in answers if "refused" in answer]
     # No gaps, no duplicates.
-    assert [question["question"] for question in questions] == list(range(1, len(questions) + 1))
-    assert guard.meter.used == len(questions) == len(entries) - 2
+    releases = [[question[name] for name in known_guard.released] for question in questions]
+    by_question = {release[-1]: release for release in releases}
+    assert list(by_question) == list(range(1, len(questions) + 1))
+    assert len(questions) == len(entries) - known_guard.opened_by
     # Nothing acknowledged is lost.
-    by_question = {
-        question["question"]: [question[name] for name in RELEASE] for question in questions
-    }
     for answer in answers:
         assert by_question[answer["release"][3]] == answer["release"]
     fresh = [answer for answer in answers if not answer["again"]]
@@ -57,66 +55,59 @@ def verify(known_guard, chain, writers, killed=1):
     for writer in writers:
         for number in range(60):
             predictions = model_predictions(known_guard.run, writer, number, known_guard.n)
-            submission = guard._scorer.read(predictions).digest
-            earlier = guard._book.find_duplicate(submission)
+            earlier, submission = known_guard.find_earlier(guard, predictions)
             if earlier is not None:
                 submitted[earlier.entry_number] = (predictions, submission)
     assert sorted(submitted) == [question["number"] for question in questions]
-    session = known_guard.mechanism.start(n=known_guard.n, tape=lb.Tape(key=bytes(range(32))))
-    for question in questions:
-        predictions, submission = submitted[question["number"]]
-        risk = float((predictions != known_guard.labels).mean())
-        assert [*session.ask(risk=risk, context=submission)] == [question[name] for name in RELEASE]
-    assert guard.check() == len(questions)
+    assert known_guard.replay([submitted[entry] for entry in sorted(submitted)]) == releases
+    assert guard.verify_ledger() == len(questions)
     # Repeated questions get the same reply for free.
     left = guard.remaining
-    for question in questions:
-        reply = guard.ask(submitted[question["number"]][0])
+    for question, release in zip(questions, releases, strict=True):
+        released, reply = ask_once(guard, submitted[question["number"]][0])
         assert reply.again
-        assert [reply.released, reply.score, reply.improved, reply.question] == by_question[
-            question["question"]
-        ]
+        assert released == release
     assert guard.remaining == left == 400 - len(questions)
     # The guard continues to answer.
-    assert (
-        guard.ask(model_predictions(known_guard.run, 77, 0, known_guard.n)).question
-        == len(questions) + 1
-    )
+    new = model_predictions(known_guard.run, 77, 0, known_guard.n)
+    assert ask_once(guard, new)[0][-1] == len(questions) + 1
     return len(questions), doubtful
 
 
-def run(seed, asker_pool, make_guard, chain):
+def run(seed, asker_pool, make_guard, chain, *, gate=False):
     """One run: two writers in half of them, at system calls in half, sealed in a quarter."""
     rng = seeded_random(seed)
     writers = [0, 1] if seed % 2 else [0]
-    known_guard = make_guard(sealed=seed % 8 in {2, 3})
+    known_guard = make_guard(sealed=seed % 8 in {2, 3}, gate=gate)
     killed = rng.choice([1, 1, 2])  # it may go on after a kill, and be killed again
     for _ in range(killed):
         kill(asker_pool, known_guard, rng, writers=writers, traced=seed % 4 < 2)
     return verify(known_guard, chain, writers, killed)
 
 
-def test_twelve_kills(asker_pool, make_guard, chain):
-    for seed in range(12):
-        run(seed, asker_pool, make_guard, chain)
+@pytest.mark.parametrize(("gate", "runs"), [(False, 12), (True, 6)], ids=["guard", "gate"])
+def test_a_few_kills(asker_pool, make_guard, chain, gate, runs):
+    for seed in range(runs):
+        run(seed, asker_pool, make_guard, chain, gate=gate)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gate", [False, True], ids=["guard", "gate"])
 @pytest.mark.parametrize("block", range(4))
-def test_two_hundred_and_forty_kills(block, asker_pool, make_guard, chain):
+def test_two_hundred_and_forty_kills(block, asker_pool, make_guard, chain, gate):
     seeds = range(100 + 60 * block, 160 + 60 * block)
-    earlier = [run(seed, asker_pool, make_guard, chain) for seed in seeds]
+    earlier = [run(seed, asker_pool, make_guard, chain, gate=gate) for seed in seeds]
     # A third of a question's stops are between commit and acknowledgement, and 30 runs are cut at
     # stops: the chance that none falls there is below 1e-5.
     assert any(doubtful for _, doubtful in earlier)
     assert sum(questions for questions, _ in earlier) > 60
 
 
-def cut(counts, asker_pool, make_guard, chain):
+def cut(counts, asker_pool, make_guard, chain, *, gate=False):
     """Kill an asker after so many stops at system calls, for each of these counts."""
     doubtful, total = [], []
     for count in counts:
-        known_guard = make_guard(n=20)
+        known_guard = make_guard(n=20, gate=gate)
         pid = asker_pool.start(known_guard, traced=True)
         assert asker_pool.run("kill_after", pid=pid, count=count)["signal"] == signal.SIGKILL
         doubtful.append(verify(known_guard, chain, [0])[1])
@@ -131,5 +122,6 @@ def test_kills_at_system_calls_of_a_question(asker_pool, make_guard, chain):
 
 
 @pytest.mark.slow
-def test_a_kill_at_every_system_call_of_a_question(asker_pool, make_guard, chain):
-    cut(range(1, STOPS), asker_pool, make_guard, chain)
+@pytest.mark.parametrize("gate", [False, True], ids=["guard", "gate"])
+def test_a_kill_at_every_system_call_of_a_question(asker_pool, make_guard, chain, gate):
+    cut(range(1, STOPS), asker_pool, make_guard, chain, gate=gate)

@@ -15,8 +15,8 @@ import ladderboard as lb
 from ladderboard.ledger import HighWaterMark
 
 
-def contend(asker_pool, make_guard, chain, *, processes, per_process, budget):
-    known_guard = make_guard(n=50, questions=budget)
+def contend(asker_pool, make_guard, chain, *, processes, per_process, budget, gate=False):
+    known_guard = make_guard(n=50, questions=budget, gate=gate)
     pids = [
         asker_pool.start(known_guard, writer, per_process, shared=False)
         for writer in range(processes)
@@ -33,28 +33,33 @@ def contend(asker_pool, make_guard, chain, *, processes, per_process, budget):
     guard = known_guard.open()
     entries, questions = chain(guard)
     assert HighWaterMark(known_guard.path).read().entries == len(entries)
-    assert [answer["question"] for answer in questions] == list(range(1, budget + 1))
-    by_question = {
-        answer["question"]: [
-            answer["value"],
-            answer["score"],
-            answer["improved"],
-            answer["question"],
-        ]
-        for answer in questions
-    }
-    assert all(by_question[answer["release"][3]] == answer["release"] for answer in answered)
-    assert guard.check() == budget
+    releases = [[question[name] for name in known_guard.released] for question in questions]
+    assert [release[-1] for release in releases] == list(range(1, budget + 1))
+    assert all(releases[answer["release"][3] - 1] == answer["release"] for answer in answered)
+    assert guard.verify_ledger() == budget
     assert guard.remaining == 0
 
 
-def test_eight_processes_and_a_budget_for_half_of_their_questions(asker_pool, make_guard, chain):
-    contend(asker_pool, make_guard, chain, processes=8, per_process=60, budget=240)
+@pytest.mark.parametrize(("gate", "per_process"), [(False, 60), (True, 20)], ids=["guard", "gate"])
+def test_eight_processes_and_a_budget_for_half_of_their_questions(
+    asker_pool, make_guard, chain, gate, per_process
+):
+    budget = 4 * per_process
+    contend(
+        asker_pool,
+        make_guard,
+        chain,
+        processes=8,
+        per_process=per_process,
+        budget=budget,
+        gate=gate,
+    )
 
 
-def test_eight_processes_with_the_same_questions(asker_pool, make_guard, chain):
+@pytest.mark.parametrize("gate", [False, True], ids=["guard", "gate"])
+def test_eight_processes_with_the_same_questions(asker_pool, make_guard, chain, gate):
     """Each question is answered once, and all processes get the same answer."""
-    known_guard = make_guard(n=50, questions=400)
+    known_guard = make_guard(n=50, questions=400, gate=gate)
     pids = [asker_pool.start(known_guard, 0, 40) for _ in range(8)]
     assert all(asker_pool.wait(pid)["code"] == 0 for pid in pids)
     answers = known_guard.logged_answers()

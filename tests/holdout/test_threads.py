@@ -9,6 +9,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import BudgetSpent
 from ladderboard.ledger import HighWaterMark
+from support.holdout.asker_main import ask_once
 
 N = 50
 
@@ -56,13 +57,34 @@ def test_eight_threads_and_a_budget_for_half_of_their_questions(make_guard, chai
     assert guard.check() == 200
 
 
-def test_threads_with_the_same_question_get_the_same_answer(make_guard):
-    guard = make_guard(n=N).open()
-    replies_by_thread = in_threads(lambda _: [guard.ask(model(number)) for number in range(20)])
-    for replies in zip(*replies_by_thread, strict=True):
-        assert len({(reply.released, reply.improved, reply.question) for reply in replies}) == 1
-        assert sum(not reply.again for reply in replies) == 1
+@pytest.mark.parametrize("gate", [False, True], ids=["guard", "gate"])
+def test_threads_with_the_same_question_get_the_same_answer(make_guard, gate):
+    guard = make_guard(n=N, gate=gate).open()
+    answers_by_thread = in_threads(lambda _: [ask_once(guard, model(at)) for at in range(20)])
+    for answers in zip(*answers_by_thread, strict=True):
+        assert len({tuple(release) for release, _ in answers}) == 1
+        assert sum(not reply.again for _, reply in answers) == 1
     assert guard.remaining == 380
+
+
+def test_an_incumbent_that_changes_while_others_look(make_guard):
+    """Every verdict is about the incumbent that its entry names."""
+    known_gate = make_guard(n=N, gate=True, questions=200)
+    gate = known_gate.open()
+
+    def work(thread):
+        if thread:
+            return [gate.check(model(thread, number)) for number in range(10)]
+        return [gate.promote(model(0, number)) for number in range(10)]
+
+    promoted, *verdicts = in_threads(work, 6)
+    assert promoted == list(range(2, 12))
+    incumbents = [np.zeros(N, int), *(model(0, number) for number in range(10))]
+    for thread, thread_verdicts in enumerate(verdicts, 1):
+        for number, verdict in enumerate(thread_verdicts):
+            rival = incumbents[verdict.incumbent - 1]
+            assert verdict.differing == int((rival != model(thread, number)).sum())
+    assert gate.verify_ledger() == 50
 
 
 def test_threads_that_start_the_same_ladder_get_one(make_guard):

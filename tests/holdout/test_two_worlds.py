@@ -20,10 +20,16 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
+from ladderboard.bounds import PairedTest
 from ladderboard.holdout import Reply, _guard, _scorer
 from ladderboard.ledger import SecretSide
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
-from support.two_worlds.guard_session import KEY, SessionRecorder, run_session
+from support.two_worlds.guard_session import (
+    KEY,
+    SessionRecorder,
+    run_gate_session,
+    run_session,
+)
 from support.two_worlds.mechanisms import NOISE, BlindLadder, BlindLadderByExample, LeakyLadder
 
 N = 60
@@ -161,8 +167,11 @@ def run_worlds(tmp_path, capfd, monkeypatch):
             folder = tmp_path / "world"
             folder.mkdir()
             recorder = SessionRecorder(folder, capfd)
-            given = (case, labels, mechanism(**NOISE), SaltSource())
-            sessions.append(run_session(recorder, *given))
+            if mechanism is None:
+                sessions.append(run_gate_session(recorder, case, labels, SaltSource()))
+            else:
+                given = (case, labels, mechanism(**NOISE), SaltSource())
+                sessions.append(run_session(recorder, *given))
             folder.rename(tmp_path / f"world {world}")
             run.secrets = {**uses.domains, KEY: {"noise key"}}
         return sessions
@@ -204,6 +213,38 @@ def test_worlds_with_different_labels_are_indistinguishable(run_worlds, name):
     assert outputs["to the end 39"][0][0] == "BudgetSpent"
     assert "again=True" in outputs["again past the end"][1]
     assert outputs["closed"][0][0] == "SessionClosed"
+
+
+OUTCOMES = ["better", "not_worse", "cannot_tell", "worse"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
+)
+def test_worlds_behind_a_gate_are_indistinguishable(run_worlds, monkeypatch, name):
+    """With verdicts that do not depend on labels, nothing does."""
+
+    def blind_outcome(self, evidence, nats, margin):
+        return OUTCOMES[(evidence.differing or 0) % 4]
+
+    monkeypatch.setattr(PairedTest, "outcome", blind_outcome)
+    first, other = run_worlds(CASES[name], None)
+    assert first_difference(first, other) is None
+    assert find_leaked_secrets(run_worlds.secrets, first) == []
+    outputs = {each["step"]: each["output"] for each in first}
+    assert outputs["look first"][0][0] == "InvalidSetting"
+    assert outputs["look 1.2"][0] == outputs["open"][0] == "Verdict"
+    assert "again=True" in outputs["look 0.0 again"][1]
+    assert outputs["unknown ids"][0][0] == "InvalidPredictions"
+    assert outputs["closed"][0][0] == "SessionClosed"
+
+
+def test_a_verdict_is_the_only_leak_of_a_gate(run_worlds, monkeypatch):
+    def net_wins(self, evidence, nats, margin):
+        return OUTCOMES[(evidence.net or 0) % 4]
+
+    monkeypatch.setattr(PairedTest, "outcome", net_wins)
+    assert first_difference(*run_worlds(CASES["zero_one"], None)) is not None
 
 
 def test_worlds_scored_by_example_are_indistinguishable(run_worlds):

@@ -31,7 +31,7 @@ _LARGEST_BET = 0.9
 # Bets are made for squared differences that add up to 0.8, 0.2, 0.05, ... of the examples. The
 # second and the third are common; together they get this many times the weight of all others.
 _LARGEST_SHARE, _SHARE_RATIO = 0.8, 4
-_COMMON, _COMMON_ODDS = slice(1, 3), 4
+_COMMON, _COMMON_ODDS = slice(1, 3), 9
 
 
 def price_with_beta(nats: float, beta: float) -> float:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._gate import Gate, GateReplay
     from ladderboard.holdout._gate import open_file as open_file
     from ladderboard.holdout._gate import restore_file as restore_file
-    from ladderboard.holdout._remote import RemoteHoldout
+    from ladderboard.holdout._remote import RemoteGate, RemoteHoldout
 
 __all__ = [
     "ALIGNED_FORMAT",
@@ -73,6 +73,7 @@ __all__ = [
     "OpenFile",
     "Payload",
     "QuestionRecord",
+    "RemoteGate",
     "RemoteHoldout",
     "Reply",
     "Scorer",
@@ -101,7 +102,7 @@ __all__ = [
 # Imported on first use: a guard in a file needs neither bounds nor HTTP.
 _LAZY = {
     **dict.fromkeys(("Gate", "GateReplay", "open_file", "restore_file"), "_gate"),
-    "RemoteHoldout": "_remote",
+    **dict.fromkeys(("RemoteGate", "RemoteHoldout"), "_remote"),
 }
 
 

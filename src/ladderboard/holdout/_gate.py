@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from ladderboard.files import Limits
     from ladderboard.holdout._file import GuardFile
+    from ladderboard.holdout._remote import RemoteGate
     from ladderboard.holdout._scorer import Scorer
     from ladderboard.ledger import Book, ChainState, LedgerEnvironment, RecordedLook
     from ladderboard.losses import Loss
@@ -164,6 +165,13 @@ class Gate(OpenFile):
             )
         )
 
+    @staticmethod
+    def connect(url: str, *, token: str | None = None) -> RemoteGate:
+        """Return a gate served by ``ladderboard gate serve``, at its URL or Unix socket."""
+        from ladderboard.holdout._remote import RemoteGate  # noqa: PLC0415 - loads HTTP
+
+        return RemoteGate(url, token=token)
+
     def promote(self, predictions: Any, *, format: str | None = None) -> int:  # noqa: A002
         """Make a model the incumbent; return its number. It costs no look.
 
@@ -222,8 +230,7 @@ class Gate(OpenFile):
         rival, rival_losses = self._incumbent(state, packed_incumbent)
         differing = None
         if self.takes == "predictions":
-            rows = np.asarray(values != rival).reshape(len(values), -1).any(axis=1)
-            differing = int(np.count_nonzero(rows))
+            differing = _count_differing(values, rival)
         test = self._test
         evidence = test.measure(
             rival_losses,
@@ -242,7 +249,7 @@ class Gate(OpenFile):
             "needed_not_worse": needed[1],
             "outcome": test.outcome(evidence, nats, margin),
         }
-        return LookDecision(public, evidence._asdict())
+        return LookDecision(public, dict(sorted(evidence._asdict().items())))
 
     def _incumbent(self, state: GateState, packed: bytes) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the incumbent's predictions and losses; they are scored once."""
@@ -325,6 +332,14 @@ class Gate(OpenFile):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (type(self), self._file.for_other_process())
+
+
+def _count_differing(values: NDArray[Any], rival: NDArray[Any]) -> int:
+    """Return on how many rows predictions differ; on all, if they have another form."""
+    if values.shape != rival.shape or (values.dtype.kind in "iufb") != (rival.dtype.kind in "iufb"):
+        return len(values)
+    rows = np.asarray(values != rival).reshape(len(values), -1).any(axis=1)
+    return int(np.count_nonzero(rows))
 
 
 def _gate_rules(

@@ -103,6 +103,11 @@ class OpenFile:
         return self._book.chain_state().closed
 
     @property
+    def budget(self) -> int:
+        """The number of questions and looks allowed."""
+        return self._book.budget
+
+    @property
     def remaining(self) -> int:
         """The number of questions and looks left, over all ladders."""
         return Meter.of(self._book, self._book.chain_state()).remaining

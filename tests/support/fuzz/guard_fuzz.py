@@ -40,16 +40,25 @@ GUARDS = [
     {"labels": [0, 1] * 60, "ids": IDS, "loss": "brier"},
     {"labels": [0.5, 1] * 60, "loss": lb.loss("absolute", range=(0, 1))},
     {"labels": [0, 1] * 60, "ids": IDS, "loss": "operator:ne"},
+    {"labels": [row % 3 for row in range(120)], "ids": IDS, "gate": True},
+    {"labels": [0.5, 1] * 60, "loss": lb.loss("absolute", range=(0, 1)), "gate": True},
 ]
 
 
 class WatchedGuard:
-    """A guard whose file is checked for changes."""
+    """A guard or a gate whose file is checked for changes."""
 
-    def __init__(self, path, **settings):
-        mechanism = lb.Ladder(step=0.01)
-        lb.Holdout.create(path, questions=10**6, mechanism=mechanism, **settings)
-        self.guard = lb.Holdout.open(path, loss=settings.get("loss"))
+    def __init__(self, path, *, gate=False, **settings):
+        mechanism, loss = lb.Ladder(step=0.01), settings.get("loss")
+        if gate:
+            created = lb.Gate.create(path, looks=10**6, mechanism=mechanism, **settings)
+            created.promote(settings["labels"])
+            self.guard = lb.Gate.open(path, loss=loss)
+            self.answer = self.guard.check
+        else:
+            lb.Holdout.create(path, questions=10**6, mechanism=mechanism, **settings)
+            self.guard = lb.Holdout.open(path, loss=loss)
+            self.answer = self.guard.ask
         self.mark = Path(f"{path}.mark")
         self.connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
 
@@ -63,7 +72,7 @@ class WatchedGuard:
         before, remaining = self.version(), self.guard.remaining
         signal.alarm(seconds)
         try:
-            reply = self.guard.ask(data, **options)
+            reply = self.answer(data, **options)
         except InvalidPredictions as error:
             if not error.problems or not {problem.code for problem in error.problems} <= CODES:
                 raise AssertionError(error) from None
@@ -112,7 +121,8 @@ def main(folder, *arguments):
         for seed in range(first, first + count):
             with print_name_on_error(f"seed {seed}"):
                 outcomes[ask_damaged(seed, guards, folder)] += 1
-        if any(watched.guard.check() != watched.guard.meter.used for watched in guards):
+        answers = [watched.guard.budget - watched.guard.remaining for watched in guards]
+        if answers != [watched.guard.verify_ledger() for watched in guards]:
             raise AssertionError("a chain is broken")
     else:
         guard = WatchedGuard(folder / "guard.db", labels=[0, 1] * 500)

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import ladderboard as lb
+from ladderboard.holdout import open_file
 
 PTRACE_TRACEME, PTRACE_CONT, PTRACE_SYSCALL, PTRACE_SETOPTIONS = 0, 7, 24, 0x4200
 SYSGOOD, EXITKILL = 1, 0x100000
@@ -37,9 +38,18 @@ def predictions(run, writer, number, n, *, shared=True):
     return np.random.default_rng([run, seed, number]).integers(2, size=n)
 
 
+def ask_once(guard, model):
+    """Ask a guard or a gate; return what it released, its number last, and the whole answer."""
+    if isinstance(guard, lb.Gate):
+        reply = guard.check(model)
+        return [reply.outcome, reply.differing, reply.needed, reply.look], reply
+    reply = guard.ask(model)
+    return [reply.released, reply.score, reply.improved, reply.question], reply
+
+
 def ask(job):
     """Ask all questions of a job; log each answer or refusal."""
-    guard = lb.Holdout.open(job["path"], key_file=job["key_file"])
+    guard = open_file(job["path"], key_file=job["key_file"])
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(job["ready"], b"r")
     if job["traced"]:
@@ -47,10 +57,8 @@ def ask(job):
     for number in range(job["count"]):
         line = {"writer": job["writer"], "number": number}
         try:
-            reply = guard.ask(
-                predictions(job["run"], job["writer"], number, job["n"], shared=job["shared"])
-            )
-            line["release"] = [reply.released, reply.score, reply.improved, reply.question]
+            model = predictions(job["run"], job["writer"], number, job["n"], shared=job["shared"])
+            line["release"], reply = ask_once(guard, model)
             line |= {"again": reply.again, "remaining": reply.remaining}
         except lb.LadderboardError as error:
             line["refused"] = type(error).__name__
@@ -112,6 +120,9 @@ def load_everything():
         path, key_file = Path(folder) / "warm.db", Path(folder) / "warm.key"
         lb.Holdout.create(path, labels=[0, 1], questions=9, key_file=key_file).ask([1, 1])
         lb.Holdout.open(path, key_file=key_file).ask(predictions(0, 0, 0, 2))
+        gate = lb.Gate.create(Path(folder) / "gate.db", [0, 1], looks=9, classes=[0, 1])
+        gate.promote([0, 0])
+        ask_once(open_file(Path(folder) / "gate.db"), [1, 1])
     gc.collect()
     assert "polars" not in sys.modules  # its threads would not survive a fork
 

@@ -345,3 +345,47 @@ def _invalid_predictions(case, frame, model):
         "NUL": ["\0"] * N,
         "a surrogate": ["\ud800"] * N,
     }
+
+
+def run_gate_session(recorder, case, labels, salt):
+    """Create a gate, promote, look, be refused, close; return all steps."""
+    recorder.capture.readouterr()
+    with recorder.recording():
+        _run_gate_session(recorder, case, labels, fixed_environment(salt))
+    return recorder.steps
+
+
+def _run_gate_session(recorder, case, labels, environment):
+    step, path = recorder.step, recorder.path
+    sealed = {"key_file": recorder.folder / "key"} if case.sealed else {}
+    loss = None if isinstance(case.loss, str) and not case.params else case.loss
+    gate = step(
+        "create",
+        lambda: lb.Gate.create(
+            path, labels, ids=IDS, looks=40, margin=0.1, worse=True, loss=case.loss, key=KEY,
+            environment=environment, **case.sample, **sealed,
+        ),
+    )  # fmt: skip
+    rng = np.random.default_rng(5)
+    step("look first", lambda: gate.check(case.frame(case.predict(rng))))
+    for number in range(3):
+        model = case.predict(rng)
+        step(f"promote {number}", lambda model=model: gate.promote(case.frame(model)))
+        for index in range(4):
+            model, margin = case.predict(rng), index / 10
+            look = f"look {number}.{index}"
+            step(look, lambda m=model, a=margin: gate.check(case.frame(m), margin=a))
+            step(f"{look} again", lambda m=model, a=margin: gate.check(case.frame(m), margin=a))
+    model = case.predict(rng)
+    frame = case.frame(model)
+    for name, wrong in _invalid_predictions(case, frame, model).items():
+        step(name, lambda wrong=wrong: gate.check(wrong))
+        step(f"promote {name}", lambda wrong=wrong: gate.promote(wrong))
+    step("margin", lambda: gate.check(frame, margin=-1))
+    opened = {"loss": loss, "environment": environment, **sealed}
+    step("open", lambda: lb.Gate.open(path, **opened).check(frame))
+    step("status", lambda: gate.status().describe())
+    step("entries", lambda: [entry.encoded for entry, _ in gate._book.entries()])
+    step("verify", gate.verify_ledger)
+    step("close", gate.close_for_good)
+    step("closed", lambda: gate.check(case.frame(case.predict(rng))))

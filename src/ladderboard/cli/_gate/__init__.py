@@ -22,6 +22,7 @@ app = make_group(
         "export": "_guard._export:export",
         "restore": "_guard._export:restore",
         "backup": "_guard._export:backup",
+        "serve": "_guard._serve:serve",
     },
     {
         "create": "Create a gate's file from labels or ids.",
@@ -31,5 +32,6 @@ app = make_group(
         "export": "Write the public side of the ledger.",
         "restore": "Continue with an older copy of the file.",
         "backup": "Copy the file while it is in use.",
+        "serve": "Answer over HTTP or a Unix socket.",
     },
 )

@@ -16,18 +16,30 @@ if TYPE_CHECKING:
     from ladderboard.adapters import Scores
     from ladderboard.holdout import Gate
 
-GateFile = Annotated[str, typer.Argument(metavar="FILE", help="The gate's file.")]
+GateFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The gate's file; or a served gate, as http://127.0.0.1:8765 or unix:/path.",
+    ),
+]
 Predictions = Annotated[
     str, typer.Argument(metavar="PREDICTIONS", help="A file of predictions; - reads a pipe.")
 ]
 
 
 @contextmanager
-def open_gate(file: str, key_file: Path | None = None) -> "Iterator[Gate]":
-    """Open the gate in a file, and close it at the end."""
+def open_gate(file: str, key_file: Path | None = None) -> "Iterator[Gate | Any]":
+    """Open the gate in a file, or connect to a served one, and close it at the end."""
     from ladderboard.holdout import Gate  # noqa: PLC0415 - keeps --help fast
 
-    if not is_url(file) and not Path(file).exists():
+    if is_url(file):
+        if key_file is not None:
+            raise InvalidSetting("A served gate has its key itself; leave out --key-file.")
+        with closing(Gate.connect(file)) as remote:
+            yield remote
+        return
+    if not Path(file).exists():
         raise InvalidSetting(
             f"There is no file {file}. Create a gate with: ladderboard gate create {file} "
             "--labels LABELS.csv --looks K"

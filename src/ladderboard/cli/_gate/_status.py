@@ -6,9 +6,10 @@ import typer
 
 from ladderboard._formatting import format_count
 from ladderboard.cli._gate._options import GateFile, open_gate
-from ladderboard.cli._holdout_files import KeyFile
+from ladderboard.cli._holdout_files import KeyFile, is_url
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.holdout import GateStatus
@@ -30,6 +31,8 @@ def status(
 
     The whole chain of the ledger is checked.
     """
+    if check and is_url(file):
+        raise InvalidSetting("--check needs the secret side, so it needs the gate's file.")
     with open_gate(file, key_file) as gate:
         checked = gate.verify_ledger() if check else None
         current = gate.status()

@@ -4,7 +4,7 @@ import gc
 import logging
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from ladderboard.cli._holdout_files import File, KeyFile, require_guard_file
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, MissingDependency
-
-if TYPE_CHECKING:
-    from ladderboard.holdout import Meter
 
 _MIB = 2**20
 
@@ -62,6 +59,9 @@ def serve(
             help="Answer on this ladder only; on all of the guard's ladders if left out.",
         ),
     ] = "",
+    promote: Annotated[
+        bool, typer.Option("--promote", help="Let clients of a gate promote an incumbent.")
+    ] = False,
     limit: Annotated[
         int,
         typer.Option(
@@ -72,11 +72,11 @@ def serve(
     ] = 256,
     as_json: AsJson = False,
 ) -> None:
-    """Answer questions over HTTP, on loopback or a Unix socket.
+    """Answer questions, or looks at a gate, over HTTP, on loopback or a Unix socket.
 
     Only the user who runs this needs access to the file and the key. Ctrl-C stops it.
     """
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.holdout import Gate, open_file  # noqa: PLC0415 - keeps --help fast
 
     try:
         from ladderboard.server import (  # noqa: PLC0415 - an extra
@@ -95,8 +95,13 @@ def serve(
     require_guard_file(file)
     check_private_files(file, key_file, token_file)
     gc.set_threshold(700, 10, 10)  # undo main()'s setting, which is for short runs
-    with closing(Holdout.open(file, key_file=key_file)) as holdout:
-        if ladder:
+    with closing(open_file(file, key_file=key_file)) as holdout:
+        is_gate = isinstance(holdout, Gate)
+        if is_gate and ladder:
+            raise InvalidSetting("A gate has no ladders; leave out --ladder.")
+        if promote and not is_gate:
+            raise InvalidSetting("A guard has no incumbent; leave out --promote.")
+        if not isinstance(holdout, Gate) and ladder:
             holdout.ladder(ladder).check_ladder()
         token = None if token_file is None else read_or_create_token(token_file)
         if socket is not None:
@@ -104,14 +109,21 @@ def serve(
         else:
             listener = listen_on_loopback(host or "127.0.0.1", 8765 if port is None else port)
         _log_to_stderr()
-        meter = holdout.meter
+        budget, remaining = holdout.budget, holdout.remaining
+        unit = "looks" if is_gate else "questions"
         if as_json:
-            echo_json(
-                {"url": listener.url, "questions": meter.budget, "remaining": meter.remaining}
-            )
+            echo_json({"url": listener.url, unit: budget, "remaining": remaining})
         else:
-            echo(*_format_welcome(file, meter, listener.url, token_file))
-        serve_guard(holdout, listener, token=token, max_bytes=limit * _MIB, ladder=ladder)
+            left = f"{remaining:,} of {budget:,} {unit} left"
+            echo(*_format_welcome(file, left, listener.url, token_file, gate=is_gate))
+        serve_guard(
+            holdout,
+            listener,
+            token=token,
+            max_bytes=limit * _MIB,
+            ladder=ladder,
+            promote=promote,
+        )
 
 
 def _log_to_stderr() -> None:
@@ -125,16 +137,19 @@ def _log_to_stderr() -> None:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
-def _format_welcome(file: str, meter: "Meter", url: str, token_file: Path | None) -> list[str]:
+def _format_welcome(
+    file: str, left: str, url: str, token_file: Path | None, *, gate: bool
+) -> list[str]:
+    name, group, verb = ("Gate", "gate", "check") if gate else ("Holdout", "guard", "ask")
     lines = [
-        f"Guarding {file}: {meter.remaining:,} of {meter.budget:,} questions left.",
+        f"{'Serving' if gate else 'Guarding'} {file}: {left}.",
         f"Listening at {url}; Ctrl-C stops. To ask, in Python:",
         "",
         "    import ladderboard as lb",
-        f'    guard = lb.Holdout.connect("{url}")',
-        "    print(guard.ask(predictions))",
+        f'    {group} = lb.{name}.connect("{url}")',
+        f"    print({group}.{verb}(predictions))",
         "",
-        f"or in a shell: ladderboard guard ask {url} predictions.csv",
+        f"or in a shell: ladderboard {group} {verb} {url} predictions.csv",
     ]
     if token_file is not None:
         lines.append(f"Clients need the token in {token_file}, as LADDERBOARD_TOKEN.")

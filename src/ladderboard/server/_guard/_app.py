@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from ladderboard.holdout import Holdout
+    from ladderboard.holdout import Gate, Holdout
 
     Handler = Callable[[Request], Awaitable[Response]]
 
@@ -170,20 +170,22 @@ class GuardApp:
     ) -> None:
         self._only_ladder = ladder
         max_bytes = _settings.integer("max_bytes", max_bytes, at_least=1)
-        self._holdout = holdout.with_limits(Limits(bytes=max_bytes))
+        self._holdout: Any = holdout.with_limits(Limits(bytes=max_bytes))
         self._access = AccessCheck(hosts, token)
         self._budget = MemoryBudget(max_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, "guard")
         self._app = Starlette(
-            routes=[
-                Route("/api/v1/guard", self._log_errors(self._status)),
-                Route("/api/v1/guard/meter", self._log_errors(self._meter)),
-                Route("/api/v1/guard/ladder", self._log_errors(self._ladder)),
-                Route("/api/v1/guard/questions", self._log_errors(self._ask), methods=["POST"]),
-                Route("/healthz", self._log_errors(self._health)),
-            ],
+            routes=[*self._routes(), Route("/healthz", self._log_errors(self._health))],
             exception_handlers={HTTPException: _on_http_error},
         )
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route("/api/v1/guard", self._log_errors(self._status)),
+            Route("/api/v1/guard/meter", self._log_errors(self._meter)),
+            Route("/api/v1/guard/ladder", self._log_errors(self._ladder)),
+            Route("/api/v1/guard/questions", self._log_errors(self._ask), methods=["POST"]),
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -214,12 +216,15 @@ class GuardApp:
                 if for_owner:
                     _LOG.error("%s", _describe_for_owner(error))
             if request.method == "POST":
-                name = request.query_params.get("ladder", self._only_ladder)
-                _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), outcome)
+                self._log_post(request, outcome)
             response.headers.update(_HEADERS)
             return response
 
         return wrapped
+
+    def _log_post(self, request: Request, outcome: str) -> None:
+        name = request.query_params.get("ladder", self._only_ladder)
+        _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), outcome)
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -286,15 +291,72 @@ class GuardApp:
         name = self._ladder_name(query)
         training = _parse_number(query.get("training"))
         file_format = declared_format(request)
+        reply = await self._with_body(
+            request,
+            lambda data: self._holdout.ask(
+                data, training=training, format=file_format, ladder=name
+            ).describe(),
+        )
+        return _json_response(reply, 200 if reply["again"] else 201)
+
+    async def _with_body(self, request: Request, work: Callable[[Any], Any]) -> Any:
+        """Read the body within the memory budget, and call a function with it in a thread."""
         with self._budget.open_body() as body:
             data = await body.read(request)
             async with self._budget.slot(data):
-                reply = await self._in_thread(
-                    lambda: self._holdout.ask(
-                        data, training=training, format=file_format, ladder=name
-                    ).describe()
-                )
-        return _json_response(reply, 200 if reply["again"] else 201)
+                return await self._in_thread(lambda: work(data))
+
+
+class GateApp(GuardApp):
+    """An ASGI application around one gate.
+
+    Parameters
+    ----------
+    gate
+        The gate.
+    promote
+        Whether clients may promote an incumbent.
+    options
+        As for :class:`GuardApp`.
+    """
+
+    def __init__(self, gate: Gate, *, promote: bool = False, **options: Any) -> None:
+        self._may_promote = promote
+        super().__init__(gate, **options)  # type: ignore[arg-type] # the same methods, where used
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route("/api/v1/gate", self._log_errors(self._status)),
+            Route("/api/v1/gate/looks", self._log_errors(self._look), methods=["POST"]),
+            Route("/api/v1/gate/incumbent", self._log_errors(self._promote), methods=["POST"]),
+        ]
+
+    def _log_post(self, request: Request, outcome: str) -> None:
+        _LOG.info("%s: %s", "look" if request.url.path.endswith("looks") else "promotion", outcome)
+
+    def _describe(self) -> dict[str, Any]:
+        return {**self._holdout.status().describe(), "takes": self._holdout.takes}
+
+    async def _look(self, request: Request) -> Response:
+        margin = _parse_number(_read_query(request, "margin").get("margin"), "margin")
+        file_format = declared_format(request)
+        verdict = await self._with_body(
+            request,
+            lambda data: self._holdout.check(data, margin=margin, format=file_format).describe(),
+        )
+        return _json_response(verdict, 200 if verdict["again"] else 201)
+
+    async def _promote(self, request: Request) -> Response:
+        _read_query(request)
+        if not self._may_promote:
+            raise RequestRefused(
+                403, "not_allowed", "The owner of this gate promotes; serve it with --promote."
+            )
+        file_format = declared_format(request)
+        number = await self._with_body(
+            request, lambda data: self._holdout.promote(data, format=file_format)
+        )
+        return _json_response({"incumbent": number}, 201)
 
 
 def _read_query(request: Request, *known: str) -> dict[str, str]:
@@ -307,11 +369,11 @@ def _read_query(request: Request, *known: str) -> dict[str, str]:
     return query
 
 
-def _parse_number(text: str | None) -> float | None:
+def _parse_number(text: str | None, name: str = "training") -> float | None:
     try:
         return None if text is None else float(text)
     except ValueError:
-        raise RequestRefused(400, "invalid_setting", "training must be a number.") from None
+        raise RequestRefused(400, "invalid_setting", f"{name} must be a number.") from None
 
 
 def _json_response(content: dict[str, Any], status: int = 200) -> Response:
@@ -322,7 +384,10 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
     """Return a problem document for an unknown path or a wrong method."""
     if not isinstance(error, HTTPException):  # Starlette's type allows it
         raise error
-    details = {404: "Unknown path; see /api/v1/guard.", 405: "Method not allowed."}
+    details = {
+        404: "Unknown path; see /api/v1/guard.",
+        405: "Method not allowed.",
+    }
     detail = details.get(error.status_code, "The request cannot be handled.")
     refused = RequestRefused(error.status_code, "not_found", detail, error.headers)
     return problem_from_exception(refused, _PROBLEMS).response

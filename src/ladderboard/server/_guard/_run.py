@@ -7,13 +7,14 @@ import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from ladderboard._atomic_file import SQLITE_SUFFIXES
 from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
-from ladderboard.server._guard._app import GuardApp
+from ladderboard.holdout import Gate
+from ladderboard.server._guard._app import GateApp, GuardApp
 from ladderboard.server._guard._body import MAX_BYTES
 from ladderboard.server._process import GuardProtocol, stop_on_signals
 
@@ -143,20 +144,27 @@ def _read_token(path: Path) -> str:
 
 
 def serve_guard(
-    holdout: Holdout,
+    holdout: Holdout | Gate,
     listener: Listener,
     *,
     token: str | None = None,
     max_bytes: int = MAX_BYTES,
     ladder: str = "",
+    promote: bool = False,
     before_run: Callable[[uvicorn.Server], None] | None = None,
 ) -> None:
-    """Serve a guard until Ctrl-C, SIGTERM or SIGHUP; then finish open requests and close.
+    """Serve a guard or a gate until Ctrl-C, SIGTERM or SIGHUP; finish open requests and close.
 
-    With ``ladder``, questions on any other ladder are refused. ``before_run`` is called with the
+    With ``ladder``, questions on any other ladder are refused. With ``promote``, clients of a gate
+    may promote an incumbent. ``before_run`` is called with the
     server before it runs; ``server.should_exit = True`` stops it from another thread.
     """
-    app = GuardApp(holdout, hosts=listener.hosts, token=token, max_bytes=max_bytes, ladder=ladder)
+    options: dict[str, Any] = {"hosts": listener.hosts, "token": token, "max_bytes": max_bytes}
+    app = (
+        GateApp(holdout, promote=promote, **options)
+        if isinstance(holdout, Gate)
+        else GuardApp(holdout, ladder=ladder, **options)
+    )
     # No access log: it would hold query strings. No log of uvicorn's: clients could fill the disk.
     config = uvicorn.Config(
         app,
