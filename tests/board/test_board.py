@@ -63,7 +63,7 @@ def test_a_certificate_that_cannot_be_computed_does_not_lose_the_reply(
 
     board = boards.create(make_folder(beta=0.0123))  # which no certificate in a cache is for
     ada, _ = join(boards, board, "Ada")
-    monkeypatch.setattr("ladderboard.bounds.certificate", fail)
+    monkeypatch.setattr("ladderboard.bounds.certificate_of_record", fail)
     answer = submit(board, ada, predict(30)).describe()
     assert (answer["improved"], answer["question"]) == (True, 1)
     assert answer["bound"]["assumptions"] == ["No certificate could be computed: no"]

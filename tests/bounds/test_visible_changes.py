@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ladderboard as lb
-from ladderboard.bounds import VisibleChange, certificate
+from ladderboard.bounds import VisibleChange, certificate, certificate_of_record
 from ladderboard.bounds._kl import kl_upper, variance_upper
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import Observation, Setup
+from ladderboard.mechanisms._growing import _transcript
 from ladderboard.mechanisms._growing._transcript import GrowingTranscript, _class_price
 
 BETA = 0.05
@@ -79,8 +80,10 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(ladder, ladders):
 def test_prices_that_count_too_little_are_caught(monkeypatch):
     """Values for nothing, and four values of five for nothing."""
     price = GrowingTranscript._value_price
+    monkeypatch.setattr(_transcript, "_REPLAYS", {})
     monkeypatch.setattr(GrowingTranscript, "_value_price", lambda *_: 0.0)
     assert total_weight(VALUE, 1) > 1
+    _transcript._REPLAYS.clear()
     monkeypatch.setattr(GrowingTranscript, "_value_price", lambda *given: price(*given) / 5)
     assert total_weight(VALUE, 1) > 1
 
@@ -165,6 +168,14 @@ def test_all_values_are_better_than_their_number():
     assert without.overfitting > full.overfitting
     twenty = [change._replace(ladder=j % 20) for j, change in enumerate(changes)]
     assert certificate(n, k, twenty, ladder, released=0.1, ladders=20).nats > full.nats
+
+
+def test_before_the_first_change_nothing_is_above_the_worst_risk():
+    ladder = lb.GrowingLadder.calibrated(n=10_000, questions=100)
+    arguments = {"asked": 3, "ladders": None, "opened": 1, "zero_one": True}
+    result = certificate_of_record(10_000, 100, (), ladder, 0.05, released=None, **arguments)
+    assert result.high == 0
+    assert -1 < result.low < 0
 
 
 def test_impossible_changes_are_refused():

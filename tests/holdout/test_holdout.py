@@ -198,7 +198,7 @@ def test_weights_lower_the_effective_size_and_need_the_hoeffding_form(path):
     assert guard.meter.rules["worth"] == 160  # (400)^2 / (100 + 900)
     assert reply.bound.differences
     assert "Hoeffding" in reply.bound.theorem
-    assert "kl" in create(path.with_name("b.db")).ask(wrong(100)).bound.theorem
+    assert "binomial" in create(path.with_name("b.db")).ask(wrong(100)).bound.theorem
 
 
 def test_a_mechanism_that_compares_losses_refuses_weights(path):

@@ -23,7 +23,7 @@ from ladderboard.board._rules import Rules
 from ladderboard.board._standings import read_records
 from ladderboard.bounds import TYPICAL_LOSS, describe_gains, resolution
 from ladderboard.errors import LadderboardError, StorageFailed
-from ladderboard.holdout import Meter, Scorer, decode_sample
+from ladderboard.holdout import Meter, Scorer, changes_reader, decode_sample
 from ladderboard.ledger import Entry, release_from_entry
 
 if TYPE_CHECKING:
@@ -325,7 +325,8 @@ class BoardContext:
             "declared": opened["questions"],
         }
         rules["corrected"] = row.epoch > 0
-        return Meter(self.book.mechanism, rules, state)
+        reader = changes_reader(self.book, state)
+        return Meter(self.book.mechanism, rules, state, read_changes=reader)
 
     def smallest_visible_gain(self, view: ReadView, row: BoardRow, team: TeamRow) -> float:
         """Return the gain in loss that shows on a team's ladder 19 times out of 20; 0 for any."""

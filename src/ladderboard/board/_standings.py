@@ -7,6 +7,7 @@ import binascii
 import hmac
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import DisplayRules
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import ChainState, ReadView
-    from ladderboard.mechanisms import Mechanism
+    from ladderboard.mechanisms import Mechanism, VisibleChange
 
 MAX_PAGE_ROWS = 1000  # rows of a page
 _MAC_BYTES = 12
@@ -199,14 +200,17 @@ def serialize_history(
     display = board.rules_of(row).display
     meter = board.meter(row, now.chain_state)
     rules = _certificate_rules(meter)
-    points = [
-        _cached_point(meter.mechanism, rules, display, state, (value, value))
-        for state, value in past.records
-    ]
-    if now.best is not None and now.best_of_all is not None:
-        last = _cached_point(
-            meter.mechanism, rules, display, now.chain_state, (now.best, now.best_of_all)
+    changes = meter.changes()
+
+    def point(state: ChainState, best: tuple[float, float]) -> dict[str, Any]:
+        known = (
+            state.changes + state.charged if isinstance(changes, int) else changes[: state.changes]
         )
+        return _cached_point(meter.mechanism, rules, display, state, best, changes=known)
+
+    points = [point(state, (value, value)) for state, value in past.records]
+    if now.best is not None and now.best_of_all is not None:
+        last = point(now.chain_state, (now.best, now.best_of_all))
         points.append({**last, "time": format_time(now.time), "entry": None})
     return {
         "display": display.describe(),
@@ -242,6 +246,8 @@ def _cached_point(
     display: DisplayRules,
     state: ChainState,
     best: tuple[float, float],
+    *,
+    changes: int | tuple[VisibleChange, ...],
 ) -> dict[str, Any]:
     """Return a point of the chart; it is cached, so callers must not change it.
 
@@ -249,7 +255,7 @@ def _cached_point(
     """
     released, least = best
     low, high, vacuous = _interval(
-        _certificate(mechanism, rules, _without_position(state), least), least
+        _certificate(mechanism, rules, _without_position(state), least, changes), least
     )
     return {
         "time": format_time(state.time),
@@ -270,7 +276,11 @@ def _cached_point(
 def cached_certificate(meter: Meter, released: float | None) -> Certificate:
     """Return a meter's certificate from a cache that holds while nothing changes."""
     return _certificate(
-        meter.mechanism, _certificate_rules(meter), _without_position(meter.chain_state), released
+        meter.mechanism,
+        _certificate_rules(meter),
+        _without_position(meter.chain_state),
+        released,
+        meter.changes(),
     )
 
 
@@ -289,10 +299,17 @@ def _without_position(state: ChainState) -> ChainState:
 
 @lru_cache(maxsize=4096)
 def _certificate(
-    mechanism: Mechanism, rules: Values, state: ChainState, released: float | None
+    mechanism: Mechanism,
+    rules: Values,
+    state: ChainState,
+    released: float | None,
+    changes: int | tuple[VisibleChange, ...],
 ) -> Certificate:
     """Return a certificate; it depends on public values only, so caching reveals nothing."""
-    return Meter(mechanism, dict(rules), state).certificate(released)
+    meter = Meter(mechanism, dict(rules), state)
+    if not isinstance(changes, int):
+        meter = replace(meter, read_changes=lambda: changes)
+    return meter.certificate(released)
 
 
 def _interval(certificate: Certificate, released: float) -> tuple[float, float, bool]:

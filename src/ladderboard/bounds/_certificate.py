@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.bounds._paper import PaperBound
-    from ladderboard.mechanisms import ReleaseDeviation, ReplayedChanges, Transcript
+    from ladderboard.mechanisms import (
+        ReleaseDeviation,
+        ReplayedChanges,
+        Transcript,
+        VisibleChange,
+    )
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 
@@ -409,7 +414,7 @@ def certificate(  # noqa: PLR0917 - the public contract
 def certificate_of_record(
     n: int,
     questions: int,
-    changes: int,
+    changes: int | tuple[VisibleChange, ...],
     mechanism: Mechanism,
     beta: float,
     *,
@@ -423,7 +428,11 @@ def certificate_of_record(
 
     The numbers were checked when they were recorded, so they are not read again.
     """
-    history = ChangeHistory(asked, changes)
+    history = (
+        ChangeHistory(asked, changes)
+        if isinstance(changes, int)
+        else ChangeHistory.from_changes(changes, asked)
+    )
     counted, weight = _count_ladders(ladders, opened)
     arguments = _Arguments(
         Setup(n, 0, 1), questions, history, mechanism, beta, counted, weight, zero_one
@@ -494,7 +503,7 @@ def _certify(
         )
     else:
         shown = _changes_shown(history, released)
-        if not shown and released != setup.high:
+        if not shown and released not in {None, setup.high}:
             raise InvalidSetting("released must be the value of one of the changes.")
         sample = (
             -max((replayed.above[j] for j in shown), default=0.0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.mechanisms import log_binomial
@@ -181,38 +181,47 @@ class TranscriptWeights:
 
         The weights are a mixture of uniform, record and split ones.
         """
-        owners = history.owners if self.ladders > 1 and replayed is None else None
+        times, drift = _prices_of_rounds(self, rounds)
+        if not rounds or rounds[-1] < history.asked:
+            times = (*times, self.rounds_price(history.asked, len(rounds), drift))
+        if replayed is not None:
+            return [time + value for time, value in zip(times, replayed.prices, strict=False)]
+        owners = history.owners if self.ladders > 1 else None
         counts_by_ladder: Counter[object] = Counter()
         prices: list[float] = []
-        drift = 0.0
-        for changes in range(len(rounds) + 1):
-            # The last question before which this many changes were seen: the next change, if any.
-            t = rounds[changes] if changes < len(rounds) else history.asked
-            if changes and rounds[changes - 1] >= t:
-                break
-            shared = (
-                self._values_price(values, changes)
-                if replayed is None
-                else replayed.prices[changes]
-            )
-            price = (
-                _mix_prices(
-                    self._change_times_price(t, changes),
-                    self._question_number_price(t) + math.log(t) + drift,
-                )
-                + shared
-            )
+        for changes, time in enumerate(times):
+            price = time + self._values_price(values, changes)
             if owners is not None:
                 split = values.log_split(list(counts_by_ladder.values()))
                 if split is not None:
-                    by_ladder = price - shared + split + self._ladder_split_price(changes)
-                    price = _mix_prices(price, by_ladder)
-            prices.append(price)
-            if changes < len(rounds):
-                drift += math.log(rounds[changes])
-                if owners is not None:
+                    price = _mix_prices(price, time + split + self._ladder_split_price(changes))
+                if changes < len(rounds):
                     counts_by_ladder[owners[changes]] += 1
+            prices.append(price)
         return prices
+
+    def rounds_price(self, t: int, changes: int, drift: float) -> float:
+        """Return the price of question t and the rounds of the changes before it, mixed.
+
+        ``drift`` is the sum of the logarithms of these rounds.
+        """
+        return _mix_prices(
+            self._change_times_price(t, changes),
+            self._question_number_price(t) + math.log(t) + drift,
+        )
+
+
+@lru_cache(maxsize=1024)  # they stay the same while a board does not change
+def _prices_of_rounds(
+    weights: TranscriptWeights, rounds: tuple[int, ...]
+) -> tuple[tuple[float, ...], float]:
+    """Return what each change pays for the rounds up to it, and the drift of all."""
+    prices, drift = [], 0.0
+    for changes, t in enumerate(rounds):
+        # It is the last question before which this many changes were seen.
+        prices.append(weights.rounds_price(t, changes, drift))
+        drift += math.log(t)
+    return tuple(prices), drift
 
 
 def _mix_prices(first: float, second: float) -> float:

@@ -53,14 +53,16 @@ class ChangeHistory:
         if _is_list(changes):
             changes = tuple(changes)
             if changes and all(isinstance(change, VisibleChange) for change in changes):
-                return cls._read_changes(changes, asked)
+                _read_rounds("changes", [change.question for change in changes], asked)
+                return cls.from_changes(changes, asked)
             rounds = _read_rounds("changes", changes, asked)
             return cls(asked, len(rounds), rounds)
         return cls(asked, _read_change_count("changes", changes, asked))
 
     @classmethod
-    def _read_changes(cls, changes: tuple[VisibleChange, ...], asked: int) -> ChangeHistory:
-        rounds = _read_rounds("changes", [change.question for change in changes], asked)
+    def from_changes(cls, changes: tuple[VisibleChange, ...], asked: int) -> ChangeHistory:
+        """Return the history of changes that a ledger recorded."""
+        rounds = tuple(change.question for change in changes)
         owners = tuple(change.ladder for change in changes)
         counts = tuple(Counter(owners).values())
         return cls(asked, len(rounds), rounds, owners, counts, changes)

@@ -45,6 +45,7 @@ from ladderboard.holdout._status import (
     Meter,
     QuestionRecord,
     Status,
+    changes_reader,
 )
 from ladderboard.holdout._verdict import OUTCOMES as OUTCOMES
 from ladderboard.holdout._verdict import GateStatus, LookRecord, Verdict
@@ -80,6 +81,7 @@ __all__ = [
     "ScoringResult",
     "Status",
     "Verdict",
+    "changes_reader",
     "decode_sample",
     "describe_sample",
     "encode_predictions",

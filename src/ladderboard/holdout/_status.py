@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,9 +13,11 @@ from ladderboard.losses import uses_labels
 from ladderboard.mechanisms import largest_standard_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import Book, ChainState
-    from ladderboard.mechanisms import Mechanism
+    from ladderboard.mechanisms import Mechanism, VisibleChange
 
 _MAX_NAME_LENGTH = 100
 _LEAST_BETA = 1e-99
@@ -41,19 +43,32 @@ class Meter:
         The state of the ledger's chain.
     verdict_nats
         The price of the verdicts that a gate on the same labels gave.
+    read_changes
+        Returns the changes up to that state, for mechanisms that are certified by their values.
     """
 
     mechanism: Mechanism
     rules: dict[str, Any]
     chain_state: ChainState
     verdict_nats: float = 0.0
+    read_changes: Callable[[], tuple[VisibleChange, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, book: Book, chain_state: ChainState) -> Meter:
         """Return the meter of a book."""
         rules = book.opening["rules"]
         nats = _verdict_nats(book, chain_state) if "gate" in rules else 0.0
-        return cls(book.mechanism, rules, chain_state, nats)
+        return cls(book.mechanism, rules, chain_state, nats, changes_reader(book, chain_state))
+
+    def changes(self) -> int | tuple[VisibleChange, ...]:
+        """Return what a certificate is computed from: the changes, or how many there may be."""
+        state = self.chain_state
+        if self.read_changes is None or state.charged:
+            # Each lost answer may have been a change, on a ladder of its own.
+            return state.changes + state.charged
+        return self.read_changes()
 
     @property
     def budget(self) -> int:
@@ -123,8 +138,7 @@ class Meter:
         result = certificate_of_record(
             self.rules["worth"],
             self.rules.get("declared", self.budget),
-            # Each lost answer may have been a change, on a ladder of its own.
-            chain_state.changes + chain_state.charged,
+            self.changes(),
             self.mechanism,
             self._remaining_beta,
             released=released,
@@ -138,6 +152,15 @@ class Meter:
         if self.rules.get("corrected") and result.theorem != NO_THEOREM:
             return replace(result, assumptions=(*result.assumptions, CORRECTED))
         return result
+
+
+def changes_reader(
+    book: Book, chain_state: ChainState
+) -> Callable[[], tuple[VisibleChange, ...]] | None:
+    """Return the function that reads a book's changes, if its certificates use their values."""
+    if not book.mechanism.certified_by_values:
+        return None
+    return partial(book.visible_changes, chain_state)
 
 
 def _verdict_nats(book: Book, chain_state: ChainState) -> float:

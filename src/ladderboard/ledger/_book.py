@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_left
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ladderboard.errors import (
@@ -39,7 +41,7 @@ from ladderboard.ledger._chain import (
 from ladderboard.ledger._commitments import NoEncryption
 from ladderboard.ledger._high_water import Position
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
-from ladderboard.mechanisms import Mechanism
+from ladderboard.mechanisms import Mechanism, VisibleChange
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
 
@@ -110,6 +112,8 @@ class Book(BookContext):
             mechanism = mechanism_of(opening["mechanism"])
         elif mechanism.describe() != opening["mechanism"]:
             raise InvalidSetting("This book was started with another mechanism.")
+        self._changes: tuple[VisibleChange, ...] = ()
+        self._changes_lock = Lock()
         self.mechanism: Mechanism = mechanism
         """The mechanism that answers questions."""
         examples = examples_in_sessions(opening["n"], opening["rules"])
@@ -405,6 +409,17 @@ class Book(BookContext):
         with self.storage.read_transaction(self.name) as book:
             yield from iter_checked_entries(book.entries(), self.name)
 
+    def visible_changes(self, chain_state: ChainState) -> tuple[VisibleChange, ...]:
+        """Return the changes of all ladders up to a state of the chain, in order.
+
+        They are cached, because entries never change; new ones are found by bisection.
+        """
+        with self._changes_lock:
+            if len(self._changes) < chain_state.changes:
+                with self.storage.read_transaction(self.name) as view:
+                    self._changes += _read_changes(view, len(self._changes), chain_state)
+            return self._changes[: chain_state.changes]
+
     def snapshot(self) -> tuple[ChainState, dict[str, float | None], list[dict[str, Any]]]:
         """Return the chain state, each ladder's value and all entries, from one consistent view."""
         with self.storage.read_transaction(self.name) as book:
@@ -444,6 +459,25 @@ class Book(BookContext):
                 StorageFailed
             ):  # the answer is committed; a mark that lags behind is harmless
                 self._high_water.advance(position)
+
+
+def _read_changes(view: ReadView, known: int, chain_state: ChainState) -> tuple[VisibleChange, ...]:
+    """Return the changes after the first ``known`` ones, up to a state of the chain."""
+    changes, first = [], 0
+    for count in range(known + 1, chain_state.changes + 1):
+        # The first entry after which there are so many changes is the change itself.
+        number = bisect_left(
+            range(chain_state.entries),
+            count,
+            lo=first,
+            key=lambda number: view.chain_state_at(number + 1).changes,
+        )
+        fields = Entry(next(view.entries(number, number + 1))).read()
+        asked = view.chain_state_at(number + 1).asked
+        released = fields["value"], fields["ladder"], fields.get("error_class")
+        changes.append(VisibleChange(asked, *released))
+        first = number + 1
+    return tuple(changes)
 
 
 def _decrypt_value(book: ReadView, value_name: str, encryption: Encryption) -> bytes:

@@ -60,6 +60,8 @@ class Mechanism(ABC):
     required_gain: ClassVar[str] = "by enough"
     altered_how: ClassVar[str] = ""
     # Why a certificate promises nothing if ``transcript`` is None.
+    certified_by_values: ClassVar[bool] = False
+    """Whether certificates use the values of changes, and not only their number."""
     uncounted: ClassVar[str] = (
         "The possible releases of this mechanism are unknown; its transcripts are not counted."
     )

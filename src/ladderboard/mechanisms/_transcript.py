@@ -417,7 +417,7 @@ class Transcript:
         """
         return self.deviation
 
-    def replay(self, changes: Sequence[VisibleChange], ladders: int) -> ReplayedChanges | None:
+    def replay(self, changes: tuple[VisibleChange, ...], ladders: int) -> ReplayedChanges | None:
         """Return what follows from the values of changes; None if nothing more than their number.
 
         Raises ``InvalidState`` if they are impossible.

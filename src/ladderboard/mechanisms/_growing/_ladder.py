@@ -162,6 +162,7 @@ class GrowingLadder(Mechanism):
     """
 
     name: ClassVar[str] = "growing_ladder"
+    certified_by_values: ClassVar[bool] = True
     altered_how: ClassVar[str] = "rounded and with noise"
     state_type: ClassVar[Any] = GrowingLadderState
 

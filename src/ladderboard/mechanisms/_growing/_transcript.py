@@ -148,6 +148,11 @@ def _spread(
     return (np.arange(len(reached)) + lowest) * grid, reached
 
 
+# What follows from changes that certificates were asked for, while nothing else changes.
+_REPLAYS: dict[tuple[Any, ...], ReplayedChanges] = {}
+_MAX_REPLAYS = 1024
+
+
 @dataclass(frozen=True)
 class GrowingTranscript(Transcript):
     """The possible releases of a growing ladder; how far they may be off depends on its state."""
@@ -165,7 +170,8 @@ class GrowingTranscript(Transcript):
         off = self._error_of(ladder.rung_for(setup, before, start.error_class, others))
         if ladder.follows_model:
             now = start._replace(changes=changes)
-            reach = self._reach(ladder.rung_for(setup, now, start.error_class, others))
+            loudest = start.error_class if released is not None else self._loudest_with_weights
+            reach = self._reach(ladder.rung_for(setup, now, loudest, others))
             return ReleaseDeviation(step=reach, grid=2 * off)
         width = setup.high - setup.low
         multiple = ladder.step * ladder.growth_factor(changes, others)
@@ -193,8 +199,16 @@ class GrowingTranscript(Transcript):
         below = max(hidden(low), hidden(above), hidden(high)) + _ROUNDING
         return ReleaseDeviation(step=below, grid=2 * off)
 
-    def replay(self, changes: Sequence[VisibleChange], ladders: int) -> ReplayedChanges:
+    def replay(self, changes: tuple[VisibleChange, ...], ladders: int) -> ReplayedChanges:
         """Return what follows from the values: their prices on the grids that they came from."""
+        cached = _REPLAYS.get(key := (self.values.ladder, self.values.setup, ladders, changes))
+        if cached is None:
+            if len(_REPLAYS) >= _MAX_REPLAYS:
+                _REPLAYS.clear()
+            cached = _REPLAYS[key] = self._replay(changes, ladders)
+        return cached
+
+    def _replay(self, changes: tuple[VisibleChange, ...], ladders: int) -> ReplayedChanges:
         ladder, setup = self.values.ladder, self.values.setup
         owners = dict.fromkeys(change.ladder for change in changes)
         numbers: dict[Any, int] = {owner: number for number, owner in enumerate(owners)}
@@ -209,11 +223,13 @@ class GrowingTranscript(Transcript):
         def end_segment(number: int) -> None:
             """Note how low a model may be that was compared with a ladder's value until now."""
             nonlocal floor, reach
-            state = states[number]
-            loudest = self._loudest_class(state.best) if ladder.follows_model else 0
-            rung = ladder.rung_for(setup, state, loudest, counts.of_others(number))
-            reach = max(reach, self._reach(rung))
-            floor = min(floor, from_units(state.best) - self._reach(rung))
+            state, others = states[number], counts.of_others(number)
+            rungs = [
+                ladder.rung_for(setup, state, loudest, others)
+                for loudest in (self._loudest_class(state.best), self._loudest_with_weights)
+            ]
+            floor = min(floor, from_units(state.best) - self._reach(rungs[0]))
+            reach = max(reach, self._reach(rungs[1]))
 
         for change in changes:
             number = numbers[change.ladder]
@@ -253,10 +269,20 @@ class GrowingTranscript(Transcript):
 
     def _loudest_class(self, best: int) -> int:
         """Return the largest class of a model with a lower risk: that of two extreme losses."""
+        if not self.values.ladder.follows_model:
+            return 0
         setup = self.values.setup
         width = setup.high - setup.low
         share = min(max((best / UNITS - setup.low) / width, 0.0), 0.5)
         return standard_error_class(width * math.sqrt(share * (1 - share) / setup.n) + _ROUNDING)
+
+    @property
+    def _loudest_with_weights(self) -> int:
+        """Return the largest class of any model, whatever the weights of examples are."""
+        setup = self.values.setup
+        if not self.values.ladder.follows_model:
+            return 0
+        return standard_error_class((setup.high - setup.low) / math.sqrt(setup.n) + _ROUNDING)
 
     def _value_price(
         self, state: GrowingLadderState, after: GrowingLadderState, rung: Rung
