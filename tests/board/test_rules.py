@@ -145,7 +145,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("title: ''", "title", "1 to 100 characters"),
         ('description: "a\\u2066b"', "description", "the character U+2066"),
         ("description: [a]", "description", "must be text"),
-        ("loss: auc", "loss", "AUC is not a mean"),
+        ("loss: auc", "loss", "computed from all examples together"),
         ("loss: {name: mae}", "loss", "range"),
         ("loss: {classes: [a, b]}", "loss", "must be a name"),
         ("loss: {name: accuracy, clases: [a, b]}", "loss", "clases"),

@@ -37,12 +37,12 @@ class ServerLog:
     """Writes the log. No line holds a token, name, message, score, body or query string."""
 
     def __init__(self, stream: TextIO | None, clock: Callable[[], int]) -> None:
-        self._stream, self._clock = stream, clock
+        self._stream, self.clock = stream, clock
         self._for_terminal = _is_terminal(sys.stderr if stream is None else stream)
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
-        now = self._clock()
+        now = self.clock()
         stream = sys.stderr if self._stream is None else self._stream
         try:
             if self._for_terminal:

@@ -10,8 +10,6 @@ from ladderboard.board._rules._parts import (
     PhaseRules,
     RateLimitRules,
     SignInRules,
-)
-from ladderboard.board._rules._text import (
     round_for_display,
     serialize_bound,
     to_metric,

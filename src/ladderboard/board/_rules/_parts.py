@@ -1,14 +1,17 @@
-"""Parts of a board's rules: phases, rate limit, display, baselines, finals, file limits."""
+"""The parts of a board's rules, and losses in its metric."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard._formatting import format_gain, format_time, round_outwards
 from ladderboard.files import Limits
 from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
+
+if TYPE_CHECKING:
+    from ladderboard.bounds import Certificate
 
 
 @dataclass(frozen=True)
@@ -243,3 +246,70 @@ class FileRules:
         if self.team_quota is None:
             del fields["team_quota"]
         return fields
+
+
+_METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
+
+
+def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
+    """Return a loss in the board's metric, rounded to the digits of the display."""
+    return None if loss is None else round(display.metric_value(loss), display.digits)
+
+
+def to_metric(display: DisplayRules, loss: float | None) -> float | None:
+    """Return a loss in the board's metric, with all its digits.
+
+    >>> from ladderboard.board import DisplayRules
+    >>> to_metric(DisplayRules("accuracy", shown_as="complement"), 0.1)
+    0.9
+    """
+    return None if loss is None else round(display.metric_value(loss), _METRIC_DIGITS)
+
+
+class _MetricEnds(NamedTuple):
+    """A certificate in the board's metric: the ends of its interval, and how far they are.
+
+    ``overfitting`` and ``hidden`` are distances from the value shown, None if they say nothing.
+    """
+
+    low: float | None
+    high: float | None
+    overfitting: float | None
+    hidden: float | None
+
+
+def _metric_ends(
+    display: DisplayRules, certificate: Certificate, released: float | None
+) -> _MetricEnds:
+    """Return a certificate in the metric; ``released`` is the loss that it is about."""
+    if released is None and certificate.differences:
+        return _MetricEnds(None, None, None, None)
+    centre = released if certificate.differences and released is not None else 0.0
+    smallest, largest = certificate.span
+    first, last = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
+    best, worst = display.metric_value(first), display.metric_value(last)
+    overfitting = hidden = None
+    if released is not None:
+        shown = display.metric_value(released)
+        overfitting = None if last >= largest else abs(shown - worst)
+        hidden = None if first <= smallest else abs(best - shown)
+    return _MetricEnds(min(best, worst), max(best, worst), overfitting, hidden)
+
+
+def serialize_bound(
+    display: DisplayRules, certificate: Certificate, released: float | None
+) -> dict[str, Any]:
+    """Return a certificate in the board's metric: an interval for the best model's true value.
+
+    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None if nothing
+    was released; ``loss`` is the certificate in losses.
+    """
+    loss = certificate.describe()
+    return {
+        **_metric_ends(display, certificate, released)._asdict(),
+        "beta": certificate.beta,
+        "vacuous": loss["vacuous"],
+        "theorem": certificate.theorem,
+        "assumptions": list(certificate.assumptions),
+        "loss": loss,
+    }

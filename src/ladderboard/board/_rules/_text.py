@@ -1,4 +1,4 @@
-"""Reads titles, descriptions and times in rules; converts losses to the board's metric.
+"""Reads titles, descriptions and times in rules.
 
 A time without an offset is ambiguous, so it is refused. "AoE" is anywhere on earth, UTC-12: a day
 that has ended there has ended everywhere.
@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
-
-if TYPE_CHECKING:
-    from ladderboard.board._rules._parts import DisplayRules
-    from ladderboard.bounds import Certificate
 
 # Controls, surrogates, line and paragraph separators, private use. Unassigned characters pass,
 # because a later version of Unicode may assign them.
@@ -34,7 +30,6 @@ _TIME_PATTERN = re.compile(
     r" *(?P<offset>[Zz]|UTC|[Aa][Oo][Ee]|[+-]\d{2}(?::?\d{2})?)?",
     re.ASCII,
 )
-_METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
 
 
 def read_short_text(name: str, value: Any, *, max_length: int = 100) -> str:
@@ -170,67 +165,3 @@ def _offset_seconds(name: str, value: str, text: str) -> int:
             f"{name} must have an offset from -14:00 to +14:00; got {_settings.safe_repr(value)}."
         )
     return -ahead if text[0] == "-" else ahead
-
-
-def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
-    """Return a loss in the board's metric, rounded to the digits of the display."""
-    return None if loss is None else round(display.metric_value(loss), display.digits)
-
-
-def to_metric(display: DisplayRules, loss: float | None) -> float | None:
-    """Return a loss in the board's metric, with all its digits.
-
-    >>> from ladderboard.board import DisplayRules
-    >>> to_metric(DisplayRules("accuracy", shown_as="complement"), 0.1)
-    0.9
-    """
-    return None if loss is None else round(display.metric_value(loss), _METRIC_DIGITS)
-
-
-class _MetricEnds(NamedTuple):
-    """A certificate in the board's metric: the ends of its interval, and how far they are.
-
-    ``overfitting`` and ``hidden`` are distances from the value shown, None if they say nothing.
-    """
-
-    low: float | None
-    high: float | None
-    overfitting: float | None
-    hidden: float | None
-
-
-def _metric_ends(
-    display: DisplayRules, certificate: Certificate, released: float | None
-) -> _MetricEnds:
-    """Return a certificate in the metric; ``released`` is the loss that it is about."""
-    if released is None and certificate.differences:
-        return _MetricEnds(None, None, None, None)
-    centre = released if certificate.differences and released is not None else 0.0
-    smallest, largest = certificate.span
-    first, last = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
-    best, worst = display.metric_value(first), display.metric_value(last)
-    overfitting = hidden = None
-    if released is not None:
-        shown = display.metric_value(released)
-        overfitting = None if last >= largest else abs(shown - worst)
-        hidden = None if first <= smallest else abs(best - shown)
-    return _MetricEnds(min(best, worst), max(best, worst), overfitting, hidden)
-
-
-def serialize_bound(
-    display: DisplayRules, certificate: Certificate, released: float | None
-) -> dict[str, Any]:
-    """Return a certificate in the board's metric: an interval for the best model's true value.
-
-    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None if nothing
-    was released; ``loss`` is the certificate in losses.
-    """
-    loss = certificate.describe()
-    return {
-        **_metric_ends(display, certificate, released)._asdict(),
-        "beta": certificate.beta,
-        "vacuous": loss["vacuous"],
-        "theorem": certificate.theorem,
-        "assumptions": list(certificate.assumptions),
-        "loss": loss,
-    }

@@ -152,7 +152,7 @@ async def accept_submission(
 ) -> SubmissionAnswer:
     """Receive, parse and score a submission."""
     context = get_context(request)
-    received = context.boards.environment.clock()
+    received = context.log.clock()
     meta = SubmissionMeta(received, team, message, idempotency_key)
     upload = await context.run_in_thread(_authorize_upload, request, slug, meta, csrf_checked)
     # An evaluator is limited for the team whose files are invalid, not for the others.
