@@ -63,6 +63,7 @@ def smallest_with_chance(chance: Callable[[float], float], power: float, *, scal
     return high
 
 
+@lru_cache(maxsize=64)
 def check_power(power: float) -> None:
     """Raise for a probability that is not between 0 and 1."""
     _settings.number("power", power, above=0, below=1)

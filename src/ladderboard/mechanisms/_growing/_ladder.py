@@ -276,7 +276,7 @@ class GrowingLadder(Mechanism):
         """How many other ladders count: a step depends on the changes of those changed most."""
         return self.accounts - 1 if self.sharing else 0
 
-    @property
+    @cached_property
     def needs(self) -> Literal["risk", "standard_error"]:  # type: ignore[override]
         """What questions need."""
         return "standard_error" if self.follows_model else "risk"
