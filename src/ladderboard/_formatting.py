@@ -78,6 +78,7 @@ def format_rank_range(ranks: Sequence[int] | None) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
+@lru_cache(maxsize=256)  # in every certificate of a board
 def format_confidence(beta: float) -> str:
     """Return 1 - beta, rounded down; as a difference if that would print as 1.
 

@@ -168,10 +168,15 @@ class InvalidToken(Exception):
 
 
 class Credentials(NamedTuple):
-    """A token's hash, and the session that it came with, if it came with one."""
+    """A token from a header or a form, or else the session of one."""
 
-    token_hash: bytes
+    token: str = ""
     session: CookieSession | None = None
+
+    @property
+    def token_hash(self) -> bytes:
+        """The hash of the token."""
+        return hash_token(self.token) if self.session is None else self.session.token_hash
 
 
 class Authenticator:
@@ -193,11 +198,11 @@ class Authenticator:
         if headers:
             scheme, _, token = headers[0].partition(" ")
             well_formed = len(headers) == 1 and scheme.lower() == "bearer"
-            return Credentials(hash_token(token.strip() if well_formed else ""))
+            return Credentials(token.strip() if well_formed else "")
         session = self._sessions.read(request)
         if session is not None:
-            return Credentials(session.token_hash, session)
-        return Credentials(hash_token("")) if SESSION_COOKIE in request.cookies else None
+            return Credentials(session=session)
+        return Credentials() if SESSION_COOKIE in request.cookies else None
 
     def check_form(self, request: Request, session: CookieSession | None, csrf_token: str) -> None:
         """Refuse a form that does not come from a page of ours in the same browser."""
@@ -256,7 +261,9 @@ class Authenticator:
         if credentials is None:
             return PUBLIC
         try:
-            return self._boards.caller_by_token_hash(credentials.token_hash, slug)
+            if credentials.session is None:
+                return self._boards.caller_by_token(credentials.token, slug)
+            return self._boards.caller_by_token_hash(credentials.session.token_hash, slug)
         except NotAllowed:
             raise InvalidToken from None
 

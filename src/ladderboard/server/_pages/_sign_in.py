@@ -102,7 +102,7 @@ def login_page(request: Request) -> Response:
 def sign_in(request: Request, form: Form) -> Response:
     """Start a session with a token."""
     context = get_context(request)
-    credentials = Credentials(hash_token(form.get("token", "").strip()))
+    credentials = Credentials(form.get("token", "").strip())
     default_path = _default_page(context, credentials)
     next_path = form.get("next", "")
     if default_path is None:

@@ -91,7 +91,7 @@ def show_submit_page(
     new_session, problem = outcome.new_session, outcome.problem
     board, caller = open_page(request, slug)
     if new_session is not None:  # the token of the request's own cookie is no longer valid
-        credentials = Credentials(new_session.token_hash, new_session)
+        credentials = Credentials(session=new_session)
         caller = context.authenticator.resolve(credentials, slug)
     variables = _read_submit_page(context, board, caller, outcome, before)
     response = page_response(
