@@ -393,6 +393,7 @@ class Chain:
         self.questions, self.corrected, self.ended = 0, 0, False
         self.ladders: list[tuple[int, bytes]] = []  # questions asked, and the digest of the state
         self.growing: GrowingLadders | None = None
+        self.records: set[int] = set()  # the ladders that had a record
         self.gate: Gate | None = None
         self.looks = 0
 
@@ -494,6 +495,14 @@ class Chain:
         declared = self.decided["rules"].get("ladders", used)  # by guards only
         need(used <= declared, "it is asked on a ladder more than were declared")
         self.questions += 1
+        tests = self.decided["rules"].get("proven", False)
+        need(("proven" in entry) == tests, "it lacks the field proven, or has it without the rule")
+        if tests:
+            tested = entry["improved"] and ladder in self.records
+            kind = bool if tested else type(None)
+            need(type(entry["proven"]) is kind, "its proven is not true or false, or not null")
+        if entry["improved"]:
+            self.records.add(ladder)
         if self.growing is not None:
             self.growing.question(entry)
 

@@ -19,7 +19,7 @@ def test_create_reports_the_settings_it_stored(run_guard, guard_folder):
     assert report["loss"] == {"loss": "zero_one", "classes": [0, 1]}
     assert report["encrypted"] is False
     certificate = lb.bounds.certificate(
-        400, 100, None, guard.meter.mechanism, ladders=1, opened=1, amendable=True
+        400, 100, None, guard.meter.mechanism, ladders=1, opened=1, amendable=True, proven=True
     ).describe()
     assert report["bound"] == json.loads(json.dumps(certificate))
     guard.close()
@@ -45,6 +45,7 @@ def test_ladders_are_declared(run_guard, guard_folder):
         ladders=10,
         opened=10,
         amendable=True,
+        proven=True,
     )
     assert ten_ladders["bound"] == json.loads(json.dumps(certificate.describe()))
     result = run_guard("create", "many.db", *arguments, "--ladders", "101")

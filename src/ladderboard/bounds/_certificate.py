@@ -329,6 +329,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     risk: float | None = None,
     risk_range: tuple[float, float] = (0, 1),
     zero_one: bool = True,
+    proven: bool = False,
 ) -> Certificate:
     """Return an interval for the best true risk so far, from what is public.
 
@@ -370,6 +371,8 @@ def certificate(  # noqa: PLR0917 - the public contract
         Whether every loss is 0 or 1 and every example counts the same, without weights and groups.
         Then risks have binomial tails; otherwise the kl form is used, which is a little wider, and
         ``Exact`` and ``ParameterFreeLadder`` promise nothing.
+    proven
+        Whether every change comes with one bit more: whether it was proven to be an improvement.
 
     Examples
     --------
@@ -403,7 +406,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     if risk is not None:
         risk = _settings.number("risk", risk, at_least=setup.low, at_most=setup.high)
     return _certify(
-        _Arguments(setup, questions, history, mechanism, beta, ladders, weight, zero_one),
+        _Arguments(setup, questions, history, mechanism, beta, ladders, weight, zero_one, proven),
         released,
         risk,
         amendable=amendable,
@@ -423,10 +426,12 @@ def certificate_of_record(
     ladders: int | None,
     opened: int,
     zero_one: bool,
+    proven: bool = False,
 ) -> Certificate:
     """Return a certificate from the record of a ledger, whose budget may be amended.
 
-    The numbers were checked when they were recorded, so they are not read again.
+    The numbers were checked when they were recorded, so they are not read again. ``proven`` says
+    that every change comes with a bit: whether it was proven to be an improvement.
     """
     history = (
         ChangeHistory(asked, changes)
@@ -435,7 +440,7 @@ def certificate_of_record(
     )
     counted, weight = _count_ladders(ladders, opened)
     arguments = _Arguments(
-        Setup(n, 0, 1), questions, history, mechanism, beta, counted, weight, zero_one
+        Setup(n, 0, 1), questions, history, mechanism, beta, counted, weight, zero_one, proven
     )
     return _certify(arguments, released, None, amendable=True, private=False)
 
@@ -451,6 +456,7 @@ class _Arguments(NamedTuple):
     ladders: int
     weight: float
     zero_one: bool
+    proven: bool = False
 
 
 def _certify(
@@ -461,7 +467,7 @@ def _certify(
     amendable: bool,
     private: bool,
 ) -> Certificate:
-    setup, questions, history, mechanism, beta, ladders, weight, zero_one = arguments
+    setup, questions, history, mechanism, beta, ladders, weight, zero_one, proven = arguments
     asked = history.asked
     transcript = declared_transcript(mechanism, setup, zero_one=zero_one)
     if transcript is None:
@@ -490,7 +496,7 @@ def _certify(
         share /= 2  # half to the noise, half to the counting
         # How many draws there are depends on the number of ladders only if noise stands on each.
         noise_share = share if private or deviation.standing else beta / 2
-    weights = TranscriptWeights(questions, share, shared_ladders, amendable)
+    weights = TranscriptWeights(questions, share, shared_ladders, amendable, proven)
     replayed, shown = _replay(transcript, history, shared_ladders), None
     variance = math.inf
     if replayed is None:

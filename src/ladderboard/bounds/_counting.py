@@ -45,12 +45,15 @@ class TranscriptWeights:
         How many ladders are visible to everyone.
     amendable
         Whether ``questions`` may be changed later: half of the weight is then that for any number.
+    proven
+        Whether every change comes with one bit more: whether it was proven.
     """
 
     questions: int | None
     beta: float
     ladders: int = 1
     amendable: bool = False
+    proven: bool = False
 
     def nats(
         self,
@@ -127,9 +130,16 @@ class TranscriptWeights:
         """Return the uniform price of the number of a question and of the changes before it."""
         rank = math.log((changes + 1) * (changes + 2))
         known = log_binomial(self.questions or 0, changes + 1)
-        return rank + self._mix_known_and_anytime(
-            t, known, math.log(t * (t + 1)) + log_binomial(t - 1, changes)
+        return (
+            rank
+            + self._bits_price(changes)
+            + self._mix_known_and_anytime(
+                t, known, math.log(t * (t + 1)) + log_binomial(t - 1, changes)
+            )
         )
+
+    def _bits_price(self, changes: int) -> float:
+        return changes * math.log(2) if self.proven else 0.0
 
     def _mix_known_and_anytime(self, t: int, known: float, anytime: float) -> float:
         """Return a price by the weights for a known number of questions, for any, or both."""
@@ -207,7 +217,7 @@ class TranscriptWeights:
         """
         return _mix_prices(
             self._change_times_price(t, changes),
-            self._question_number_price(t) + math.log(t) + drift,
+            self._question_number_price(t) + math.log(t) + drift + self._bits_price(changes),
         )
 
 

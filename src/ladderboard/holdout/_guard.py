@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
+from ladderboard.holdout._proof import RecordProver
 from ladderboard.holdout._reply import Reply, format_reply, loss_texts
 from ladderboard.holdout._status import Meter, Status, check_ladder_name
 from ladderboard.ledger import ScoredQuestion
@@ -189,7 +190,7 @@ class Holdout(OpenFile):
                     submission=submission.digest,
                     training=training,
                     ladder=name,
-                    **self._scorer.evidence(submission, book.mechanism),
+                    **self._scorer.evidence(submission, book.mechanism, self._prover()),
                 )
             )
         release = outcome.release
@@ -215,7 +216,14 @@ class Holdout(OpenFile):
             ladder=name,
             again=outcome.repeated,
             certify=certify,
+            proven=release.proven,
         )
+
+    def _prover(self) -> RecordProver | None:
+        book = self._book
+        if not book.tests_records:
+            return None
+        return RecordProver.of(book.mechanism, book.opening, self._scorer)
 
     def ladder(self, name: str) -> Holdout:
         """Return another ladder on the same holdout and budget; its first question starts it.

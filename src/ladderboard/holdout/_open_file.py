@@ -195,6 +195,8 @@ def create_file(
         "worth": effective_n,
         "weighted": grouping.weight is not None,
         "zero_one": scorer.zero_one,
+        # A gate on the same labels proves improvements itself.
+        **({"proven": True} if mechanism is None and gate_rules is None else {}),
         **({} if gate_rules is None else {"gate": gate_rules(scorer, chosen_mechanism)}),
     }
     file = GuardFile.resolve(

@@ -102,6 +102,7 @@ class RemoteHoldout:
                 ladder=str(answer["ladder"]),
                 again=bool(answer["again"]),
                 certify=lambda: bound,
+                proven=None if answer.get("proven") is None else bool(answer["proven"]),
             )
 
     def ladder(self, name: str) -> RemoteHoldout:

@@ -48,6 +48,9 @@ class Reply:
         The ladder's name; empty for the first.
     again
         Whether the same predictions were asked before, so that this question is free.
+    proven
+        Whether a new best is proven better than the one before on its ladder: no such mark is ever
+        false, with the guard's probability 1 - beta. None if it was not tested.
 
     ``bound`` is the certificate for the best model asked so far on this ladder.
     """
@@ -61,6 +64,7 @@ class Reply:
     ladder: str = ""
     again: bool = False
     certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
+    proven: bool | None = None
 
     @cached_property
     def bound(self) -> Certificate:
@@ -90,6 +94,7 @@ class Reply:
             "score": self.score,
             "ladder": self.ladder,
             "again": self.again,
+            **({} if self.proven is None else {"proven": self.proven}),
         }
 
     def _repr_html_(self) -> str:
@@ -167,7 +172,8 @@ def _describe_best(release: Release, best: str) -> list[str]:
     if release.value is None:
         return ["The best improved; its value is published at the close."] * release.improved
     verb = " is now" if release.improved else ":"
-    return [f"The best{verb} {best}."]
+    proven = ["It is proven better than the best before."] if release.proven else []
+    return [f"The best{verb} {best}.", *proven]
 
 
 def _describe_past_best(release: Release, best: str) -> str:

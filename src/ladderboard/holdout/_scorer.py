@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files import HoldoutTable
+    from ladderboard.holdout._proof import RecordProver
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Grouping, Mechanism
 
@@ -193,12 +195,22 @@ class Scorer:
         """Return one loss per group, for mechanisms that use losses."""
         return self.grouping.losses(scored.losses)
 
-    def evidence(self, submission: AlignedPredictions, mechanism: Mechanism) -> dict[str, Any]:
-        """Score predictions; return what a mechanism needs, as fields of a ``ScoredQuestion``."""
+    def evidence(
+        self,
+        submission: AlignedPredictions,
+        mechanism: Mechanism,
+        prover: RecordProver | None = None,
+    ) -> dict[str, Any]:
+        """Score predictions; return what a mechanism needs, as fields of a ``ScoredQuestion``.
+
+        With a ``prover``, a new best is tested against the one before.
+        """
         scored = self.score(submission)
         fields: dict[str, Any] = {"risk": scored.risk, "broken": scored.broken}
         if mechanism.needs == "losses":
             fields["losses"] = self.group_losses(scored)
         elif mechanism.needs == "standard_error":
             fields["standard_error"] = self.grouping.standard_error(scored.losses)
+        if prover is not None:
+            fields["record"] = prover.test(partial(self.group_losses, scored))
         return fields

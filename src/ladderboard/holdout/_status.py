@@ -146,6 +146,7 @@ class Meter:
             ladders=declared,
             opened=(declared or chain_state.ladders) + chain_state.charged,
             zero_one=self.rules.get("zero_one", False),
+            proven=self.rules.get("proven", False),
         )
         if self.verdict_nats:
             result = replace(result, beta=self.rules["beta"])

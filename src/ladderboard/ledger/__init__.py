@@ -14,6 +14,7 @@ from ladderboard.ledger._book_transaction import (
     LedgerEnvironment,
     Moment,
     RecordedAnswer,
+    RecordTest,
     ScoredQuestion,
 )
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
@@ -123,6 +124,7 @@ __all__ = [
     "ReadView",
     "Receipt",
     "RecordReader",
+    "RecordTest",
     "RecordWriter",
     "RecordedAnswer",
     "RecordedLook",

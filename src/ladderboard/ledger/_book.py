@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +34,7 @@ from ladderboard.ledger._chain import (
     check_opening,
     examples_in_sessions,
     iter_checked_entries,
+    read_changes,
     read_receipt,
     verify_chain,
 )
@@ -417,7 +417,7 @@ class Book(BookContext):
         with self._changes_lock:
             if len(self._changes) < chain_state.changes:
                 with self.storage.read_transaction(self.name) as view:
-                    self._changes += _read_changes(view, len(self._changes), chain_state)
+                    self._changes += read_changes(view, len(self._changes), chain_state)
             return self._changes[: chain_state.changes]
 
     def snapshot(self) -> tuple[ChainState, dict[str, float | None], list[dict[str, Any]]]:
@@ -459,25 +459,6 @@ class Book(BookContext):
                 StorageFailed
             ):  # the answer is committed; a mark that lags behind is harmless
                 self._high_water.advance(position)
-
-
-def _read_changes(view: ReadView, known: int, chain_state: ChainState) -> tuple[VisibleChange, ...]:
-    """Return the changes after the first ``known`` ones, up to a state of the chain."""
-    changes, first = [], 0
-    for count in range(known + 1, chain_state.changes + 1):
-        # The first entry after which there are so many changes is the change itself.
-        number = bisect_left(
-            range(chain_state.entries),
-            count,
-            lo=first,
-            key=lambda number: view.chain_state_at(number + 1).changes,
-        )
-        fields = Entry(next(view.entries(number, number + 1))).read()
-        asked = view.chain_state_at(number + 1).asked
-        released = fields["value"], fields["ladder"], fields.get("error_class")
-        changes.append(VisibleChange(asked, *released))
-        first = number + 1
-    return tuple(changes)
 
 
 def _decrypt_value(book: ReadView, value_name: str, encryption: Encryption) -> bytes:

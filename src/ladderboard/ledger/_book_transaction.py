@@ -21,6 +21,7 @@ from ladderboard.ledger._chain import (
     append_entry,
     digest_state,
     encode_state,
+    read_changes,
     release_from_entry,
 )
 from ladderboard.ledger._commitments import SecretSide, random_salt
@@ -42,7 +43,18 @@ if TYPE_CHECKING:
     from ladderboard.ledger._chain import LadderSessions
     from ladderboard.ledger._commitments import Encryption
     from ladderboard.ledger._storage import ChainState, ReadView, WriteView
-    from ladderboard.mechanisms import Release
+    from ladderboard.mechanisms import Release, VisibleChange
+
+
+class RecordTest(NamedTuple):
+    """A model that may become the best of its ladder, and the test against the best before.
+
+    What ``pack`` returns is stored if it does. ``is_proven`` gets what was stored for the best
+    before, the changes that were visible before this question, and the chain state before it.
+    """
+
+    pack: Callable[[], bytes]
+    is_proven: Callable[[bytes, tuple[VisibleChange, ...], ChainState], bool]
 
 
 class ScoredQuestion(NamedTuple):
@@ -58,6 +70,9 @@ class ScoredQuestion(NamedTuple):
         The loss of every example, if the mechanism needs them.
     standard_error
         That of the risk, if the mechanism needs it.
+    record
+        What is stored with the secret side if this becomes the ladder's best, and how it is
+        compared with the best before; None if records are not tested.
     training
         The mean loss on the training data, if the mechanism uses it.
     broken
@@ -79,6 +94,7 @@ class ScoredQuestion(NamedTuple):
     asker: str | None = None
     idempotency_key: str | None = None
     standard_error: float | None = None
+    record: RecordTest | None = None
 
 
 class RecordedAnswer(NamedTuple):
@@ -157,6 +173,8 @@ class BookContext:
         self._numbers = {"": 0}
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
+        self.tests_records: bool = opening["rules"].get("proven", False)
+        """Whether every new best is tested against the one before."""
 
     @property
     def budget(self) -> int:
@@ -307,6 +325,8 @@ class BookTransaction:
             others=others,
             context=question.submission,
         )
+        if question.record is not None and release.improved:
+            release = release._replace(proven=self._test_record(ladder, question.record))
         state_after = encode_state(session)
         secret = SecretSide(
             risk=float(question.risk),
@@ -333,6 +353,8 @@ class BookTransaction:
         }
         if session.mechanism.needs == "standard_error":
             fields["error_class"] = release.error_class
+        if book.tests_records:
+            fields["proven"] = release.proven
         number = self.chain_state.entries
         self.append_entry(
             "question",
@@ -413,6 +435,23 @@ class BookTransaction:
 
     def _keep(self, name: str, content: bytes) -> None:
         self.view.set_value(name, self._book.encryption.encrypt(f"kept {name}", content))
+
+    def _test_record(self, ladder: int, record: RecordTest) -> bool | None:
+        """Return whether a new best is proven better than the one before, and store it.
+
+        This is written only with a record, which is public.
+        """
+        encryption, name = self._book.encryption, f"record {ladder}"
+        before = self.view.get_value(name)
+        proven = None
+        if before is not None:
+            proven = record.is_proven(
+                encryption.decrypt(f"kept {name}", before),
+                read_changes(self.view, 0, self.chain_state),
+                self.chain_state,
+            )
+        self.view.set_value(name, encryption.encrypt(f"kept {name}", record.pack()))
+        return proven
 
     def append_entry(
         self, kind: str, fields: dict[str, Any], secret: bytes | None = None, **state_changes: Any

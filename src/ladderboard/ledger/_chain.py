@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from ladderboard.ledger._commitments import COMMITTED_FIELDS, Commitment, Secret
 from ladderboard.ledger._encoding import PREFIX, MapEncoder, decode, digest, encode, pad, unpad
 from ladderboard.ledger._gate import GATE_STATE, GateSecret, GateState
 from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
-from ladderboard.mechanisms import LadderChanges, Release, changes_of_others
+from ladderboard.mechanisms import LadderChanges, Release, VisibleChange, changes_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -343,7 +344,27 @@ def release_from_entry(fields: dict[str, Any]) -> Release:
         fields["improved"],
         fields["question"],
         fields.get("error_class"),
+        fields.get("proven"),
     )
+
+
+def read_changes(view: ReadView, known: int, chain_state: ChainState) -> tuple[VisibleChange, ...]:
+    """Return the changes after the first ``known`` ones, up to a state of the chain."""
+    changes, first = [], 0
+    for count in range(known + 1, chain_state.changes + 1):
+        # The first entry after which there are so many changes is the change itself.
+        number = bisect_left(
+            range(chain_state.entries),
+            count,
+            lo=first,
+            key=lambda number: view.chain_state_at(number + 1).changes,
+        )
+        fields = Entry(next(view.entries(number, number + 1))).read()
+        asked = view.chain_state_at(number + 1).asked
+        released = fields["value"], fields["ladder"], fields.get("error_class")
+        changes.append(VisibleChange(asked, *released))
+        first = number + 1
+    return tuple(changes)
 
 
 def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
@@ -471,7 +492,7 @@ def _replay_question(
         raise broken_entry(number, f"it cannot be asked again ({error})") from None
     if session.draws != secret.draws:
         raise broken_entry(number, "its noise was not drawn from the key")
-    if release != release_from_entry(fields):
+    if release._replace(proven=fields.get("proven")) != release_from_entry(fields):
         raise broken_entry(number, "its release does not follow from its risk and noise")
     if digest_state(encode_state(session)) != secret.after:
         raise broken_entry(number, "the ladder's state after this question does not match")

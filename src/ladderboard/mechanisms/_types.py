@@ -97,7 +97,8 @@ class Release(NamedTuple):
     ``value`` is the leaderboard's estimate after it (the paper's R_t, the best so far), ``score``
     the released score of this model (None if there is none), ``improved`` whether the value went
     down, ``question`` its number, from 1. ``error_class`` is the class of the model's standard
-    error, released with a new best by mechanisms whose values depend on it.
+    error, released with a new best by mechanisms whose values depend on it. ``proven`` says whether
+    a new best was proven better than the one before on its ladder; None if that was not tested.
     """
 
     value: float | None
@@ -105,6 +106,7 @@ class Release(NamedTuple):
     improved: bool
     question: int
     error_class: int | None = None
+    proven: bool | None = None
 
     @property
     def standard_error(self) -> float | None:
@@ -112,10 +114,12 @@ class Release(NamedTuple):
         return None if self.error_class is None else largest_standard_error(self.error_class)
 
     def __repr__(self) -> str:
-        shown = self._asdict()
-        if self.error_class is None:
-            del shown["error_class"]
-        return f"Release({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self._asdict().items()
+            if value is not None or name not in {"error_class", "proven"}
+        ]
+        return f"Release({', '.join(shown)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ class ChainReader:
             if fields["kind"] != "question":
                 _check_fields(fields)
             elif (
-                len(fields) != _QUESTION_FIELDS + ("error_class" in fields)
+                len(fields) != _QUESTION_FIELDS + ("error_class" in fields) + ("proven" in fields)
                 or "secret" not in fields
                 or "submission" not in fields
             ):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
-_OPTIONAL_RULES = {"zero_one", "ladders", "gate"}  # missing in ledgers of older versions
+_OPTIONAL_RULES = {"zero_one", "ladders", "proven", "gate"}  # missing in ledgers of older versions
 _GATE_RULES = {"margin", "worse", "test", "guard"}
 _FIXED_RULES = {
     "slug",
@@ -46,6 +46,8 @@ class LedgerRules:
         )
         if not has_exact_keys(rules, wanted):
             raise broken_entry(0, "its rules are not those of a board or a guard")
+        if rules.get("proven", True) is not True:
+            raise broken_entry(0, "its rule about proven records is not true")
         if "ladders" in rules and not is_int(rules["ladders"], at_least=1):
             raise broken_entry(0, "its number of ladders is not a positive integer")
         if not is_int(rules["questions"], at_least=1):

@@ -200,14 +200,18 @@ class ReleaseChecker:
         self._setup = Setup(examples, 0.0, 1.0)
         self._changes = LadderChanges(0 if mechanism is None else mechanism.shared_ladders)
         self._states: list[Any] = []
+        self._tests_records = "proven" in opening["rules"]
 
     def check_entry(self, number: int, fields: dict[str, Any]) -> None:
         """Check the release of a question, whose types were checked before."""
         if fields["kind"] == "ladder":
             self._states.append(None)
             self._changes.start_ladder()
-        elif fields["kind"] == "question" and self._mechanism is not None:
-            self._check_question(self._mechanism, number, fields)
+        elif fields["kind"] == "question":
+            self._check_proven(number, fields)
+            if self._mechanism is not None:
+                self._check_question(self._mechanism, number, fields)
+            self._changes.count(fields["ladder"], changed=fields["improved"])
 
     def _check_question(self, mechanism: Mechanism, number: int, fields: dict[str, Any]) -> None:
         ladder = fields["ladder"]
@@ -222,7 +226,14 @@ class ReleaseChecker:
             )
         except InvalidState as error:
             raise broken_entry(number, str(error)) from None
-        self._changes.count(ladder, changed=fields["improved"])
+
+    def _check_proven(self, number: int, fields: dict[str, Any]) -> None:
+        """Check that every record but the first of its ladder says whether it was proven."""
+        tested = fields["improved"] and self._changes.of(fields["ladder"]) > 0
+        if ("proven" in fields) is not self._tests_records:
+            raise broken_entry(number, "it lacks the field proven, or has it without the rule")
+        if self._tests_records and type(fields["proven"]) is not (bool if tested else type(None)):
+            raise broken_entry(number, "its field proven is not true or false, or not null")
 
 
 class _ReplayedLadder:

@@ -263,6 +263,7 @@ def _initial_certificate(guard: "Holdout") -> "Certificate":
         opened=ladders,
         amendable=True,
         zero_one=rules["zero_one"],
+        proven=rules.get("proven", False),
     )
 
 
