@@ -21,7 +21,7 @@ NEEDS: dict[str, tuple[str, str, str]] = {
     "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
     "xgboost": ("xgboost", "xgboost", ""),
 }
-NEEDS_NOTHING: set[str] = {"codabench", "evalai", "lm_eval", "results"}
+NEEDS_NOTHING: set[str] = {"codabench", "evalai", "lm_eval", "pytest", "results"}
 
 WITHOUT = """
 import sys
