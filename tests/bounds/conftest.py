@@ -8,7 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import Game
-from ladderboard.bounds import certificate
+from ladderboard.bounds import VisibleChange, certificate
 from ladderboard.errors import BudgetSpent
 
 
@@ -58,30 +58,33 @@ def play(analyst, mechanism, n, questions, seed):
 def misses(record, certified, beta, form, **several):
     """Return whether a certificate, issued after each question, was ever false.
 
-    ``form`` is what it is given: the number of changes, the rounds, or the number and the released
-    value; ``several`` are the ladders. A mechanism that tells nothing before the end is certified
-    at the end.
+    ``form`` is what it is given: the number of changes, the rounds, the number and the released
+    value, or all of it ("changes", of one ladder); ``several`` are the ladders. A mechanism that
+    tells nothing before the end is certified at the end.
     """
-    rounds, best = [], np.inf
+    rounds, changes, best = [], [], np.inf
     silent = record.values[0] is None
     certificates = {}
     for t, true_risk in enumerate(record.true_risks, 1):
         best = min(best, true_risk)
         if record.improved[t - 1]:
             rounds.append(t)
+            changes.append(VisibleChange(t, record.values[t - 1]))
         if silent and t < len(record.true_risks):
             continue
         value = record.last if silent else record.values[t - 1]
         # Only the rounds form depends on how many were asked; others are the same until a change.
-        key = (len(rounds), t if form == "rounds" else min(t, len(rounds) + 1))
+        by_round = form in {"rounds", "changes"}
+        key = (len(rounds), t if by_round else min(t, len(rounds) + 1))
+        known = {"rounds": list(rounds), "changes": changes or 0}.get(form, len(rounds))
         if key not in certificates:
             certificates[key] = certificate(
                 record.n,
                 record.questions,
-                list(rounds) if form == "rounds" else len(rounds),
+                known,
                 certified,
                 beta,
-                released=value if form == "kl" else None,
+                released=value if form in {"kl", "changes"} else None,
                 asked=t,
                 **several,
             )

@@ -30,7 +30,8 @@ from ladderboard.mechanisms._ladder import LadderState
 N, QUESTIONS, BETA = 100, 40, 0.2
 LADDER = lb.Ladder(step=0.1, grid=0.05)
 SHAKY = lb.ShakyLadder(step=0.05, compare_noise=0.05, release_noise=0.02, grid=0.05)
-MECHANISMS = [LADDER, SHAKY, lb.OneBit(step=0.1, grid=0.05), lb.ParameterFreeLadder()]
+GROWING = lb.GrowingLadder(step=0.5, growth=0.5, compare_noise=0.3, release_noise=0.2, grid=0.8)
+MECHANISMS = [LADDER, SHAKY, lb.OneBit(step=0.1, grid=0.05), lb.ParameterFreeLadder(), GROWING]
 ANALYSTS = [
     SteadyImprovement(),
     Plateau(),
@@ -47,7 +48,7 @@ def allowed(games, beta):
 
 def check(play, misses, mechanism, analyst, games, beta, questions=QUESTIONS):
     records = [play(analyst, mechanism, N, questions, seed) for seed in range(games)]
-    for form in FORMS:
+    for form in (*FORMS, *(["changes"] if mechanism is GROWING else [])):
         failed = sum(misses(record, mechanism, beta, form) for record in records)
         assert failed <= allowed(games, beta), form
 
@@ -55,8 +56,8 @@ def check(play, misses, mechanism, analyst, games, beta, questions=QUESTIONS):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
 @pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda each: each.name)
 def test_certificates_hold(play, misses, mechanism, analyst):
-    """800 games in all."""
-    check(play, misses, mechanism, analyst, 40, BETA)
+    """850 games in all."""
+    check(play, misses, mechanism, analyst, 10 if mechanism is GROWING else 40, BETA)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda each: each.name)
@@ -74,7 +75,7 @@ def test_certificates_of_several_ladders_hold(play, misses, mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
 @pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda each: each.name)
 def test_certificates_hold_over_many_games(play, misses, mechanism, analyst, beta):
-    """20,000 games in all, and longer ones."""
+    """25,000 games in all, and longer ones."""
     check(play, misses, mechanism, analyst, 500, beta, questions=80)
 
 
