@@ -11,7 +11,14 @@ from scipy.stats import binom
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._kl import binomial_lower, binomial_upper, kl, kl_lower, kl_upper
+from ladderboard.bounds._kl import (
+    binomial_lower,
+    binomial_upper,
+    kl,
+    kl_lower,
+    kl_upper,
+    noisy_binomial_upper,
+)
 
 
 def exact(q, p):
@@ -93,6 +100,18 @@ def test_binomial_limits_have_the_tails_they_say(n, nats):
             assert n < 400 or nats < 30 or tail > -nats - 0.05 or successes > n - 2
         if low > 0:
             assert binom.logsf(successes - 1, n, low) <= -nats + 1e-9
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.02, 0.05])
+def test_limits_with_noise_have_the_tails_they_say(noise):
+    """Against the exact law of the sum, on a fine lattice of the noise; nearly used up."""
+    n, q, cut, nats = 300, 0.2, 2.5, 12.0
+    high = noisy_binomial_upper(n, q, noise, cut, nats)
+    draws = np.linspace(-cut, cut, 20_001)
+    law = np.exp(-(draws**2) / 2)
+    tail = float(binom.cdf(n * (q - noise * draws) + 1e-9, n, high) @ (law / law.sum()))
+    assert math.exp(-nats) / 4 < tail <= math.exp(-nats)
+    assert binomial_upper(n, q, nats) - 1e-6 < high < binomial_upper(n, q + cut * noise, nats)
 
 
 @settings(max_examples=100)

@@ -19,6 +19,7 @@ from ladderboard.bounds._kl import (
     binomial_lower,
     binomial_upper,
     kl_lower,
+    noisy_binomial_upper,
     variance_upper,
 )
 from ladderboard.bounds._paper import paper
@@ -498,7 +499,7 @@ def _certify(
         noise_share = share if private or deviation.standing else beta / 2
     weights = TranscriptWeights(questions, share, shared_ladders, amendable, proven)
     replayed, shown = _replay(transcript, history, shared_ladders), None
-    variance = math.inf
+    variance, noise = math.inf, None
     if replayed is None:
         sample = deviation.interval(
             asked if questions is None else questions,
@@ -516,13 +517,17 @@ def _certify(
             replayed.reach if released is None else released - replayed.floor,
         )
         variance = max((replayed.variances[j] for j in shown), default=math.inf)
+        if len(shown) == 1 and risk is None:
+            noise = replayed.noises[shown[0]], replayed.cut
     nats = weights.nats(transcript, history, replayed, shown)
     differences = released is None and risk is None
     known = transcript.difference_range(setup) if differences else (setup.low, setup.high)
     # The least risk at the close may be that of any model; the value shown is the last changer's.
     above, variance = (nats.every, math.inf) if risk is not None else (nats.changer, variance)
     bound = _MeanBound(setup, zero_one and (setup.low, setup.high) == (0, 1))
-    low, high, parts = bound.interval((nats.every, above), sample, released, risk, variance)
+    low, high, parts = bound.interval(
+        (nats.every, above), sample, released, risk, variance=variance, noise=noise
+    )
     if (history.count == 0 or shown == []) and risk is None and not transcript.every_question:
         high = setup.high - (setup.high if differences else 0.0)  # R_0 is the worst risk there is
     return Certificate(
@@ -733,12 +738,15 @@ class _MeanBound(NamedTuple):
         sample: tuple[float, float],
         released: float | None,
         risk: float | None,
+        *,
         variance: float,
+        noise: tuple[float, float] | None,
     ) -> tuple[float, float, tuple[float, float]]:
         """Return the interval and its generalisation part, in the form that the arguments allow.
 
         ``nats`` are the prices for the lower and for the upper end, ``variance`` limits that of
-        the losses that the upper end is about.
+        the losses that the upper end is about, and ``noise`` are the standard deviation of the
+        noise in its released value and where it is cut.
         """
         setup = self.setup
         width = setup.high - setup.low
@@ -760,7 +768,10 @@ class _MeanBound(NamedTuple):
             for end in (span[0] - spare, span[1] + spare)
         )
         low, high = self.lower(lowest, nats[0]), self.upper(highest, nats[1], variance / width**2)
-        parts = (width * (lowest - low), width * (high - highest))
+        if self.zero_one and noise is not None and noise[0]:
+            without = max(highest - noise[0] * noise[1], 0.0)
+            high = min(high, noisy_binomial_upper(setup.n, without, *noise, nats[1]))
+        parts = (width * (lowest - low), width * max(high - highest, 0.0))
         return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from ladderboard import _settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _HALVINGS = 1100  # enough for all powers of two between 0 and 1, and a double's bits
 _SMALL = 0.1
@@ -18,6 +23,9 @@ _SERIES_TERMS = 18  # terms of a series in 0.1: the next is below a double's las
 _SLACK = 1e-13
 _NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # steps of Newton's method; its usual relative error
 _NEGLIGIBLE = 1e-280  # so far above _SMALLEST that q ln(p / q) is below p's last bit
+_NOISE_PARTS = 24  # of the law of a noise; each counts with its worst end
+_LATTICE = 1e-6  # what the steps of the lattice that noise is drawn on can add to a part
+_PRECISION = 1e-6
 _SMALLEST = 1e-300  # below this doubles lose digits; 0 is further out
 
 
@@ -104,16 +112,63 @@ def binomial_upper(n: int, q: float, nats: float) -> float:
     successes = n * q
     if not 1 <= successes <= n - 1:
         return loose
-    # Equation (1): the tail is exp(-n kl(q || p) - saved(p)) at most, and ``saved`` rises with p.
-    root = 0.5 * math.log(2 * math.pi * successes * (1 - q))
-    root += _stirling_tail(successes) + _stirling_tail(n - successes) - 1 / (12 * n)
+    saved = _saved_nats(n, successes)
 
     def solve(p: float) -> float:
-        saved = root + math.log(((n + 1) * p - successes) / ((n - successes + 1) * p))
-        return kl_upper(q, max(nats - saved * (1 - _SLACK), 0.0) / n)
+        return kl_upper(q, max(nats - saved(p), 0.0) / n)
 
     # ``solve`` falls, so its value at a point that is too low is high enough.
     return min(loose, max(solve(solve(loose)), (successes + 1) / n))
+
+
+def _saved_nats(n: int, successes: float) -> Callable[[float], float]:
+    """Return s of equation (1): the tail is exp(-n kl(q || p) - s(p)) at most; s rises with p."""
+    root = 0.5 * math.log(2 * math.pi * successes * (1 - successes / n))
+    root += _stirling_tail(successes) + _stirling_tail(n - successes) - 1 / (12 * n)
+
+    def saved(p: float) -> float:
+        ratio = ((n + 1) * p - successes) / ((n - successes + 1) * p)
+        return (root + math.log(ratio)) * (1 - _SLACK)
+
+    return saved
+
+
+@lru_cache(maxsize=1024)
+def noisy_binomial_upper(n: int, q: float, noise: float, cut: float, nats: float) -> float:
+    """Return p such that n trials of mean p plus noise are at most q with probability e^-nats.
+
+    The noise on the share of successes is Gaussian, cut at ``cut`` of its standard deviations
+    ``noise``; it may be rounded by 1e-12. Equation (3).
+
+    >>> round(noisy_binomial_upper(10_000, 0.1, 0.001, 3.0, 50), 4)
+    0.1332
+    """
+    worst = binomial_upper(n, min(q + cut * noise, 1.0), nats)
+    inside = math.erf(cut / math.sqrt(2))
+    edges = [cut * (2 * j / _NOISE_PARTS - 1) for j in range(_NOISE_PARTS + 1)]
+    parts = []
+    for low, high in pairwise(edges):
+        share = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2 / inside
+        successes = n * (q - low * noise)
+        if not 1 <= successes <= n - 1:
+            return worst
+        parts.append((share + _LATTICE, successes, _saved_nats(n, successes)))
+
+    def tail(p: float) -> float:
+        return math.fsum(
+            share * math.exp(-n * kl(successes / n, p) - max(saved(p), 0.0))
+            if successes + 1 <= n * p
+            else share
+            for share, successes, saved in parts
+        )
+
+    low, high, allowed = q, worst, math.exp(-nats) * (1 - _SLACK * n)
+    if not allowed or tail(high) > allowed:
+        return worst
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail(middle) > allowed else (low, middle)
+    return high
 
 
 def binomial_lower(n: int, q: float, nats: float) -> float:

@@ -350,20 +350,26 @@ class ReplayedChanges(NamedTuple):
         What the limit on the variance of each model that made a change costs besides.
     above
         How far its risk on the holdout lies above the value released for it, at most.
+    noises
+        The standard deviation of the noise in that value, which is cut so that it is in ``above``.
     variances
         A limit on the variance of its losses on the holdout; infinite if there is none.
     floor
         No model so far has a lower risk on the holdout.
     reach
         No model is further below the value that it was compared with, without being released.
+    cut
+        At how many standard deviations noise is cut.
     """
 
     prices: tuple[float, ...]
     own_prices: tuple[float, ...]
     above: tuple[float, ...]
+    noises: tuple[float, ...]
     variances: tuple[float, ...]
     floor: float
     reach: float
+    cut: float
 
 
 @dataclass(frozen=True)

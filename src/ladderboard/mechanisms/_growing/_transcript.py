@@ -217,7 +217,7 @@ class GrowingTranscript(Transcript):
         counts = LadderChanges(ladder.shared_ladders)
         for _ in states:
             counts.start_ladder()
-        prices, own_prices, above, variances = [0.0], [], [], []
+        prices, own_prices, above, noises, variances = [0.0], [], [], [], []
         floor, reach = setup.high, 0.0
 
         def end_segment(number: int) -> None:
@@ -243,6 +243,7 @@ class GrowingTranscript(Transcript):
             )
             prices.append(prices[-1] + own_prices[-1] + self._value_price(state, after, rung))
             above.append(self._error_of(rung))
+            noises.append(from_units(rung.release_noise))
             floor = min(floor, change.value - above[-1])
             variances.append(
                 setup.n * (largest_standard_error(after.error_class) + _ROUNDING) ** 2
@@ -254,7 +255,14 @@ class GrowingTranscript(Transcript):
         for number in range(len(states)):
             end_segment(number)
         return ReplayedChanges(
-            tuple(prices), tuple(own_prices), tuple(above), tuple(variances), floor, reach
+            prices=tuple(prices),
+            own_prices=tuple(own_prices),
+            above=tuple(above),
+            noises=tuple(noises),
+            variances=tuple(variances),
+            floor=floor,
+            reach=reach,
+            cut=ladder.cut,
         )
 
     def _reach(self, rung: Rung) -> float:
