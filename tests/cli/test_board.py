@@ -187,7 +187,10 @@ def test_the_files_for_participants_are_replaced(run_cli, folder):
     run_cli("board", "create", folder)
     (folder / "data").mkdir()
     (folder / "data/train.csv").write_text("x\n1\n")
-    assert "first offers 2 files: sample_submission.csv, train.csv." in run_cli("board", "data", "first", folder).out
+    assert (
+        "first offers 2 files: sample_submission.csv, train.csv."
+        in run_cli("board", "data", "first", folder).out
+    )
     (folder / "data/train.csv").rename(folder / "data/test.csv")
     assert run_cli("board", "data", "first", folder, "--json").json["files"][1:] == ["test.csv"]
     (folder / "data/a b").write_text("x")

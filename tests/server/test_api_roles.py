@@ -9,7 +9,7 @@ from ladderboard.server._pages._static import wheel_url
 from support.server.live_server import make_predictions
 
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
-STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")
+STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed", "members")
 B = "/api/v1/boards/{board}"
 STRANGE = (401, 401)  # a token that has ended, and one of another board
 
@@ -49,7 +49,11 @@ EXPECTED = {
         "": (401, 200, 404, 403, 403),
         "closed": (401, 409, 409, 403, 403),
     },
-    f"POST {B}/teams": {"": (201,) * 5, "closed": (409,) * 5},
+    f"POST {B}/teams": {
+        "": (201,) * 5,
+        "closed": (409,) * 5,
+        "members": (404, 403, 403, 403, 201),
+    },
     f"GET {B}/teams": ALL,
     f"POST {B}/teams/{{team}}/token": {"": (401, 200, 403, 403, 200)},
     f"DELETE {B}/teams/{{team}}/token": organisers_only(204),
@@ -91,7 +95,7 @@ EXPECTED = {
     "GET /boards/{board}/join": {"": (200,) * 5},
     "POST /boards/{board}/join": {"": (403,) * 5, "strange": (403, 403)},
     # Nobody signs in on this board, and the server has no provider.
-    "GET /boards/{board}/sign-in/{provider}": {"": (404,) * 5, "strange": (404, 404)},
+    "GET /boards/{board}/sign-in/{provider}": {"": (404,) * 5},
     "GET /sign-in/{provider}/callback": {"": (404,) * 5, "strange": (404, 404)},
     "GET /login": {"": (200,) * 5, "strange": (200, 200)},
     "POST /session": {"": (403,) * 5, "strange": (403, 403)},
@@ -159,6 +163,8 @@ class BoardWithRoles:
                 live_server.call("POST", "/boards/first/close", live_server.organiser).status_code
                 == 200
             )
+        elif state == "members":
+            live_server.amend(listing="members", registration="organiser")
         elif state != "open":
             live_server.amend(visibility=state)
 
@@ -216,6 +222,8 @@ def test_every_route_gives_every_role_its_status(make_server, state):
     for route, table in sorted(EXPECTED.items(), key=lambda item: not item[0].startswith("GET")):
         board = BoardWithRoles(live_server, state) if route in LASTING else shared
         expected = (*table.get(state, table[""]), *table.get("strange", STRANGE))
+        if state == "members" and "{board}" in route and expected[0] != 403:
+            expected = (404, *expected[1:5], 404, 404)  # but a form needs a CSRF token first
         for role, status in zip(ROLES, expected, strict=True):
             # A team that rotates its token uses the new one from then on.
             response = board.request(route, role)

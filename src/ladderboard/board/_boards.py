@@ -29,6 +29,8 @@ from ladderboard.board._repository import (
     has_server_organiser,
     insert,
     insert_server_credential,
+    is_listed,
+    is_open_to_public,
     list_places_in_folder,
     list_slugs,
     list_slugs_open_first,
@@ -192,17 +194,27 @@ class Boards:
         with self.storage.read_tables() as view:
             return list_slugs(view)
 
-    def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
+    def list_page(
+        self, limit: int, after: str | None = None, *, unlisted: bool = True
+    ) -> tuple[str, ...]:
         """Return up to ``limit`` slugs, oldest first, that come after the board ``after``."""
         with self.storage.read_tables() as view:
-            if after is not None and find_book(view, after) is None:
-                raise InvalidSetting("Invalid cursor. Start without one.")
-            return tuple(list_slugs(view, limit, after))
+            if after is not None:
+                known = find_book(view, after) is not None if unlisted else is_listed(view, after)
+                if not known:
+                    raise InvalidSetting("Invalid cursor. Start without one.")
+            return tuple(list_slugs(view, limit, after, unlisted=unlisted))
 
-    def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
+    def list_open_first(
+        self, limit: int, skip: int = 0, *, unlisted: bool = True
+    ) -> tuple[str, ...]:
         """Return up to ``limit`` slugs after the first ``skip``, closed boards last."""
         with self.storage.read_tables() as view:
-            return tuple(list_slugs_open_first(view, limit, skip))
+            return tuple(list_slugs_open_first(view, limit, skip, unlisted=unlisted))
+
+    def is_open_to_public(self, slug: str) -> bool:
+        """Return whether there is such a board, and it is not for its members only."""
+        return is_open_to_public(self.storage.query_tables, slug)
 
     def _book_name(self, slug: str) -> str:
         """Return the name of a board's book; ``NotFound`` if there is no such board."""

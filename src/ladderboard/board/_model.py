@@ -560,6 +560,7 @@ class BoardInfo(Document):
     play: bool = False
     sign_in: SignInRule | None = None
     data: DataRule | None = None
+    listing: Literal["listed", "unlisted", "members"] = "listed"
     used: int | None
     changes: int | None = None
     registered: int | None

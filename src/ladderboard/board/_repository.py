@@ -749,15 +749,19 @@ _INSERT_SERVER_VALUE = "INSERT INTO main.server (name, value) VALUES (?, ?) ON C
 _SELECT_SERVER_VALUE = "SELECT value FROM main.server WHERE name = ?"
 _LOCK_SERVER = "UPDATE main.server SET value = value WHERE name = ?"
 _COUNT_BOARDS = "SELECT COUNT(*) FROM main.board"
-_SLUGS = "SELECT slug FROM main.board ORDER BY book LIMIT ?"
+# Rules are JSON without spaces, with this key only if the board is not listed. Quotes in texts are
+# escaped, so no title looks like it.
+_NOT_LISTED, _MEMBERS_ONLY, _NONE = '%"listing":"%', '%"listing":"members"%', ""
+_SLUGS = "SELECT slug FROM main.board WHERE rules NOT LIKE ? ORDER BY book LIMIT ?"
 _SLUGS_AFTER = (
-    "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
-    "ORDER BY book LIMIT ?"
+    "SELECT slug FROM main.board WHERE rules NOT LIKE ? "
+    "AND book > (SELECT book FROM main.board WHERE slug = ?) ORDER BY book LIMIT ?"
 )
 _SLUGS_OPEN_FIRST = (
-    "SELECT slug FROM main.board ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book "
-    "LIMIT ? OFFSET ?"
+    "SELECT slug FROM main.board WHERE rules NOT LIKE ? "
+    "ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book LIMIT ? OFFSET ?"
 )
+_VISIBLE_SLUG = "SELECT 1 FROM main.board WHERE slug = ? AND rules NOT LIKE ?"
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
 _PLACES_IN_FOLDER = (
@@ -787,16 +791,30 @@ def lock_server(view: TableView) -> None:
     view.execute(_LOCK_SERVER, (_SIGNING_KEY,))
 
 
-def list_slugs(view: TableView, limit: int = _AFTER_LAST, after: str | None = None) -> list[str]:
+def list_slugs(
+    view: TableView, limit: int = _AFTER_LAST, after: str | None = None, *, unlisted: bool = True
+) -> list[str]:
     """Return the slugs of boards, oldest first, perhaps only those after another board."""
+    without = _NONE if unlisted else _NOT_LISTED
     if after is None:
-        return [row[0] for row in view.query(_SLUGS, (limit,))]
-    return [row[0] for row in view.query(_SLUGS_AFTER, (after, limit))]
+        return [row[0] for row in view.query(_SLUGS, (without, limit))]
+    return [row[0] for row in view.query(_SLUGS_AFTER, (without, after, limit))]
 
 
-def list_slugs_open_first(view: TableView, limit: int, skip: int) -> list[str]:
+def list_slugs_open_first(view: TableView, limit: int, skip: int, *, unlisted: bool) -> list[str]:
     """Return the slugs of boards, closed boards last."""
-    return [row[0] for row in view.query(_SLUGS_OPEN_FIRST, (limit, skip))]
+    without = _NONE if unlisted else _NOT_LISTED
+    return [row[0] for row in view.query(_SLUGS_OPEN_FIRST, (without, limit, skip))]
+
+
+def is_listed(view: TableView, slug: str) -> bool:
+    """Return whether there is a board that lists show."""
+    return is_searchable(slug) and bool(view.query(_VISIBLE_SLUG, (slug, _NOT_LISTED)))
+
+
+def is_open_to_public(query: Query, slug: str) -> bool:
+    """Return whether there is a board that is not for its members only."""
+    return is_searchable(slug) and bool(query(_VISIBLE_SLUG, (slug, _MEMBERS_ONLY)))
 
 
 def books_by_slug(view: TableView) -> dict[str, str]:

@@ -122,6 +122,7 @@ class View:
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
             "play": rules.play,
             "data": {"members": rules.data.members},
+            "listing": rules.listing,
             "sign_in": None if rules.sign_in is None else rules.sign_in.summary(),
             "used": None if hidden else meter.used,
             "changes": None if hidden else state.changes,

@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from ladderboard.errors import storage_error
-from ladderboard.server._auth import SESSION_COOKIE, Authenticator, CookieSessions
+from ladderboard.board import PUBLIC as NOBODY
+from ladderboard.board import Role
+from ladderboard.errors import NotFound, storage_error
+from ladderboard.server._auth import (
+    SESSION_COOKIE,
+    Authenticator,
+    CookieSessions,
+    InvalidToken,
+)
 from ladderboard.server._problems import RequestRefused
 from ladderboard.server._rate_limits import RateLimiter, UploadQueue
 from ladderboard.server._sign_in import SignInFlow
@@ -226,15 +233,32 @@ def get_context(request: Request) -> ServerContext:
 def open_board(request: Request, slug: str, *, csrf_checked: bool = False) -> tuple[Board, Caller]:
     """Return a board and the authenticated caller. Reads the database: call it in a thread."""
     context = get_context(request)
-    board = context.boards.open(slug)  # before the token: the list of boards is public
+    board = _open_visible(context, request, slug)  # before the token: which boards are is public
     return board, context.authenticator.authenticate(request, slug, csrf_checked=csrf_checked)
 
 
 def open_page(request: Request, slug: str) -> tuple[Board, Caller]:
     """Return a board and the caller of a page; an invalid session counts as the public."""
     context = get_context(request)
-    board = context.boards.open(slug)
+    board = _open_visible(context, request, slug)
     return board, context.authenticator.authenticate_visitor(request, slug)
+
+
+def _open_visible(context: ServerContext, request: Request, slug: str) -> Board:
+    """Return a board; one for members only does not exist for others.
+
+    For a board that does not exist the same is done, so that it takes as long. A wrong token is not
+    counted, as it is not where there is no board.
+    """
+    if not context.boards.is_open_to_public(slug):
+        credentials = context.authenticator.read_credentials(request)
+        try:
+            caller = context.authenticator.resolve(credentials, slug)
+        except InvalidToken:
+            caller = NOBODY
+        if caller.role == Role.PUBLIC:
+            raise NotFound("There is no such board.")
+    return context.boards.open(slug)
 
 
 def is_public(request: Request) -> bool:

@@ -92,6 +92,7 @@ class Rules:
     play: bool = False
     sign_in: SignInRules | None = None
     data: DataRules = field(default_factory=DataRules)
+    listing: Literal["listed", "unlisted", "members"] = "listed"
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> Rules:
@@ -202,8 +203,8 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``accounts``, ``protection``, ``play``, ``sign_in`` and ``data`` are included only if they
-        are set, so that older boards keep their description.
+        ``accounts``, ``protection``, ``play``, ``sign_in``, ``data`` and ``listing`` are included
+        only if they are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -230,6 +231,7 @@ class Rules:
             **({"play": True} if self.play else {}),
             **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
             **({} if self.data == DataRules() else {"data": self.data.describe()}),
+            **({} if self.listing == "listed" else {"listing": self.listing}),
         }
 
 

@@ -43,7 +43,7 @@ KNOWN_KEYS = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
     "accounts", "protection", "per_team", "window", "start", "end", "phases", "ladder",
     "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
-    "data",
+    "data", "listing",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
@@ -372,6 +372,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "play": keys.read_key("play", read_flag, False),
         "sign_in": _read_sign_in(keys, registration),
         "data": _read_data(keys),
+        "listing": _read_listing(keys, registration),
     }
 
 
@@ -584,6 +585,20 @@ def _read_sign_in(keys: MappingReader, registration: str) -> SignInRules | None:
         part.read_key("people", read_relative_path, None),
         part.read_key("approval", read_flag, False),
     )
+
+
+def _read_listing(keys: MappingReader, registration: str) -> str:
+    """Return who finds the board; only members can see the page Join of a members' board."""
+    listing: str = keys.read_key(
+        "listing", _choice_reader("listed", "unlisted", "members"), "listed"
+    )
+    if listing == "members" and registration != "organiser" and "registration" not in keys.wrong:
+        keys.add_problem(
+            "listing",
+            "listing: members goes with registration: organiser; others cannot see the page Join.",
+            "conflict",
+        )
+    return listing
 
 
 def _read_data(keys: MappingReader) -> DataRules:

@@ -18,6 +18,7 @@ from ladderboard.server._api._models import (
     RecordList,
 )
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
+from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import get_context, make_response, open_board
 
 _COLUMNS = (
@@ -52,7 +53,8 @@ def list_boards(
     """Return a page of all boards, oldest first."""
     context = get_context(request)
     caller, home = context.authenticator.authenticate_with_board(request)
-    slugs = context.boards.list_page(limit + 1, cursor)
+    unlisted = home is None and is_organiser(caller)
+    slugs = context.boards.list_page(limit + 1, cursor, unlisted=unlisted)
     boards = [
         context.boards.open(slug).as_seen_by(caller if home in {None, slug} else PUBLIC).summary()
         for slug in slugs[:limit]

@@ -11,7 +11,14 @@ from starlette.responses import Response
 from ladderboard._formatting import format_rank_range, format_time, round_outwards
 from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.server._api import Slug
-from ladderboard.server._context import CachedPage, get_context, is_public, open_page
+from ladderboard.server._auth import is_organiser
+from ladderboard.server._context import (
+    CachedPage,
+    ServerContext,
+    get_context,
+    is_public,
+    open_page,
+)
 from ladderboard.server._pages._charts import history_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
@@ -47,13 +54,24 @@ def boards_page(request: Request) -> Response:
     context = get_context(request)
     now = int(context.boards.environment.clock())
     page = _page_number(request.query_params.get("page", "1"))
-    context.authenticator.authenticate_visitor(request, None)  # refuses a wrong token
-    slugs = context.boards.list_open_first(_BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1))
+    caller = context.authenticator.authenticate_visitor(request, None)  # refuses a wrong token
+    slugs = context.boards.list_open_first(
+        _BOARDS_PER_PAGE + 1,
+        _BOARDS_PER_PAGE * (page - 1),
+        unlisted=_is_server_organiser(context, caller),
+    )
     summaries = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
     cards = [_board_card(summary, now) for summary in summaries]
     next_page = page + 1 if len(cards) > _BOARDS_PER_PAGE else None
     cards = sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].label != "open")
     return page_response(request, "boards.html", cards=cards, page=page, next_page=next_page)
+
+
+def _is_server_organiser(context: ServerContext, caller: Caller) -> bool:
+    """Tell whether a caller is an organiser of all boards, who sees those that are not listed."""
+    if caller.credential is None or not is_organiser(caller):
+        return False
+    return context.boards.slug_of_token(caller.credential) is None
 
 
 def _page_number(text: str) -> int:

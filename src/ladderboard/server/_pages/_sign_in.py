@@ -151,16 +151,17 @@ def sign_out(request: Request) -> Response:
 async def start_sign_in(request: Request, board: Slug, provider: ProviderName) -> Response:
     """Send the browser to a provider."""
     context = get_context(request)
-    await context.run_in_thread(_check_sign_in, context, board, provider)
+    await context.run_in_thread(_check_sign_in, request, board, provider)
     url, cookie = await context.sign_in.start(provider, board, _callback_url(request, provider))
     response = RedirectResponse(url, 303, PRIVATE)
     context.sessions.set_sign_in_cookie(request, response, cookie)
     return response
 
 
-def _check_sign_in(context: ServerContext, slug: str, provider: str) -> None:
+def _check_sign_in(request: Request, slug: str, provider: str) -> None:
     """Refuse a provider that people cannot sign in with on a board."""
-    rules = context.boards.open(slug).rules.sign_in
+    board, _ = open_page(request, slug)
+    rules = board.rules.sign_in
     if rules is None or (rules.providers and provider not in rules.providers):
         raise NotFound("There is no such provider here.")
 

@@ -112,6 +112,11 @@ def check_site(board: Board, to: Path, *, bundle: bool = True) -> None:
         )
     if not folder.parent.is_dir():
         raise InvalidSetting(f"There is no directory {to.parent} for {to.name}.")
+    if board.rules.listing == "members":
+        raise InvalidSetting(
+            f"{board.slug} is for its members only. Let others see it first: ladderboard board "
+            f"amend {board.slug} --set listing=unlisted"
+        )
     visibility = board.row().visibility
     if bundle and visibility in {"hidden", "anonymous"}:
         raise InvalidSetting(
