@@ -334,7 +334,9 @@ class Gate:
         look = self.looks + self.charged + 1
         need(encode(entry["look"]) == encode(look), "it is not the next look")
         need(entry["incumbent"] == self.incumbent > 0, "it names another incumbent")
-        options = 1 + (margin > 0) + self.gate["worse"]
+        counts = self.gate["test"] != "bets" and differing is not None
+        certain = counts and margin > 0 and self.n * margin > differing  # whatever the labels are
+        options = 1 + (margin > 0 and not certain) + self.gate["worse"]
         need(encode(entry["options"]) == encode(options), "its options are wrong")
         if not self.gate["guard"]:
             need(abs(entry["nats"] - self.price()) < NEAR, "its price is not that of this look")
@@ -342,7 +344,7 @@ class Gate:
         if differing is not None and self.gate["test"] != "bets":
             for name, allowed in (("needed", 0.0), ("needed_not_worse", margin)):
                 self.check_needed(entry, entry[name], allowed)
-        if entry["outcome"] != "cannot_tell":
+        if entry["outcome"] != ("not_worse" if certain else "cannot_tell"):
             self.options.append(options)
 
     def proves(self, entry: dict[str, Any], net: int, margin: float, near: float) -> bool:

@@ -40,8 +40,10 @@ class OneBitGate:
         won = candidate[rows] == self.labels[rows]
         net = 2 * int(won.sum()) - len(rows)
         outcome = _outcome(self.test, len(rows), net, nats, margin)
+        certain = self.test.is_certain(margin, len(rows))
+        if outcome != ("not_worse" if certain else "cannot_tell"):
+            self.verdicts.append(self.test.options(margin, len(rows)))
         if outcome != "cannot_tell":
-            self.verdicts.append(self.test.options(margin))
             right = np.where(candidate[rows] == 1, self.chances[rows], 1 - self.chances[rows])
             expected = float((2 * right - 1).sum())
             limit = 0.0 if outcome == "better" else -self.n * margin - 1e-9

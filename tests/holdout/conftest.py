@@ -106,7 +106,9 @@ class KnownGate(KnownGuard):
             differing = int(predictions.sum())
             net = 2 * int((predictions & self.labels).sum()) - differing
             outcome = test.outcome(PairedEvidence(differing, net), nats, self.margin)
-            verdicts += [] if outcome == "cannot_tell" else [2]
+            certain = test.is_certain(self.margin, differing)
+            silent = "not_worse" if certain else "cannot_tell"
+            verdicts += [] if outcome == silent else [test.options(self.margin, differing)]
             needed = test.required(differing, nats, self.margin)[0]
             releases.append([outcome, differing, needed, look])
         return releases

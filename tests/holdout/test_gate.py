@@ -85,6 +85,20 @@ def test_not_worse_needs_a_margin(gate):
     assert gate.check(wrong_on(), margin=0.3).outcome in {"better", "not_worse"}
 
 
+def test_a_verdict_that_is_certain_costs_nothing_later(gate):
+    """Models that differ on fewer examples than the margin allows cannot be worse by more."""
+    incumbent = pair(40, 0)[0]
+    for row in (50, 60, 70):
+        candidate = incumbent.copy()
+        candidate[[row, row + 1]] ^= 1
+        verdict = gate.check(candidate)
+        assert (verdict.outcome, verdict.needed_not_worse) == ("not_worse", -2)
+    assert gate.status().next_nats == LookPrices(50).nats(4)
+    gate.check(pair(40, 4)[1])
+    assert gate.status().next_nats == LookPrices(50).nats(5, [2])
+    assert gate.verify_ledger() == 4
+
+
 def test_worse_is_a_verdict_if_it_was_declared(tmp_path):
     gate = lb.Gate.create(tmp_path / "gate.db", LABELS, looks=5, worse=True)
     incumbent, candidate = pair(2, 40)

@@ -334,9 +334,18 @@ class PairedTest:
     beta: float
     worse: bool = False
 
-    def options(self, margin: float) -> int:
-        """Return how many verdicts a look can give besides "cannot tell"."""
-        return 1 + (margin > 0) + self.worse
+    def options(self, margin: float, differing: int | None = None) -> int:
+        """Return how many verdicts a look can give that depend on labels.
+
+        "Cannot tell" is not counted; nor is "not worse" if it is certain, because the models differ
+        on too few examples to be apart by more than the margin.
+        """
+        return 1 + (margin > 0 and not self.is_certain(margin, differing)) + self.worse
+
+    def is_certain(self, margin: float, differing: int | None) -> bool:
+        """Tell whether "not worse" holds whatever the labels are."""
+        known = differing is not None and self.form != "bets"
+        return known and margin > 0 and self.examples * margin > (differing or 0)
 
     def required(self, differing: int, nats: float, margin: float) -> tuple[int | None, int | None]:
         """Return the least net wins that prove "better", and "not worse by the margin".

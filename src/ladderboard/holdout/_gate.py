@@ -243,7 +243,7 @@ class Gate(OpenFile):
         needed = (None, None) if differing is None else test.required(differing, nats, margin)
         public = {
             "nats": nats,
-            "options": test.options(margin),
+            "options": test.options(margin, differing),
             "differing": differing,
             "needed": needed[0],
             "needed_not_worse": needed[1],
@@ -475,7 +475,7 @@ class GateReplay:
         evidence = PairedEvidence(**secret.content)
         stated = [fields["incumbent"], fields["look"], fields["options"]]
         look = state.looks + self._chain_state.charged + 1
-        expected = [state.incumbent, look, test.options(margin)]
+        expected = [state.incumbent, look, test.options(margin, fields["differing"])]
         if encode(stated) != encode(expected) or not 0 <= margin < 1:
             return "its incumbent, its number, its margin or its options are wrong"
         if abs(nats - price) > _PRICE_TOLERANCE * (1 + price):

@@ -56,8 +56,14 @@ class GateState(NamedTuple):
             raise BrokenLedger("The gate's state cannot be read; it was damaged.") from None
 
     def after_look(self, fields: dict[str, Any]) -> Self:
-        """Return the state after a look, from the fields of its entry."""
-        said = () if fields["outcome"] == "cannot_tell" else (fields["options"],)
+        """Return the state after a look, from the fields of its entry.
+
+        A verdict counts if it depended on labels: "not worse" does not if it needs no win at all.
+        """
+        differing = fields["differing"]
+        certain = differing is not None and fields["needed_not_worse"] == -differing
+        silent = "not_worse" if certain else "cannot_tell"
+        said = () if fields["outcome"] == silent else (fields["options"],)
         return self._replace(looks=self.looks + 1, verdicts=self.verdicts + said)
 
     def after_promotion(self, submission: bytes) -> Self:
