@@ -34,7 +34,9 @@ def guard(request, tmp_path):
 
 def test_an_old_file_has_its_recorded_contents(guard):
     name, opened = guard
-    assert opened.status().describe() == json.loads((FORMATS / f"{name}.json").read_text())
+    contents = opened.status().describe()
+    del contents["bound"]  # it is computed, and may get tighter
+    assert contents == json.loads((FORMATS / f"{name}.json").read_text())
     assert opened.check() == 4
 
 
@@ -67,4 +69,4 @@ def test_a_copy_from_before_a_newer_format_can_be_restored(tmp_path, monkeypatch
 
 
 def test_every_released_format_has_a_fixture():
-    assert [path.stem for path in FORMATS.glob("*.db")] == ["1"]
+    assert sorted(path.stem for path in FORMATS.glob("*.db")) == ["1", "2"]
