@@ -167,7 +167,8 @@ def describe_gains(result: Resolution, near: str, gain_text: GainText) -> str:
     if not any(result.gains):
         return "Every gain shows."
     first, third, eighth = (
-        gain_text(gain) if gain < result.released else "none" for gain in result.gains
+        gain_text(gain) if gain < result.released else "more than is left to gain"
+        for gain in result.gains
     )
     sentence = f"The smallest gain that shows near {near}: {first}"
     if first == third == eighth:

@@ -104,17 +104,20 @@ class BoardPromise:
             size = f"{self.effective_n:,} examples and {self.questions:,} questions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
             return f"The guarantee is vacuous: {reason}."
-        sure = format_confidence(self.likely.beta)
-        interval = (
-            f"With probability {sure} the true {self._metric_name} of the best model lies "
-            f"{self._format_reach(self.worst)} what is shown at the end of the budget, "
-            "whatever happens"
+        start = (
+            f"With probability {format_confidence(self.likely.beta)} the true {self._metric_name} "
+            "of the best model lies "
         )
-        if self.changes is not None:
-            interval += (
-                f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
-            )
-        return f"{interval}."
+        likely = f"{self._format_reach(self.likely)} what is shown"
+        if self.changes is None:
+            return f"{start}{likely} at the end of the budget, whatever happens."
+        if self.is_default:  # it promises nothing useful about every possible attack
+            return f"{start}{likely}, if the board moved {self.changes:,} times."
+        return (
+            f"{start}{self._format_reach(self.worst)} what is shown at the end of the budget, "
+            f"whatever happens; {self._format_reach(self.likely)} it, if the board moved "
+            f"{self.changes:,} times."
+        )
 
     @property
     def _metric_name(self) -> str:
