@@ -189,5 +189,5 @@ def test_the_digest_changes_with_every_file_that_matters(folder):
 
 def test_the_mechanism_is_calibrated_for_the_public_split(folder):
     content = read_folder(folder())
-    expected = lb.ShakyLadder.calibrated(n=200, questions=100, teams=5)
+    expected = lb.GrowingLadder.calibrated(n=200, questions=100, teams=5).for_board()
     assert content.rules.mechanism_for(content.effective_n) == expected
