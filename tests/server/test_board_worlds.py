@@ -15,7 +15,7 @@ from ladderboard.errors import InvalidPredictions
 from ladderboard.holdout import Scorer
 from ladderboard.server import _middleware
 from ladderboard.server._api import _submissions as endpoint
-from ladderboard.server._metrics import Metrics
+from ladderboard.server._log import Metrics
 from support.two_worlds.disclosures import check_disclosures, check_receipt_routes, check_receipts
 from support.two_worlds.mechanisms import LeakyLadder
 

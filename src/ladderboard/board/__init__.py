@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ladderboard.board._access import (
         PUBLIC,
         Caller,
+        Quota,
+        QuotaLimit,
         Role,
         check_permission,
         check_text,
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from ladderboard.board._folder import import_huggingface as import_huggingface
     from ladderboard.board._folder import read_data_files as read_data_files
     from ladderboard.board._folder import write_example_board as write_example_board
-    from ladderboard.board._limits import Quota, QuotaLimit
     from ladderboard.board._model import BestRelease as BestRelease
     from ladderboard.board._model import BoardInfo as BoardInfo
     from ladderboard.board._model import BoardPhase as BoardPhase
@@ -148,6 +149,8 @@ _NAMES = {
     "_access": [
         "Caller",
         "PUBLIC",
+        "Quota",
+        "QuotaLimit",
         "Role",
         "check_permission",
         "check_text",
@@ -193,7 +196,6 @@ _NAMES = {
         "read_folder",
         "write_example_board",
     ],
-    "_limits": ["Quota", "QuotaLimit"],
     "_model": [
         "BestRelease",
         "BoardInfo",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.board._access import check_permission
+from ladderboard.board._access import check_permission, recount_pooled
 from ladderboard.board._folder import read_table
-from ladderboard.board._limits import recount_pooled
 from ladderboard.board._model import RECORD, RecordRow
 from ladderboard.board._people import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.board._repository import (

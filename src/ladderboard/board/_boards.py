@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
+from ladderboard.board._access import (
+    Caller,
+    Role,
+    comparable_name,
+    hash_token,
+    new_token,
+    recount_pooled,
+)
 from ladderboard.board._amendments import Amendments
 from ladderboard.board._board import BoardContext
 from ladderboard.board._data import DataFiles
 from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import split_mask
-from ladderboard.board._limits import recount_pooled
 from ladderboard.board._model import BOARD, BoardRow
 from ladderboard.board._people import Identities, Teams, caller_of, new_credential
 from ladderboard.board._repository import (

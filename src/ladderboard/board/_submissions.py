@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Role, check_permission, check_text
-from ladderboard.board._board import KeyedLock
-from ladderboard.board._limits import (
+from ladderboard.board._access import (
+    Role,
     StoredBytes,
+    check_permission,
+    check_text,
     compute_shares,
     redact_quota,
     refuse_if_closed,
@@ -18,6 +19,7 @@ from ladderboard.board._limits import (
     refuse_if_storage_full,
     remaining_quota,
 )
+from ladderboard.board._board import KeyedLock
 from ladderboard.board._model import RecordRow, SubmissionRow
 from ladderboard.board._repository import (
     find_submission_by_entry,
@@ -50,9 +52,8 @@ from ladderboard.holdout import (
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
-    from ladderboard.board._access import Caller
+    from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
-    from ladderboard.board._limits import Quota
     from ladderboard.board._model import BoardRow, TeamRow
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._store import PreparedFile

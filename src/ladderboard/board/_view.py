@@ -6,14 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Role, check_permission
-from ladderboard.board._finals import rank_finals, serialize_final_row
-from ladderboard.board._limits import (
+from ladderboard.board._access import (
+    Role,
+    check_permission,
     compute_shares,
     redact_quota,
     remaining_quota,
     serialize_budget,
 )
+from ladderboard.board._finals import rank_finals, serialize_final_row
 from ladderboard.board._model import (
     BoardRecord,
     LeaderboardRow,

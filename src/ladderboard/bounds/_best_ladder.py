@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ladderboard.bounds._certificate import certificate, read_beta, read_count
-from ladderboard.bounds._counting import TranscriptWeights
-from ladderboard.bounds._history import ChangeHistory
+from ladderboard.bounds._counting import ChangeHistory, TranscriptWeights
 from ladderboard.mechanisms import UNITS, Ladder, Setup
 
 if TYPE_CHECKING:

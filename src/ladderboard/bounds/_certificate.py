@@ -13,8 +13,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_confidence, format_promise, round_down, round_up
-from ladderboard.bounds._counting import TranscriptWeights
-from ladderboard.bounds._history import ChangeHistory
+from ladderboard.bounds._counting import ChangeHistory, TranscriptWeights
 from ladderboard.bounds._kl import (
     binomial_lower,
     binomial_upper,

@@ -11,15 +11,17 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism, check_state_field
-from ladderboard.mechanisms._transcript import ZERO_ONE, FallingValues, ReleaseDeviation, Transcript
-from ladderboard.mechanisms._types import ComparisonSettings, Observation, Setup, Step
-from ladderboard.mechanisms._visible_gain import (
+from ladderboard.mechanisms._base import (
+    NEEDS_ZERO_ONE,
+    Mechanism,
     check_power,
+    check_state_field,
     normal_below,
     smallest_gain,
     smallest_with_chance,
 )
+from ladderboard.mechanisms._transcript import ZERO_ONE, FallingValues, ReleaseDeviation, Transcript
+from ladderboard.mechanisms._types import ComparisonSettings, Observation, Setup, Step
 from ladderboard.tape import Seed
 
 if TYPE_CHECKING:

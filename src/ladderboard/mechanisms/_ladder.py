@@ -14,7 +14,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import Mechanism, smallest_gain
 from ladderboard.mechanisms._transcript import HiddenValues, Transcript, ladder_transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
@@ -24,7 +24,6 @@ from ladderboard.mechanisms._types import (
     Step,
     StepMany,
 )
-from ladderboard.mechanisms._visible_gain import smallest_gain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

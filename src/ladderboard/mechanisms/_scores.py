@@ -12,7 +12,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism
+from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism, smallest_gain
 from ladderboard.mechanisms._transcript import ZERO_ONE, ReleaseDeviation, ReleaseValues, Transcript
 from ladderboard.mechanisms._types import (
     ComparisonSettings,
@@ -22,7 +22,6 @@ from ladderboard.mechanisms._types import (
     Step,
     StepMany,
 )
-from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import DiscreteGaussian
 
 if TYPE_CHECKING:

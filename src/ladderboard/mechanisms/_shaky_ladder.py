@@ -12,7 +12,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import Mechanism, smallest_gain
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._ladder import ShakyLadderState, run_ladder
@@ -31,7 +31,6 @@ from ladderboard.mechanisms._types import (
     Step,
     StepMany,
 )
-from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:

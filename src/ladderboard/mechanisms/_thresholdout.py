@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import Mechanism, smallest_gain
 from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
-from ladderboard.mechanisms._visible_gain import smallest_gain
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:

@@ -17,8 +17,15 @@ from ladderboard.errors import LadderboardError, NotAllowed, Problem
 from ladderboard.server import _api, _pages
 from ladderboard.server._auth import unauthorised
 from ladderboard.server._context import ServerContext, get_context, needs_token
-from ladderboard.server._log import ClockWatch, ServerLog, machine_time
-from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
+from ladderboard.server._log import (
+    CLOCK_JUMPS,
+    PARSERS_RESTARTED,
+    ClockWatch,
+    Gauge,
+    Metrics,
+    ServerLog,
+    machine_time,
+)
 from ladderboard.server._middleware import BODY_REFUSAL, RequestMiddleware
 from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from ladderboard.board import Board, Boards, Caller
-    from ladderboard.server._log import ServerLog
-    from ladderboard.server._metrics import Metrics
+    from ladderboard.server._log import Metrics, ServerLog
     from ladderboard.server._sandbox import ParserPool, Spec
     from ladderboard.server._settings import Settings
     from ladderboard.server._uploads import Spool

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from ladderboard.server._log import ServerLog
-    from ladderboard.server._metrics import Metrics
+    from ladderboard.server._log import Metrics, ServerLog
     from ladderboard.server._rate_limits import RequestSlot
     from ladderboard.server._settings import Settings
 

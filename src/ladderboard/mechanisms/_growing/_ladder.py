@@ -17,7 +17,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._base import Mechanism, check_power, smallest_with_chance
 from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._growing._transcript import growing_transcript
 from ladderboard.mechanisms._types import (
@@ -31,7 +31,6 @@ from ladderboard.mechanisms._types import (
     largest_standard_error,
     standard_error_class,
 )
-from ladderboard.mechanisms._visible_gain import check_power, smallest_with_chance
 from ladderboard.tape import CutGaussian
 
 if TYPE_CHECKING:

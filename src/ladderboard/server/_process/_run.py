@@ -21,8 +21,16 @@ from ladderboard.errors import LadderboardError
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
 from ladderboard.server._isolation import die_with_parent
-from ladderboard.server._log import ClockWatch, ServerLog, log_everything, machine_time, worker_log
-from ladderboard.server._metrics import CLOCK_JUMPS, WORKERS_RESTARTED, Metrics
+from ladderboard.server._log import (
+    CLOCK_JUMPS,
+    WORKERS_RESTARTED,
+    ClockWatch,
+    Metrics,
+    ServerLog,
+    log_everything,
+    machine_time,
+    worker_log,
+)
 from ladderboard.server._process._listener import listen_on_address, listen_on_inherited_socket
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
 from ladderboard.server._process._signals import (
