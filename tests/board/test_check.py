@@ -280,7 +280,7 @@ def test_groups_are_what_must_be_independent(folder, monkeypatch):
 
 
 def test_an_unreadable_folder_gives_a_report(folder):
-    report = check_board(folder(**{"board.yaml": "loss: auc\n", "holdout.csv": None}))
+    report = check_board(folder(**{"board.yaml": "loss: max_error\n", "holdout.csv": None}))
     assert not report.ok
     assert report.promise is None
     assert [problem.code for problem in report.problems] == [

@@ -128,7 +128,7 @@ def test_inferred_classes_do_not_count_as_changed_rules(folder):
         ({"board.yaml": RULES + "mechanism: bootstrap_ladder\n",
           "holdout.csv": "id,label,weight\n1,1,1\n2,0,2\n"}, ["bad_value"]),
         # Everything at once.
-        ({"board.yaml": "loss: auc\nquestions: 0\n", "holdout.csv": "label\n1\n"},
+        ({"board.yaml": "loss: max_error\nquestions: 0\n", "holdout.csv": "label\n1\n"},
          ["bad_value", "bad_value", "missing_column"]),
     ],
 )  # fmt: skip

@@ -58,10 +58,12 @@ def test_another_column_of_ids_and_several_of_answers(source, target):
     config = {**CONF, "SUBMISSION_ID_COLUMN": "name", "SUBMISSION_COLUMNS": "name, a,b"}
     config |= {"EVAL_METRIC": "hamming_loss", "COMPETITION_ID": ""}
     (source / "conf.json").write_text(json.dumps(config))
-    rows = [f"n{index},0,1,public" for index in range(20)]
+    rows = [f"n{index},0,1,{'private' if index % 2 else 'public'}" for index in range(20)]
     (source / "solution.csv").write_text("\n".join(["name,a,b,split", *rows]))
     import_huggingface(source, target)
-    assert (target / "holdout.csv").read_text().startswith("id,a,b,split\nn0,0,1,public\n")
+    assert (target / "holdout.csv").read_text().startswith("name,a,b,split\nn0,0,1,public\n")
+    columns = read_folder(target).rules.columns
+    assert columns.describe() == {"id": ["name"], "prediction": ["a", "b"]}
 
 
 def test_an_unsupported_metric_is_refused_with_a_suggestion(source, target):

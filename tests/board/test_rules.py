@@ -145,7 +145,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("title: ''", "title", "1 to 100 characters"),
         ('description: "a\\u2066b"', "description", "the character U+2066"),
         ("description: [a]", "description", "must be text"),
-        ("loss: auc", "loss", "computed from all examples together"),
+        ("loss: max_error", "loss", "max_error cannot be used"),
         ("loss: {name: mae}", "loss", "range"),
         ("loss: {classes: [a, b]}", "loss", "must be a name"),
         ("loss: {name: accuracy, clases: [a, b]}", "loss", "clases"),
@@ -249,7 +249,8 @@ def test_a_module_that_cannot_be_imported_is_one_problem(tmp_path, monkeypatch):
 
 def test_all_problems_come_at_once_in_the_order_of_their_lines():
     error = refusal(
-        "slug: digits\ntitle: 7\nloss: auc\nquestions: 0\nphases:\n- end: soon\n- start: never\n"
+        "slug: digits\ntitle: 7\nloss: max_error\nquestions: 0\nphases:\n- end: soon\n"
+        "- start: never\n"
     )
     assert [problem.ids for problem in error.problems] == [("2",), ("3",), ("4",), ("6",), ("7",)]
     assert str(error).startswith("5 problems were found:\n- board.yaml, line 2: title must be text")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ladderboard.board._finals import write_board_bundle
     from ladderboard.board._folder import BoardFolder, read_folder
     from ladderboard.board._folder import import_huggingface as import_huggingface
+    from ladderboard.board._folder import import_kaggle as import_kaggle
     from ladderboard.board._folder import read_data_files as read_data_files
     from ladderboard.board._folder import write_example_board as write_example_board
     from ladderboard.board._model import BestRelease as BestRelease
@@ -192,6 +193,7 @@ _NAMES = {
     "_folder": [
         "BoardFolder",
         "import_huggingface",
+        "import_kaggle",
         "read_data_files",
         "read_folder",
         "write_example_board",

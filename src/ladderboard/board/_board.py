@@ -286,8 +286,14 @@ class BoardContext:
         cached, limits = self._epoch, self.rules_of(row).files.limits
         if cached is None or cached.number != row.epoch:
             table = decode_sample(self.book.read_encrypted(sample_key(row.epoch)))
-            loss = self.rules_of(row).loss
-            scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
+            rules = self.rules_of(row)
+            scorer = Scorer(
+                table,
+                rules.loss,
+                limits,
+                rows=split_mask(table, "public"),
+                columns=rules.columns,
+            )
             private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
             cached = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)

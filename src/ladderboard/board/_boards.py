@@ -275,11 +275,21 @@ class Boards:
         """Create a board: commit to its holdout, key and rules, and submit its baselines."""
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.without_labels()
-        scorer = Scorer(table, rules.loss, rules.files.limits, rows=split_mask(table, "public"))
+        scorer = Scorer(
+            table,
+            rules.loss,
+            rules.files.limits,
+            rows=split_mask(table, "public"),
+            columns=rules.columns,
+        )
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
-        if mechanism.needs == "losses" and scorer.grouping.weight is not None:
-            raise InvalidSetting(f"{mechanism.name} compares losses; it takes no weights.")
+        if mechanism.needs == "losses" and (
+            scorer.grouping.weight is not None or not rules.loss.is_mean
+        ):
+            raise InvalidSetting(
+                f"{mechanism.name} compares losses; it takes neither weights nor statistics."
+            )
         if rules.slug in self.list():
             raise Conflict(f"There is a board {rules.slug!r} already.")
         check_baselines(scorer, folder)
@@ -296,6 +306,7 @@ class Boards:
                 "worth": worth,
                 "weighted": scorer.grouping.weight is not None,
                 "zero_one": scorer.zero_one,
+                **({} if scorer.promise is None else {"promise": scorer.promise}),
                 "board": described,
             },
             holdout=sample_digest(describe_sample(table)),

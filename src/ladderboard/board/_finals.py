@@ -30,7 +30,7 @@ from ladderboard.board._repository import (
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
-from ladderboard.bounds import MAX_COMPARED_MODELS, fresh_sample_interval, rank_ranges
+from ladderboard.bounds import MAX_COMPARED_MODELS, rank_ranges
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import (
@@ -228,7 +228,6 @@ class BoardCloser:
             return None
         scorer = Scorer(table, rules.loss, rows=private)
         effective_n = int(scorer.grouping.effective_n)
-        weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Finalist]] = {}
         compared: list[tuple[str, NDArray[np.float32]]] = []
         few = sum(finalist.kind == "team" for finalist in entrants) <= MAX_COMPARED_MODELS
@@ -241,9 +240,7 @@ class BoardCloser:
                     compared.append((finalist.team, scorer.contributions(scored)))
         rows = []
         for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
-            low, high = fresh_sample_interval(
-                effective_n, risk, models=len(entrants), beta=rules.beta, weighted=weighted
-            )
+            low, high = scorer.fresh_interval(risk, models=len(entrants), beta=rules.beta)
             rows.append(_final_row(rules, finalist, risk, (low, high), ranks.get(finalist.team)))
         _set_rank_ranges(rows, compared, rules.beta)
         rank_finals(rows)

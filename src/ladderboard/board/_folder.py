@@ -18,15 +18,18 @@ from ladderboard.board._data import check_data_files
 from ladderboard.board._rules import RuleProblems, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
+    DeclaredColumns,
     HoldoutTable,
     Limits,
     Roster,
     format_names,
+    guess_columns,
     read_holdout,
     read_predictions,
 )
 from ladderboard.holdout import describe_sample, is_zero_one, sample_digest
 from ladderboard.ledger import digest
+from ladderboard.losses import metric as metric_of
 from ladderboard.mechanisms import Setup
 
 if TYPE_CHECKING:
@@ -124,7 +127,17 @@ _HUGGINGFACE_RULES = """\
 title: {title}
 description: |2
 {description}
-loss: {loss}
+metric: {loss}
+questions: 1000
+teams: 20
+registration: invited
+"""
+_SAMPLE = "sample_submission.csv"
+_KAGGLE_RULES = """\
+# {sentence}
+# Set these two numbers yourself: questions (the total number of submissions) and teams.
+title: {title}
+metric: {metric}
 questions: 1000
 teams: 20
 registration: invited
@@ -325,7 +338,8 @@ def _read_sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) 
     if sample is None or not rules.loss.uses_labels:
         return None
     try:
-        return read_predictions(sample, Roster.of(table), rules.loss, limits=rules.files.limits)
+        roster = Roster.of(table, columns=rules.columns)
+        return read_predictions(sample, roster, rules.loss, limits=rules.files.limits)
     except InvalidInput:
         return None
 
@@ -352,9 +366,14 @@ def _check_mechanism(folder: BoardFolder, problems: RuleProblems) -> None:
     """Note a mechanism that does not work with this holdout."""
     mechanism = folder.rules.mechanism_for(folder.effective_n)
     grouping = folder.part("public").grouping
-    if mechanism.needs == "losses" and grouping.weight is not None:
-        message = f"{mechanism.name} compares losses one by one; it takes no weights."
+    is_mean = folder.rules.loss.is_mean
+    if mechanism.needs == "losses" and (grouping.weight is not None or not is_mean):
+        message = f"{mechanism.name} compares losses one by one; it takes neither weights nor "
+        message += "statistics such as AUC."
         problems.add("bad_value", message, key="mechanism")
+    if not is_mean and (grouping.weight is not None or grouping.n != grouping.examples):
+        message = f"{folder.rules.loss.name} is computed from all examples together; "
+        problems.add("bad_value", f"{message}it takes no groups and no weights.", key="loss")
     try:
         mechanism.check(Setup(grouping.n, 0.0, 1.0))
     except ValueError as error:
@@ -370,6 +389,8 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
             kind=None if rules is None else rules.loss.label_kind,
             limits=Limits(bytes=2**40),
             labelled=rules is None or rules.loss.uses_labels,
+            columns=None if rules is None else rules.columns,
+            empty=rules is not None and rules.loss.takes_empty,
         )
     except InvalidInput as error:
         for problem in error.problems or ():
@@ -435,6 +456,8 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, problems: RulePro
     except InvalidInput as error:  # a custom loss
         problems.add("labels", f"{name}: the loss refused the labels: {error}", key="label")
     private = table.split is not None and bool((table.split == "private").any())
+    if private and not rules.loss.is_mean:
+        _check_splits(table, rules, name, problems)
     if private:
         return
     end = f"{name} has none. Add a column split with public and private."
@@ -443,6 +466,15 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, problems: RulePro
         problems.add("no_private", f"{message}; {end}", key="ladder")
     if rules.finals is not None:
         problems.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
+
+
+def _check_splits(table: HoldoutTable, rules: Rules, name: str, problems: RuleProblems) -> None:
+    """Note a split of which a statistic is not defined: one without positives, for AUC."""
+    for split in ("public", "private"):
+        try:
+            rules.loss.read_labels(table.labels[np.asarray(table.split == split)])
+        except InvalidLabels as error:
+            problems.add("labels", f"{name}, the {split} rows: {error}", key="split")
 
 
 def write_example_board(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:
@@ -509,13 +541,51 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
     ids, answers = _competition_columns(settings)
     rows = _read_solution(source / _SOLUTION, [ids, *answers, "split"])
     text = _format_rules(settings, source)
+    header = ["id", "label"]
+    if (ids, answers) != ("id", ["pred"]):
+        text += _format_columns(DeclaredColumns((ids,), tuple(answers)))
+        header = [ids, *answers]
     rules, holdout = folder / "board.yaml", folder / "holdout.csv"
     rules.write_text(text, encoding="utf-8")
     with holdout.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
+        writer.writerow([*header, "split"])
         writer.writerows(rows)
     return [rules, holdout]
+
+
+def import_kaggle(source: Path, folder: Path, metric: str) -> tuple[list[Path], str]:
+    """Write a board's rules and files from a Kaggle competition's folder.
+
+    It has solution.csv, with a column Usage if rows are split, and sample_submission.csv, from
+    which the columns are guessed. Returns the files and a sentence that says what was guessed.
+    """
+    loss = metric_of(metric).loss
+    sample, solution = source / _SAMPLE, source / _SOLUTION
+    for path in (sample, solution):
+        if not path.is_file():
+            raise InvalidInput(f"A Kaggle competition's folder has {path.name}; there is none.")
+    form = loss.columns(kind=loss.label_kind or "text", width=2).form
+    columns, sentence = guess_columns(sample, width=1 if form == "one" else None)
+    rules = _KAGGLE_RULES.format(
+        title=_quote_yaml(source.resolve().name.replace("-", " ").replace("_", " ").capitalize()),
+        metric=_quote_yaml(metric),
+        sentence=" ".join(sentence.split()),
+    )
+    files = [folder / "board.yaml", folder / "holdout.csv", folder / _SAMPLE]
+    files[0].write_text(rules + _format_columns(columns), encoding="utf-8")
+    files[1].write_bytes(solution.read_bytes())
+    files[2].write_bytes(sample.read_bytes())
+    return files, sentence
+
+
+def _format_columns(columns: DeclaredColumns) -> str:
+    """Return declared columns as lines of a board.yaml."""
+    lines = [
+        f"  {key}: [{', '.join(map(_quote_yaml, names))}]"
+        for key, names in columns.describe().items()
+    ]
+    return "\n".join(["columns:", *lines]) + "\n"
 
 
 def _read_competition_settings(source: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class BaselineScore(NamedTuple):
     @classmethod
     def of(cls, scorer: Scorer, scored: ScoringResult) -> BaselineScore:
         """Return the baseline that was scored."""
-        error = scorer.grouping.standard_error(scored.losses)
+        error = scorer.standard_error(scored)
         return cls(scored.risk, error, scorer.loss.is_binary)
 
 

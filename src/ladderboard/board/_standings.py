@@ -151,7 +151,9 @@ def _decode_cursor(cursor: str, mac: Callable[[str], bytes]) -> _PagePosition:
 MAX_POINTS = 100  # points besides the last
 _OWN_FIELDS = ("number", "time", "loss", "display", "improved")
 
-_CERTIFICATE_RULES = ("questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected")
+_CERTIFICATE_RULES = (
+    "questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected", "promise",
+)  # fmt: skip
 Values = tuple[tuple[str, Any], ...]
 MAX_BINS = 60
 _MAX_TEAMS = 100
@@ -285,11 +287,11 @@ def cached_certificate(meter: Meter, released: float | None) -> Certificate:
 
 
 def _certificate_rules(meter: Meter) -> Values:
-    return tuple(
-        (certificate_rule, meter.rules[certificate_rule])
-        for certificate_rule in _CERTIFICATE_RULES
-        if certificate_rule in meter.rules
-    )
+    """Return the rules that a certificate depends on, hashable: a promise becomes JSON."""
+    rules = {name: meter.rules[name] for name in _CERTIFICATE_RULES if name in meter.rules}
+    if "promise" in rules:
+        rules["promise"] = json.dumps(rules["promise"])
+    return tuple(rules.items())
 
 
 def _without_position(state: ChainState) -> ChainState:
@@ -306,7 +308,10 @@ def _certificate(
     changes: int | tuple[VisibleChange, ...],
 ) -> Certificate:
     """Return a certificate; it depends on public values only, so caching reveals nothing."""
-    meter = Meter(mechanism, dict(rules), state)
+    read_rules = dict(rules)
+    if "promise" in read_rules:
+        read_rules["promise"] = json.loads(read_rules["promise"])
+    meter = Meter(mechanism, read_rules, state)
     if not isinstance(changes, int):
         meter = replace(meter, read_changes=lambda: changes)
     return meter.certificate(released)

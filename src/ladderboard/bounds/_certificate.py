@@ -427,11 +427,14 @@ def certificate_of_record(
     opened: int,
     zero_one: bool,
     proven: bool = False,
+    effective_n: int | None = None,
 ) -> Certificate:
     """Return a certificate from the record of a ledger, whose budget may be amended.
 
     The numbers were checked when they were recorded, so they are not read again. ``proven`` says
-    that every change comes with a bit: whether it was proven to be an improvement.
+    that every change comes with a bit: whether it was proven to be an improvement. ``effective_n``
+    is given for a statistic that is not a mean: as many examples a deviation of it is worth, in
+    Hoeffding's form; ``released`` must be None then.
     """
     history = (
         ChangeHistory(asked, changes)
@@ -440,7 +443,16 @@ def certificate_of_record(
     )
     counted, weight = _count_ladders(ladders, opened)
     arguments = _Arguments(
-        Setup(n, 0, 1), questions, history, mechanism, beta, counted, weight, zero_one, proven
+        Setup(n, 0, 1),
+        questions,
+        history,
+        mechanism,
+        beta,
+        counted,
+        weight,
+        zero_one,
+        proven,
+        effective_n,
     )
     return _certify(arguments, released, None, amendable=True, private=False)
 
@@ -457,6 +469,7 @@ class _Arguments(NamedTuple):
     weight: float
     zero_one: bool
     proven: bool = False
+    effective_n: int | None = None
 
 
 def _certify(
@@ -467,9 +480,13 @@ def _certify(
     amendable: bool,
     private: bool,
 ) -> Certificate:
-    setup, questions, history, mechanism, beta, ladders, weight, zero_one, proven = arguments
+    setup, questions, history, mechanism, beta, ladders, weight, zero_one, proven, worth = arguments
     asked = history.asked
     transcript = declared_transcript(mechanism, setup, zero_one=zero_one)
+    if transcript is None and worth is not None:
+        return vacuous_certificate(
+            f"{mechanism.name} releases values that cannot be counted.", beta
+        )
     if transcript is None:
         return uncounted_certificate(
             mechanism,
@@ -523,7 +540,10 @@ def _certify(
     known = transcript.difference_range(setup) if differences else (setup.low, setup.high)
     # The least risk at the close may be that of any model; the value shown is the last changer's.
     above, variance = (nats.every, math.inf) if risk is not None else (nats.changer, variance)
-    bound = _MeanBound(setup, zero_one and (setup.low, setup.high) == (0, 1))
+    bound = _MeanBound(
+        setup if worth is None else setup._replace(n=worth),
+        zero_one and (setup.low, setup.high) == (0, 1),
+    )
     low, high, parts = bound.interval(
         (nats.every, above), sample, released, risk, variance=variance, noise=noise
     )

@@ -7,7 +7,7 @@ its refusals cannot depend on labels.
 
 from ladderboard.errors import Problem
 from ladderboard.files._columns import load_polars as load_polars
-from ladderboard.files._declared import DeclaredColumns, guess_columns
+from ladderboard.files._declared import ID_SEPARATOR, DeclaredColumns, guess_columns
 from ladderboard.files._formats import escape_formula
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._predictions import read_predictions
@@ -17,6 +17,7 @@ from ladderboard.files._source import Gunzip as Gunzip
 from ladderboard.files._source import Limits, Problems, detect_format, format_names, refuse
 
 __all__ = [
+    "ID_SEPARATOR",
     "DeclaredColumns",
     "HoldoutTable",
     "Limits",

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from ladderboard._atomic_file import SQLITE_SUFFIXES, atomic_write
 from ladderboard.errors import InvalidSetting, InvalidState, StaleCopy, storage_error
+from ladderboard.files import DeclaredColumns
 from ladderboard.holdout._sample import (
     check_same_sample,
     decode_sample,
@@ -263,7 +264,8 @@ class GuardFile:
             raise InvalidSetting("This guard was created with another loss.")
         if read_labels is not None:
             check_same_sample(table, read_labels(labelled=loss.uses_labels))
-        scorer = Scorer(table, loss)
+        columns = DeclaredColumns.read(book.opening["rules"].get("columns"))
+        scorer = Scorer(table, loss, columns=columns)
         return book, scorer if self.limits is None else scorer.with_limits(self.limits)
 
     def _read_book_name(self, storage: SqliteStorage) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
     from ladderboard.holdout._scorer import Scorer
     from ladderboard.ledger import Book, LedgerEnvironment
-    from ladderboard.losses import Loss
+    from ladderboard.losses import Loss, Metric
     from ladderboard.mechanisms import Mechanism
 
 
@@ -63,6 +63,8 @@ class Holdout(OpenFile):
         questions: int,
         ladders: int = 1,
         loss: str | Loss | Any = "zero_one",
+        metric: str | Metric | None = None,
+        columns: Any = None,
         ids: Any = None,
         classes: Any = None,
         group: Any = None,
@@ -93,6 +95,12 @@ class Holdout(OpenFile):
             first question, until this number is reached.
         loss
             A loss, its name, or a function of (labels, predictions) that can be imported.
+        metric
+            In place of a loss: a metric, or its name, such as ``"roc_auc"``. Sentences then speak
+            of the metric; numbers stay losses, and ``lb.metric(name).display`` converts them.
+        columns
+            The names of columns in files: ``{"id": "image", "prediction": "label"}``; lists of
+            names for several. Also ``label``, if its name differs from the prediction's.
         ids
             Of the examples; with ids, predictions may come in any order.
         classes
@@ -130,6 +138,8 @@ class Holdout(OpenFile):
                 budget=questions,
                 ladders=_settings.integer("ladders", ladders, at_least=1, at_most=questions),
                 loss=loss,
+                metric=metric,
+                columns=columns,
                 parts={"ids": ids, "group": group, "weight": weight, "kind": kind},
                 classes=classes,
                 mechanism=mechanism,
@@ -208,7 +218,9 @@ class Holdout(OpenFile):
             remaining=meter.remaining,
             reason=format_reply(
                 release,
-                loss_texts(release, outcome.smallest_gain),
+                loss_texts(
+                    release, outcome.smallest_gain, self._book.opening["rules"].get("metric")
+                ),
                 again=outcome.repeated,
                 remaining=meter.remaining,
             ),

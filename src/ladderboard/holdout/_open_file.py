@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ladderboard.errors import BrokenLedger, InvalidSetting
+from ladderboard.files import DeclaredColumns
 from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
 from ladderboard.holdout._sample import decode_sample, describe_sample, make_sample, sample_digest
@@ -14,6 +15,7 @@ from ladderboard.holdout._scorer import Scorer
 from ladderboard.holdout._status import InputKind, Meter, read_input_kind
 from ladderboard.ledger import Commitment, SqliteStorage
 from ladderboard.losses import loss as loss_of
+from ladderboard.losses import metric as metric_of
 from ladderboard.mechanisms import GrowingLadder
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
@@ -155,6 +157,8 @@ def create_file(
     budget: int,
     ladders: int,
     loss: Any,
+    metric: Any = None,
+    columns: Any = None,
     parts: dict[str, Any],
     classes: Any,
     mechanism: Any,
@@ -173,16 +177,35 @@ def create_file(
     from ladderboard.bounds import read_beta  # noqa: PLC0415 - asking needs none
 
     beta = read_beta(beta)
-    resolved_loss = loss_of(loss, **({} if classes is None else {"classes": classes}))
-    table = make_sample(labels, **parts, labelled=resolved_loss.uses_labels)
+    settings = {} if classes is None else {"classes": classes}
+    shown = None if metric is None else metric_of(metric, **settings)
+    resolved_loss = loss_of(loss, **settings) if shown is None else shown.loss
+    resolved_loss.check_settings()
+    if gate_rules is not None and not resolved_loss.is_mean:
+        raise InvalidSetting(
+            f"A gate compares models example by example, and {resolved_loss.name} has no loss of "
+            "one example; gate a loss that has."
+        )
+    declared = DeclaredColumns.read(columns)
+    kind = parts["kind"] or (resolved_loss.label_kind if declared is not None else None)
+    table = make_sample(
+        labels,
+        **{**parts, "kind": kind},
+        labelled=resolved_loss.uses_labels,
+        columns=declared,
+        empty=resolved_loss.takes_empty,
+    )
     resolved_loss = resolved_loss.with_inferred_classes(table.labels)
-    scorer = Scorer(table, resolved_loss)
+    scorer = Scorer(table, resolved_loss, columns=declared)
     grouping = scorer.grouping
     effective_n = int(grouping.effective_n)
     chosen_mechanism = _choose_mechanism(mechanism, protection, scorer, budget, ladders)
-    if chosen_mechanism.needs == "losses" and grouping.weight is not None:
+    if chosen_mechanism.needs == "losses" and (
+        grouping.weight is not None or not resolved_loss.is_mean
+    ):
         raise InvalidSetting(
-            f"{chosen_mechanism.name} compares losses one by one and does not support weights."
+            f"{chosen_mechanism.name} compares losses one by one and supports neither weights nor "
+            "statistics such as AUC."
         )
     if key is not None:
         Tape(key=key)  # refuse an invalid key before the file is created
@@ -195,8 +218,15 @@ def create_file(
         "worth": effective_n,
         "weighted": grouping.weight is not None,
         "zero_one": scorer.zero_one,
-        # A gate on the same labels proves improvements itself.
-        **({"proven": True} if mechanism is None and gate_rules is None else {}),
+        # A gate on the same labels proves improvements itself; a statistic has no losses for it.
+        **(
+            {"proven": True}
+            if mechanism is None and gate_rules is None and resolved_loss.is_mean
+            else {}
+        ),
+        **({} if scorer.promise is None else {"promise": scorer.promise}),
+        **({} if shown is None else {"metric": shown.describe()}),
+        **({} if declared is None else {"columns": declared.describe()}),
         **({} if gate_rules is None else {"gate": gate_rules(scorer, chosen_mechanism)}),
     }
     file = GuardFile.resolve(

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
+from ladderboard.losses import display_risk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Release
@@ -132,12 +133,24 @@ class ReplyTexts(NamedTuple):
     gain: str | None
 
 
-def loss_texts(release: Release, smallest_gain: float | None) -> ReplyTexts:
-    """Return the numbers of a guard's reply, which are losses."""
+def loss_texts(
+    release: Release, smallest_gain: float | None, shown: Mapping[str, Any] | None = None
+) -> ReplyTexts:
+    """Return the numbers of a guard's reply: in the metric ``shown`` if it has one, else losses."""
     gain = smallest_gain if is_unchanged(release) else None
-    return ReplyTexts(
-        _format_loss(release.value), _format_loss(release.score), f"{gain:.2g}" if gain else None
+    if shown is None:
+        best, score = _format_loss(release.value), _format_loss(release.score)
+        return ReplyTexts(best, score, f"{gain:.2g}" if gain else None)
+    form, unit = shown["as"], shown["unit"]
+    best, score = (
+        "-" if risk is None else f"{shown['title']} {display_risk(form, risk, unit):.6g}"
+        for risk in (release.value, release.score)
     )
+    if not gain or release.value is None:
+        return ReplyTexts(best, score, None)
+    gained = display_risk(form, max(release.value - gain, 0.0), unit)
+    size = abs(gained - display_risk(form, release.value, unit))
+    return ReplyTexts(best, score, f"{size:.2g}" if size else None)
 
 
 def is_unchanged(release: Release) -> bool:

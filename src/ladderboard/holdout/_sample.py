@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ladderboard.files import DeclaredColumns
+
 _MAX_LISTED = 10
 _LABEL_BYTES = 8  # of a number, or of the index of a word
 _WORDS_BYTES = 4096
@@ -31,6 +33,8 @@ def make_sample(
     kind: Any = None,
     format: str | None = None,  # noqa: A002 - the word people use
     labelled: bool = True,
+    columns: DeclaredColumns | None = None,
+    empty: bool = False,
 ) -> HoldoutTable:
     """Return the owner's table from labels in memory, or from a file with all columns.
 
@@ -40,26 +44,29 @@ def make_sample(
     if isinstance(labels, HoldoutTable):
         return labels if labelled else labels.without_labels()
     optional = {"id": ids, "group": group, "weight": weight}
-    columns = {name: values for name, values in optional.items() if values is not None}
+    parts = {name: values for name, values in optional.items() if values is not None}
     if isinstance(labels, str | bytes | PathLike) or hasattr(labels, "read") or _is_table(labels):
-        if columns:
+        if parts:
             raise InvalidLabels(
-                f"These labels are a table; add {' and '.join(columns)} as columns of the table."
+                f"These labels are a table; add {' and '.join(parts)} as columns of the table."
             )
         limits = Limits(bytes=2**40)
-        return read_holdout(labels, kind=kind, format=format, limits=limits, labelled=labelled)
+        return read_holdout(
+            labels, kind=kind, format=format, limits=limits, labelled=labelled, columns=columns,
+            empty=empty,
+        )  # fmt: skip
     if not labelled:
-        return _make_unlabelled_sample(labels, columns)
+        return _make_unlabelled_sample(labels, parts)
     if labels is None:
         raise InvalidLabels("This loss compares predictions with labels; give labels= too.")
     array = labels if hasattr(labels, "__array__") else np.array(labels, dtype=object)
     shape = np.shape(array)
     if len(shape) == 2:
         array = np.asarray(array)
-        columns |= {f"label_{position + 1}": array[:, position] for position in range(shape[1])}
+        parts |= {f"label_{position + 1}": array[:, position] for position in range(shape[1])}
     else:
-        columns["label"] = array
-    return read_holdout(columns, kind=kind)
+        parts["label"] = array
+    return read_holdout(parts, kind=kind, empty=empty)
 
 
 def _make_unlabelled_sample(labels: Any, columns: dict[str, Any]) -> HoldoutTable:

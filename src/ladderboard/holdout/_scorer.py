@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import InvalidState
+from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.ledger import decode, decode_predictions, encode_predictions
 from ladderboard.losses import LOSSES
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files import HoldoutTable
+    from ladderboard.files import DeclaredColumns, HoldoutTable
     from ladderboard.holdout._proof import RecordProver
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Grouping, Mechanism
@@ -28,6 +29,8 @@ ALIGNED_FORMAT = "aligned"
 """The name of the format of ``AlignedPredictions.packed``."""
 
 _DEFAULT = Limits()
+_DIGITS = 12
+_LEAST_BETA = 1e-99
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +110,8 @@ class Scorer:
         The maximum size of a file.
     rows
         A mask of the rows to score; all if None. Predictions must cover all rows.
+    columns
+        The declared names of a submission's columns.
     """
 
     def __init__(
@@ -116,12 +121,19 @@ class Scorer:
         limits: Limits = _DEFAULT,
         *,
         rows: NDArray[np.bool_] | None = None,
+        columns: DeclaredColumns | None = None,
     ) -> None:
         self.loss = loss
-        self.roster = Roster.of(table)
+        self.roster = Roster.of(table, columns=columns)
         self._rows = rows
         scored = table if rows is None else table.select_rows(rows)
         self.grouping = scored.grouping
+        is_grouped = self.grouping.weight is not None or self.grouping.n != len(scored)
+        if is_grouped and not loss.is_mean:
+            raise InvalidSetting(
+                f"{loss.name} is computed from all examples together; it takes no groups and no "
+                "weights."
+            )
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
         self._is_custom_loss = type(loss) not in LOSSES.values()
@@ -158,11 +170,7 @@ class Scorer:
         as the worst risk.
         """
         try:
-            with np.errstate(all="ignore"):
-                losses = self.loss.score(self._labels, self._scored_rows(submission.values))
-            return ScoringResult(
-                self.grouping.risk(losses, binary=self._binary), losses, broken=False
-            )
+            return self._evaluate(self._scored_rows(submission.values))
         except (Exception, SystemExit):
             if self._is_custom_loss:
                 return ScoringResult(1.0, np.ones(self.grouping.examples), broken=True)
@@ -170,10 +178,8 @@ class Scorer:
 
     def best_constant(self) -> ScoringResult | None:
         """Return the result of the best constant prediction. Secret: for the owner only."""
-        results = []
-        for constant_prediction in self.loss.constant_predictions(self._labels):
-            losses = self.loss.score(self._labels, constant_prediction)
-            results.append(ScoringResult(self.grouping.risk(losses), losses, broken=False))
+        predictions = self.loss.constant_predictions(self._labels)
+        results = [self._evaluate(constant) for constant in predictions]
         return min(results, key=lambda result: result.risk, default=None)
 
     def constant_risk(self) -> float | None:
@@ -181,18 +187,68 @@ class Scorer:
         best = self.best_constant()
         return None if best is None else best.risk
 
+    def _evaluate(self, predictions: NDArray[Any]) -> ScoringResult:
+        with np.errstate(all="ignore"):
+            losses, risk = self.loss.evaluate(self._labels, predictions)
+        if risk is None:
+            risk = self.grouping.risk(losses, binary=self._binary)
+        else:
+            risk = round(risk, _DIGITS)  # so that another machine's rounding does not matter
+        return ScoringResult(risk, losses, broken=False)
+
+    @property
+    def promise(self) -> dict[str, Any] | None:
+        """What is proved of a statistic, and must be published; None for a mean of losses."""
+        if self.loss.is_mean:
+            return None
+        proved = self.loss.promise(self._labels)
+        if proved is None:
+            return {}
+        return {
+            "effective_n": int(proved.effective_n),
+            "nats": round(proved.nats, 6),
+            "published": proved.published,
+        }
+
+    def fresh_interval(self, risk: float, *, models: int, beta: float) -> tuple[float, float]:
+        """Return an interval for the true risk of a model that was chosen without these rows.
+
+        ``models`` is how many such intervals hold together. From 0 to 1 if nothing is proved.
+        """
+        from ladderboard.bounds import fresh_sample_interval  # noqa: PLC0415 - for finals only
+
+        promise = self.promise
+        if promise is None:
+            weighted = self.grouping.weight is not None
+            n = int(self.grouping.effective_n)
+            return fresh_sample_interval(n, risk, models=models, beta=beta, weighted=weighted)
+        if not promise.get("effective_n"):
+            return 0.0, 1.0
+        share = max(beta * math.exp(-promise["nats"]), _LEAST_BETA)
+        n = promise["effective_n"]
+        return fresh_sample_interval(n, risk, models=models, beta=share, weighted=True)
+
+    def standard_error(self, scored: ScoringResult) -> float:
+        """Return the standard error of the risk. Secret."""
+        if self.loss.is_mean:
+            return self.grouping.standard_error(scored.losses)
+        deviations = scored.losses - scored.losses.mean()
+        return min(round(math.sqrt(math.fsum(deviations**2)) / len(deviations), _DIGITS), 1.0)
+
     def _scored_rows(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 
     def contributions(self, scored: ScoringResult) -> NDArray[np.float32]:
         """Return one number per group whose plain mean is the risk, to compare models in pairs."""
-        losses, weight = self.grouping.losses(scored.losses), self.grouping.weight
+        losses, weight = self.group_losses(scored), self.grouping.weight
         if weight is not None:
             losses = losses * (weight / weight.mean())
         return losses.astype(np.float32)
 
     def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
         """Return one loss per group, for mechanisms that use losses."""
+        if not self.loss.is_mean:
+            return scored.losses
         return self.grouping.losses(scored.losses)
 
     def evidence(
@@ -210,7 +266,7 @@ class Scorer:
         if mechanism.needs == "losses":
             fields["losses"] = self.group_losses(scored)
         elif mechanism.needs == "standard_error":
-            fields["standard_error"] = self.grouping.standard_error(scored.losses)
+            fields["standard_error"] = self.standard_error(scored)
         if prover is not None:
             fields["record"] = prover.test(partial(self.group_losses, scored))
         return fields

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _MAX_NAME_LENGTH = 100
 _LEAST_BETA = 1e-99
+NOTHING_PROVED = (
+    "Nothing is proved of this metric; its protection is measured against attacks only "
+    "(docs/explanation/metrics.md)."
+)
 SHARED_NATS = math.log(3)
 """With a gate and a guard on the same labels, the price of each: a third of the weight is for looks
 alone, a third for questions alone, and a third for both."""
@@ -93,7 +97,8 @@ class Meter:
         state = self.chain_state
         visible = partial(
             self.mechanism.smallest_visible_gain,
-            n=self.rules["worth"],
+            # Of a statistic the standard error may be larger than that of a mean.
+            n=(self.rules.get("promise") or {}).get("effective_n") or self.rules["worth"],
             changes=-(-state.changes // max(state.ladders, 1)),  # on one ladder, about
         )
         return visible() if released is None else visible(released=released)
@@ -119,21 +124,30 @@ class Meter:
 
     @property
     def _remaining_beta(self) -> float:
-        """Beta after the price of verdicts: so many nats more are the same as a smaller beta."""
+        """Beta after other prices: so many nats more are the same as a smaller beta."""
         beta: float = self.rules["beta"]
-        if not self.verdict_nats:
-            return beta
-        return max(beta * math.exp(-self.verdict_nats), _LEAST_BETA)
+        nats = self.verdict_nats + self._published_nats
+        return max(beta * math.exp(-nats), _LEAST_BETA) if nats else beta
+
+    @property
+    def _published_nats(self) -> float:
+        """The price of what a statistic publishes of the labels, such as class counts."""
+        return float((self.rules.get("promise") or {}).get("nats", 0.0))
 
     def _certificate(self, released: float | None) -> Certificate:
         from ladderboard.bounds import (  # noqa: PLC0415
             CORRECTED,
             NO_THEOREM,
             certificate_of_record,
+            vacuous_certificate,
         )
 
         chain_state, declared = self.chain_state, self.rules.get("ladders")
-        if self.rules["weighted"] or released is None or released >= 1:
+        promise = self.rules.get("promise")
+        if promise is not None and not promise.get("effective_n"):
+            return vacuous_certificate(NOTHING_PROVED, self.rules["beta"])
+        # The kl form is for means of equally weighted losses.
+        if self.rules["weighted"] or promise or released is None or released >= 1:
             released = None
         result = certificate_of_record(
             self.rules["worth"],
@@ -147,8 +161,9 @@ class Meter:
             opened=(declared or chain_state.ladders) + chain_state.charged,
             zero_one=self.rules.get("zero_one", False),
             proven=self.rules.get("proven", False),
+            effective_n=promise["effective_n"] if promise else None,
         )
-        if self.verdict_nats:
+        if result.beta != self.rules["beta"]:
             result = replace(result, beta=self.rules["beta"])
         if self.rules.get("corrected") and result.theorem != NO_THEOREM:
             return replace(result, assumptions=(*result.assumptions, CORRECTED))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,13 @@ class Promise:
     effective_n: float
     nats: float = 0.0
     published: dict[str, Any] = field(default_factory=dict)
+
+
+class Evaluation(NamedTuple):
+    """The costs of examples, and the risk if it is not their mean."""
+
+    costs: NDArray[np.float64]
+    risk: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +90,22 @@ class Loss(ABC):
         return numbered_columns(require_kind(self.name, kind), None, "label", "")
 
     @property
+    def takes_empty(self) -> bool:
+        """Whether an empty label or prediction means something, such as no mask."""
+        return False
+
+    @property
     def unit(self) -> float:
         """What a loss of 1 is worth in the metric's own unit."""
         return 1.0
+
+    def display_unit(self, form: str) -> float:
+        """Return the unit in which a form of display shows a risk.
+
+        The complement of a mean of losses is 1 - risk whatever its unit is; that of a statistic is
+        its own value.
+        """
+        return self.unit if form in {"scaled", "root"} or not self.is_mean else 1.0
 
     @property
     def allowed(self) -> tuple[Any, ...] | None:
@@ -172,6 +192,10 @@ class Loss(ABC):
         """Score predictions against labels that ``read_labels`` returned."""
         read = self.read_predictions(predictions, labels.shape)
         return _check_losses(self, self.per_example(labels, read), len(labels))
+
+    def evaluate(self, labels: NDArray[Any], predictions: Any) -> Evaluation:
+        """Return the losses of examples, whose mean is the risk."""
+        return Evaluation(self.score(labels, predictions))
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """Return good constant predictions, as baselines. For the owner only.

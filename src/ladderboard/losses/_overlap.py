@@ -60,6 +60,11 @@ class OverlapLoss(Loss):
         """Text, or 0 and 1."""
         return "number" if self.of == "columns" else "text"
 
+    @property
+    def takes_empty(self) -> bool:
+        """True for sets and masks."""
+        return self.of != "columns"
+
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of sets or masks, or a column for each label."""
         if self.of == "columns":

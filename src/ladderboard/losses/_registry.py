@@ -118,9 +118,14 @@ class Metric:
         found = resolve(self.name)
         return (found[1].title if found else None) or self.name.replace("_", " ")
 
+    def describe(self) -> dict[str, Any]:
+        """Return what is needed to show a risk in this metric, JSON-able."""
+        unit = self.loss.display_unit(self.shown_as)
+        return {"title": self.title, "as": self.shown_as, "unit": unit}
+
     def display(self, risk: float) -> float:
         """Return the metric for a risk in [0, 1]."""
-        return display_risk(self.shown_as, risk, self.loss.unit)
+        return display_risk(self.shown_as, risk, self.loss.display_unit(self.shown_as))
 
     def value(self, labels: Any, predictions: Any) -> float:
         """Return the metric of predictions, as other libraries compute it. For the owner.
@@ -150,14 +155,18 @@ def made_from_description(described: Loss) -> bool:
     return type(described) in {Custom, *LOSSES.values()}
 
 
-def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:
+def metric(
+    name: str | Metric | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any
+) -> Metric:
     """Return a metric: a loss, and how its number is displayed.
 
     >>> metric("mae", range=(0, 100)).display(0.05)
     5.0
     """
+    if isinstance(name, Metric) and not params:
+        return name
     if not isinstance(name, str):
-        built = loss(name, **params)
+        built = loss(name, **params)  # type: ignore[arg-type]
         return Metric(built.name, built)
     if ":" in name:
         return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))

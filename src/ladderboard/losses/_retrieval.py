@@ -46,6 +46,11 @@ class RankedLoss(Loss):
         """Text, so that 0706016001 keeps its zero."""
         return "text"
 
+    @property
+    def takes_empty(self) -> bool:
+        """Always true."""
+        return True
+
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of lists."""
         between = "blanks" if self.separator is None else repr(self.separator)

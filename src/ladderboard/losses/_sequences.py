@@ -80,6 +80,11 @@ class TextLoss(Loss):
         """Text."""
         return "text"
 
+    @property
+    def takes_empty(self) -> bool:
+        """Always true."""
+        return True
+
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of text."""
         rules = ("prediction: text; may be empty.",)

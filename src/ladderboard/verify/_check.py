@@ -220,7 +220,9 @@ class _Verification:
         self.replay = Replay(mechanism, examples, key)
         if history.rules.gate is not None:
             self.gate = GateReplay(fields, mechanism)
-        self.risks = RiskChecker(_find_loss(fields["loss"], loss), history.rules.is_board)
+        self.risks = RiskChecker(
+            _find_loss(fields["loss"], loss), history.rules.is_board, history.rules.columns
+        )
         for holdout in self._holdouts:
             self.risks.add_labels(holdout)
         self.risks.check_commitment(0, 0, fields["holdout"])

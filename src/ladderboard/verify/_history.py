@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ladderboard.errors import InvalidInput
+from ladderboard.files import DeclaredColumns
 from ladderboard.ledger import broken_entry, digest
 from ladderboard.verify._strict import has_exact_keys, is_int, is_release_value, same_encoding
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
-_OPTIONAL_RULES = {"zero_one", "ladders", "proven", "gate"}  # missing in ledgers of older versions
+# Missing in ledgers of older versions, or where they are not needed.
+_OPTIONAL_RULES = {"zero_one", "ladders", "proven", "gate", "promise", "metric", "columns"}
 _GATE_RULES = {"margin", "worse", "test", "guard"}
 _FIXED_RULES = {
     "slug",
@@ -38,7 +41,7 @@ class LedgerRules:
             raise broken_entry(0, "its commitment is not the hash of its fields")
         rules = opening["rules"]
         self.is_board = "board" in rules
-        later = {"zero_one"} if self.is_board else _OPTIONAL_RULES
+        later = {"zero_one", "promise"} if self.is_board else _OPTIONAL_RULES
         wanted = (
             _GUARD_RULES
             | ({"board"} if self.is_board else set())
@@ -77,6 +80,15 @@ class LedgerRules:
         """The budget: how many questions may be asked."""
         allowed: int = self._decided["rules"]["questions"]
         return allowed
+
+    @property
+    def columns(self) -> DeclaredColumns | None:
+        """The declared columns of submissions, if any."""
+        rules = self.board if self.is_board else self._decided["rules"]
+        try:
+            return DeclaredColumns.read(rules.get("columns"))
+        except InvalidInput:
+            raise broken_entry(0, "its columns are not names of columns") from None
 
     @property
     def gate(self) -> dict[str, Any] | None:

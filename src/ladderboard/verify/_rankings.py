@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds import MAX_COMPARED_MODELS, fresh_sample_interval, rank_ranges
+from ladderboard.bounds import MAX_COMPARED_MODELS, rank_ranges
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, digest, parse_strict_json
+from ladderboard.losses import display_risk
 from ladderboard.verify._strict import has_exact_keys, is_release_value, same_encoding
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def check_finals(
     _check_final_teams(history, rows, standings)
     _check_final_ranks(rows, standings)
     if loss is not None:
-        _check_final_display(rows, board["display"], loss.unit)
+        form = board["display"]["as"]
+        _check_final_display(rows, board["display"], loss.display_unit(form))
     return finals
 
 
@@ -189,19 +190,10 @@ def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None
 def _check_final_display(rows: RankingRows, display: dict[str, Any], unit: float) -> None:
     """Refuse a displayed number that does not follow from the score."""
     for row in rows:
-        shown = _display_loss(row["score"], display["as"], unit)
+        shown = display_risk(display["as"], row["score"], unit)
         if not same_encoding(row["display"], round(shown, display["digits"])):
             team = row["team"]["id"]
             raise BrokenLedger(f"The displayed number of team {team!r:.40} is not its final score.")
-
-
-def _display_loss(loss: float, way: str, unit: float) -> float:
-    """Return a loss as the board displays it; ``unit`` is the loss's unit."""
-    if way == "complement":
-        return 1 - loss
-    if way == "scaled":
-        return loss * unit
-    return math.sqrt(max(loss, 0) * unit) if way == "root" else loss
 
 
 class FinalsChecker:
@@ -238,7 +230,7 @@ class FinalsChecker:
         if scorer is None:
             raise BrokenLedger("The bundle has a final ranking but no private rows.")
         grouping = scorer.grouping
-        effective_n, weighted = int(grouping.effective_n), grouping.weight is not None
+        effective_n = int(grouping.effective_n)
         models = self._selected_by_team.total()
         rules = history.rules.board["finals"]
         max_selections = 1 if rules is None else rules["selections"]
@@ -255,9 +247,7 @@ class FinalsChecker:
             if team not in self._best:
                 raise BrokenLedger("The final ranking does not match the selected files.")
             risk, ids = self._best[team]
-            interval = fresh_sample_interval(
-                effective_n, risk, models=models, beta=final["beta"], weighted=weighted
-            )
+            interval = scorer.fresh_interval(risk, models=models, beta=final["beta"])
             if (row["score"], row["low"], row["high"]) != (risk, *interval) or (
                 row["submission"] not in ids
             ):

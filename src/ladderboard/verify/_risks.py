@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files import HoldoutTable
+    from ladderboard.files import DeclaredColumns, HoldoutTable
     from ladderboard.losses import Loss
     from ladderboard.verify._replay import OpenedSecret
 
@@ -50,6 +50,7 @@ class RiskChecker:
 
     loss: Loss | None
     is_board: bool
+    columns: DeclaredColumns | None = None
     tables: list[HoldoutTable] = field(default_factory=list)
     _first: bytes | None = None
     _commitments: list[str] = field(default_factory=list)
@@ -87,9 +88,9 @@ class RiskChecker:
             return
         table, grouping = self.tables[0], scorer.grouping
         stated = [rules[name] for name in ("n", "rows", "kind", "weighted")]
-        stated.append(rules.get("zero_one", scorer.zero_one))
+        stated += [rules.get("zero_one", scorer.zero_one), rules.get("promise")]
         weighted = grouping.weight is not None
-        actual = [grouping.n, len(table), table.kind, weighted, scorer.zero_one]
+        actual = [grouping.n, len(table), table.kind, weighted, scorer.zero_one, scorer.promise]
         if not same_encoding(stated, actual) or rules["worth"] != int(grouping.effective_n):
             raise broken_entry(
                 0, "what it states about the labels is not true of those in the bundle"
@@ -119,7 +120,7 @@ class RiskChecker:
                 rows = np.asarray(table.split == split)
             if self.loss is None or (split != "public" and (rows is None or not rows.any())):
                 return None
-            self._scorers[epoch, split] = Scorer(table, self.loss, rows=rows)
+            self._scorers[epoch, split] = Scorer(table, self.loss, rows=rows, columns=self.columns)
         return self._scorers[epoch, split]
 
 
@@ -152,7 +153,7 @@ def rescore_file(
         raise broken_entry(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
         raise broken_entry(number, "its risk is not that of its file on the labels")
-    if opened.standard_error not in {None, scorer.grouping.standard_error(scored.losses)}:
+    if opened.standard_error not in {None, scorer.standard_error(scored)}:
         raise broken_entry(number, "its standard error is not that of its file on the labels")
     return submission, scorer.group_losses(scored)
 

@@ -167,7 +167,9 @@ class FolderGrader:
     def __init__(self, folder: BoardFolder) -> None:
         self.folder = folder
         self.loss = folder.rules.loss
-        self.scorer = Scorer(folder.table, self.loss, folder.rules.files.limits)
+        self.scorer = Scorer(
+            folder.table, self.loss, folder.rules.files.limits, columns=folder.rules.columns
+        )
         self.labels = self.loss.read_labels(folder.table.labels)
 
     def check_labels(self) -> list[Problem]:
@@ -194,7 +196,11 @@ class FolderGrader:
         if not self.loss.uses_labels:
             return None
         scorer = Scorer(
-            self.folder.table, self.loss, self.folder.rules.files.limits, rows=self.folder.public
+            self.folder.table,
+            self.loss,
+            self.folder.rules.files.limits,
+            rows=self.folder.public,
+            columns=self.folder.rules.columns,
         )
         results = [scorer.best_constant()]
         for path in (self.folder.sample, *self.folder.baselines.values()):
@@ -228,7 +234,9 @@ class FolderGrader:
         return []
 
     def _losses(self, aligned: NDArray[Any]) -> NDArray[np.float64]:
-        return self.loss.score(self.labels, aligned)
+        """Return the loss of each example; for a statistic its risk in each place."""
+        losses, risk = self.loss.evaluate(self.labels, aligned)
+        return losses if risk is None else np.full(len(losses), round(risk, 9))
 
     def _perfect_predictions(self) -> NDArray[Any]:
         """Return perfect predictions in the form that the loss takes."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RateLimitRules,
         SignInRules,
     )
+    from ladderboard.files import DeclaredColumns
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
@@ -42,6 +43,7 @@ _FIXED_KEYS = {
     "accounts": "the mechanism was calibrated for it",
     "protection": "the mechanism was calibrated for it",
     "baselines": "they were submitted and counted at the start",
+    "columns": "submissions are read by these names",
 }
 _FIXED_DISPLAY_KEYS = ("direction", "as")
 # Their defaults may differ from what participants were promised.
@@ -89,6 +91,7 @@ class Rules:
     files: FileRules
     accounts: int | None = None
     protection: str | None = None
+    columns: DeclaredColumns | None = None
     play: bool = False
     sign_in: SignInRules | None = None
     data: DataRules = field(default_factory=DataRules)
@@ -203,8 +206,8 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``accounts``, ``protection``, ``play``, ``sign_in``, ``data`` and ``listing`` are included
-        only if they are set, so that older boards keep their description.
+        ``accounts``, ``protection``, ``columns``, ``play``, ``sign_in``, ``data`` and ``listing``
+        are included only if they are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -228,6 +231,7 @@ class Rules:
             "files": self.files.describe(),
             **({"accounts": self.accounts} if self.accounts is not None else {}),
             **({"protection": self.protection} if self.protection is not None else {}),
+            **({} if self.columns is None else {"columns": self.columns.describe()}),
             **({"play": True} if self.play else {}),
             **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
             **({} if self.data == DataRules() else {"data": self.data.describe()}),

@@ -23,7 +23,7 @@ from ladderboard.board._rules._parts import (
 )
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
-from ladderboard.files import Problems
+from ladderboard.files import DeclaredColumns, Problems
 from ladderboard.losses import HIGHER_FORMS, Metric, ZeroOne, metric
 from ladderboard.mechanisms import MECHANISMS, PROTECTIONS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
@@ -40,9 +40,9 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]i?b|b)", re.IGNORECASE | re.A
 _POWERS = "bkmgt"
 _MAX_SIZE = 2**50
 KNOWN_KEYS = (
-    "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
-    "accounts", "protection", "per_team", "window", "start", "end", "phases", "ladder",
-    "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
+    "slug", "title", "description", "loss", "metric", "columns", "display", "mechanism", "beta",
+    "questions", "teams", "accounts", "protection", "per_team", "window", "start", "end", "phases",
+    "ladder", "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
     "data", "listing",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
@@ -275,6 +275,14 @@ def read_loss(name: str, value: Any) -> Metric:
     return read
 
 
+def read_columns(name: str, value: Any) -> DeclaredColumns | None:
+    """Return the declared names of columns."""
+    try:
+        return DeclaredColumns.read(value)
+    except InvalidInput as error:
+        raise InvalidSetting(f"{name}: {error}") from None
+
+
 def _suggest_in_yaml(sentence: str) -> str:
     """Return a message with the suggested loss written as in board.yaml.
 
@@ -340,7 +348,10 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     """Return the fields of ``Rules``; use them only if no problem was noted."""
     keys.refuse_unknown(KNOWN_KEYS)
     name = _read_slug_key(keys, slug)
-    display = keys.read_required("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
+    if keys.has("metric") and keys.has("loss"):
+        keys.add_problem("metric", "metric and loss are two names for one key; leave one out.")
+    named = "metric" if keys.has("metric") else "loss"
+    display = keys.read_required(named, read_loss, _FALLBACK_METRIC, "try metric: accuracy")
     registration = keys.read_key(
         "registration",
         _choice_reader("open", "invited", "organiser", "sign_in"),
@@ -369,6 +380,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "baselines": baselines,
         "finals": _read_finals(keys),
         "files": _read_files(keys),
+        "columns": keys.read_key("columns", read_columns, None),
         "play": keys.read_key("play", read_flag, False),
         "sign_in": _read_sign_in(keys, registration),
         "data": _read_data(keys),
@@ -438,8 +450,11 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
     part = keys.read_submapping("display", ("name", "direction", "digits", "as"))
     # A custom loss "module:name" is shown by its last part.
     shown_as, name = metric_read.shown_as, metric_read.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
+    if not metric_read.loss.is_mean:
+        name = metric_read.title
     if part is None:
-        return DisplayRules(name, shown_as=shown_as, unit=metric_read.loss.unit)
+        unit = metric_read.loss.display_unit(shown_as)
+        return DisplayRules(name, shown_as=shown_as, unit=unit)
     direction = part.read_key("direction", _choice_reader("higher", "lower"), None)
     shown_as_typed = part.read_key("as", _choice_reader(*_SHOWN_AS), None)
     if (
@@ -455,12 +470,11 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
         shown_as_typed = "complement" if direction == "higher" else "loss"
     if shown_as_typed is not None and shown_as_typed != shown_as:
         shown_as, name = shown_as_typed, metric_read.loss.name
-    scaled = shown_as == metric_read.shown_as or shown_as in {"scaled", "root"}
     return DisplayRules(
         part.read_key("name", partial(read_short_text, max_length=_MAX_NAME_LENGTH), name),
         part.read_key("digits", _count_reader(0, 10), 4),
         shown_as,
-        metric_read.loss.unit if scaled else 1.0,
+        metric_read.loss.display_unit(shown_as),
     )
 
 

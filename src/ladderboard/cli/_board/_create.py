@@ -81,29 +81,33 @@ def new(
             help="Fill it from the private repository of a Hugging Face competition.",
         ),
     ] = None,
+    kaggle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Fill it from a folder with solution.csv and sample_submission.csv.",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The metric, with --kaggle.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a board's folder: a board.yaml to fill in, an example, or an imported competition.
 
     The example has rules, random new labels, training data and a script that takes part. From a
-    Hugging Face competition come labels, metric, limits and text.
+    Hugging Face competition come labels, metric, limits and text; from Kaggle's files labels, split
+    and columns.
     """
-    from ladderboard.board import (  # noqa: PLC0415
-        describe_sizes,
-        import_huggingface,
-        read_folder,
-        read_rules,
-        write_example_board,
-    )
+    from ladderboard.board import describe_sizes, read_folder, read_rules  # noqa: PLC0415
 
-    if example and huggingface is not None:
-        raise InvalidSetting("Give --example or --huggingface FOLDER, not both.")
+    if example + (huggingface is not None) + (kaggle is not None) > 1:
+        raise InvalidSetting("Give one of --example, --huggingface FOLDER and --kaggle FOLDER.")
+    if (kaggle is None) != (metric is None):
+        raise InvalidSetting("--kaggle FOLDER needs --metric NAME, and --metric is for it only.")
     try:
         folder.mkdir()
-        if huggingface is not None:
-            files = import_huggingface(huggingface, folder)
-        else:
-            files = write_example_board(folder) if example else [_write_template(folder)]
+        files, guessed = _write_files(folder, huggingface, kaggle, metric, example=example)
     except InvalidInput:
         folder.rmdir()
         raise
@@ -112,7 +116,8 @@ def new(
     except OSError as error:
         raise InvalidSetting(f"{folder} cannot be created: {error.strerror}.") from None
     if as_json:
-        echo_json({"folder": str(folder), "files": [str(file) for file in files]})
+        written = {"folder": str(folder), "files": [str(file) for file in files]}
+        echo_json({**written, **({"guessed": guessed} if guessed else {})})
         return
     quoted = printable(shlex.quote(str(folder)))
     if example:
@@ -125,9 +130,11 @@ def new(
             f"  {program_command()} serve {quoted}",
         )
         return
-    if huggingface is not None:
+    imported = huggingface or kaggle
+    if imported is not None:
         echo(
-            f"{printable(folder)} has the rules and labels of {printable(huggingface)}. Set "
+            *([printable(guessed)] if guessed else []),
+            f"{printable(folder)} has the rules and labels of {printable(imported)}. Set "
             "questions and teams in board.yaml, then:",
             f"  {program_command()} board check {quoted}",
         )
@@ -144,6 +151,28 @@ def new(
         "Then:",
         f"  {program_command()} board check {quoted}",
     )
+
+
+def _write_files(
+    folder: Path,
+    huggingface: Path | None,
+    kaggle: Path | None,
+    metric: str | None,
+    *,
+    example: bool,
+) -> tuple[list[Path], str]:
+    """Fill a new folder; return its files, and a sentence that says what was guessed."""
+    from ladderboard.board import (  # noqa: PLC0415
+        import_huggingface,
+        import_kaggle,
+        write_example_board,
+    )
+
+    if huggingface is not None:
+        return import_huggingface(huggingface, folder), ""
+    if kaggle is not None and metric is not None:
+        return import_kaggle(kaggle, folder, metric)
+    return write_example_board(folder) if example else [_write_template(folder)], ""
 
 
 def _write_template(folder: Path) -> Path:

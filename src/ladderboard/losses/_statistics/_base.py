@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ladderboard.errors import InvalidPredictions, NoPerExampleLoss
-from ladderboard.losses._base import Loss, Promise
+from ladderboard.errors import InvalidPredictions
+from ladderboard.losses._base import Evaluation, Loss, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,13 +51,6 @@ class Statistic(Loss):
     is_mean: ClassVar[bool] = False
     higher: ClassVar[bool] = True
 
-    def check_settings(self) -> None:
-        """Raise: a mechanism that takes a risk alone would step far too coarsely."""
-        raise NoPerExampleLoss(
-            f"{self.name} is computed from all examples together; guards and boards take means of "
-            "losses only, and ladderboard.metric(name).value computes it."
-        )
-
     def for_labels(self, labels: Any) -> Statistic:
         """Return the statistic with the classes of these labels, if it needs classes."""
         return self
@@ -85,9 +78,16 @@ class Statistic(Loss):
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """Return the linearised cost of each example."""
-        value, influence = self.estimate(labels, predictions)
+        return self._linearise(self.estimate(labels, predictions))
+
+    def evaluate(self, labels: NDArray[Any], predictions: Any) -> Evaluation:
+        """Return the risk and the linearised costs."""
+        estimate = self.estimate(labels, self.read_predictions(predictions, labels.shape))
+        return Evaluation(self._linearise(estimate), self.to_risk(estimate.value))
+
+    def _linearise(self, estimate: Estimate) -> NDArray[np.float64]:
         sign = -1 if self.higher else 1
-        return self.to_risk(value) + sign * influence / self.unit
+        return self.to_risk(estimate.value) + sign * estimate.influence / self.unit
 
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Return the linearised cost of each example."""

@@ -326,6 +326,11 @@ class CountRatio(ClassStatistic):
         """Text for sets and masks."""
         return super().label_kind if self.of == "classes" else "text"
 
+    @property
+    def takes_empty(self) -> bool:
+        """True for sets and masks."""
+        return self.of != "classes"
+
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of classes, sets or masks; or a column for each label."""
         if self.of != "classes":

@@ -39,6 +39,11 @@ class TextStatistic(Statistic):
         """Text."""
         return "text"
 
+    @property
+    def takes_empty(self) -> bool:
+        """Always true."""
+        return True
+
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of text."""
         rules = ("prediction: text; may be empty.",)
@@ -238,6 +243,11 @@ class OrderCorrelation(Statistic):
     def unit(self) -> float:
         """From -1 to 1."""
         return 2.0
+
+    @property
+    def takes_empty(self) -> bool:
+        """Always true."""
+        return True
 
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of lists."""

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard.errors import InvalidPredictions, MissingDependency
-from ladderboard.files import Limits, Roster, load_polars, read_predictions
+from ladderboard.files import DeclaredColumns, Limits, Roster, load_polars, read_predictions
 from ladderboard.ledger import decode, encode, read_array, write_array
 from ladderboard.losses import Loss, loss, made_from_description
 
@@ -74,6 +74,7 @@ def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
             "ids": None if ids is None else write_array(ids),
             "kind": roster.kind,
             "width": roster.width,
+            "columns": None if roster.columns is None else roster.columns.describe(),
             "loss": json.dumps(loss_spec),
             "limits": [limits.bytes, limits.rows, limits.columns],
         }
@@ -97,7 +98,8 @@ def _read_spec(packed: bytes) -> _Spec:
         described_loss = loss_class(**loss_spec["params"])
     else:
         described_loss = loss(loss_spec["description"])
-    roster = Roster(content["n"], ids, content["kind"], content["width"])
+    columns = DeclaredColumns.read(content["columns"])
+    roster = Roster(content["n"], ids, content["kind"], content["width"], columns)
     return _Spec(roster, described_loss, Limits(*content["limits"]))
 
 

@@ -1,0 +1,121 @@
+"""Guards of metrics that are not means, with files as people have them."""
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.verify import verify_bundle
+from support.verify.second_verifier import run_second_verifier
+
+N = 5_000
+KEY = b"k" * 32
+LABELS = (np.arange(N) % 10 == 0).astype(int)
+
+
+def scores_with_auc(auc, seed):
+    """Return scores whose area under the ROC curve on the labels is as wanted, to 0.001."""
+    noise = np.random.default_rng(seed).normal(size=N)
+    low, high = 0.0, 5.0
+    for _ in range(30):
+        shift = (low + high) / 2
+        if lb.metric("roc_auc").value(LABELS, noise + shift * LABELS) < auc:
+            low = shift
+        else:
+            high = shift
+    return noise + high * LABELS
+
+
+@pytest.fixture
+def guard(tmp_path):
+    made = lb.Holdout.create(
+        tmp_path / "guard.db", labels=LABELS, metric="roc_auc", questions=200, key=KEY,
+        protection="open",
+    )  # fmt: skip
+    yield made
+    made.close()
+
+
+def test_four_models_are_told_near_their_auc(guard, tmp_path):
+    for seed, auc in enumerate((0.70, 0.80, 0.85, 0.90)):
+        reply = guard.ask(scores_with_auc(auc, seed))
+        assert reply.improved
+        shown = lb.metric("roc_auc").display(reply.released)
+        assert shown == pytest.approx(auc, abs=0.015)
+        assert str(reply).startswith(f"The best is now AUC {shown:.6g}.")
+    assert guard.verify_ledger() == 4
+    reopened = lb.Holdout.open(tmp_path / "guard.db")
+    assert reopened.loss == guard.loss
+    reopened.close()
+    guard.close_for_good()
+    guard.reveal(tmp_path / "bundle", labels=True)
+    assert verify_bundle(tmp_path / "bundle").releases == 4
+    assert run_second_verifier(tmp_path / "bundle").startswith("7 entries, 4 questions")
+
+
+def test_the_certificate_counts_with_the_effective_number_of_examples(guard):
+    reply = guard.ask(scores_with_auc(0.8, 1))
+    promise = guard.status().opening["rules"]["promise"]
+    assert promise["effective_n"] == 486
+    assert promise["published"] == {"counts": [4500, 500]}
+    assert reply.bound.beta == 0.05
+    assert reply.bound.high - reply.bound.low > 0.1
+
+
+def test_two_worlds_with_other_labels_get_the_same_refusals(tmp_path):
+    """A refusal must not depend on labels: the same predictions, two sets of labels."""
+    messages = []
+    for world, labels in enumerate((LABELS, 1 - LABELS)):
+        guard = lb.Holdout.create(tmp_path / f"{world}.db", labels=labels.astype(float),
+                                  metric="pearson", questions=9, key=KEY)  # fmt: skip
+        for predictions in (np.ones(N), np.full(N, np.nan), np.ones(3), ["a"] * N):
+            with pytest.raises(InvalidPredictions) as caught:
+                guard.ask(predictions)
+            messages.append((world, str(caught.value)))
+        assert guard.remaining == 9
+        guard.close()
+    half = len(messages) // 2
+    assert [text for _, text in messages[:half]] == [text for _, text in messages[half:]]
+    assert "All predictions are equal" in messages[0][1]
+
+
+@pytest.mark.parametrize("name", ["average_precision", "spearman"])
+def test_a_metric_of_which_nothing_is_proved_says_so(tmp_path, name):
+    guard = lb.Holdout.create(tmp_path / "g.db", labels=LABELS, metric=name, questions=9, key=KEY)
+    reply = guard.ask(scores_with_auc(0.8, 1))
+    assert reply.improved
+    assert reply.bound.vacuous
+    assert "Nothing is proved of this metric" in str(reply.bound.describe())
+    guard.close()
+
+
+def test_declared_columns_and_sets_in_a_file(tmp_path):
+    holdout = tmp_path / "solution.csv"
+    rows = [f"img{i},{'rust scab' if i % 3 else ''}" for i in range(60)]
+    holdout.write_text("\n".join(["image,labels", *rows]) + "\n")
+    guard = lb.Holdout.create(
+        tmp_path / "g.db", labels=str(holdout), metric=lb.metric("f1_micro", of="sets"),
+        columns={"id": "image", "prediction": "labels"}, questions=9, key=KEY,
+    )  # fmt: skip
+    submission = "\n".join(["image,labels", *reversed(rows)]) + "\n"
+    reply = guard.ask(submission.encode())
+    assert lb.metric("f1").display(reply.released) == pytest.approx(1, abs=0.1)
+    guard.close()
+    again = lb.Holdout.open(tmp_path / "g.db")
+    assert again.ask(submission.encode()).again
+    with pytest.raises(InvalidPredictions, match="There is no column 'image'"):
+        again.ask(b"id,labels\nimg0,a\n")
+    again.close()
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    common = {"labels": LABELS, "questions": 9, "metric": "roc_auc"}
+    with pytest.raises(InvalidSetting, match="no groups and no weights"):
+        lb.Holdout.create(tmp_path / "a.db", **common, weight=1 + LABELS)
+    with pytest.raises(InvalidSetting, match="neither weights nor statistics"):
+        lb.Holdout.create(tmp_path / "b.db", **common, mechanism=lb.ParameterFreeLadder())
+    with pytest.raises(InvalidSetting, match="needs a range"):
+        lb.Holdout.create(tmp_path / "c.db", **{**common, "metric": "rmse"})
+    with pytest.raises(InvalidSetting, match="example by example"):
+        lb.Gate.create(tmp_path / "d.db", labels=LABELS, looks=9, loss="roc_auc")
+    assert not list(tmp_path.iterdir())
