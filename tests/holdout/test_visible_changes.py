@@ -35,7 +35,13 @@ def test_the_changes_of_a_book_are_read_and_certified(tmp_path, labels):
     result = guard.certificate
     assert result == replies[-1].bound == guard.status().certificate
     mechanism = guard._book.mechanism
-    settings = {"released": replies[-1].released, "asked": 6, "opened": 1, "amendable": True}
+    settings = {
+        "released": replies[-1].released,
+        "asked": 6,
+        "opened": 1,
+        "amendable": True,
+        "proven": True,
+    }
     assert result == certificate(2_000, 100, expected, mechanism, **settings)
     counted = certificate(2_000, 100, len(expected), mechanism, **settings)
     assert result.overfitting < counted.overfitting
