@@ -19,7 +19,7 @@ TINY = calibrated.Plan(
     sybil_sizes=((100, 20),),
     search_sizes=(100,),
     search_models=3,
-    search_seeds=1,
+    search_noises=(1.0,),
     draws=30,
     games=1,
 )

@@ -42,5 +42,6 @@ def test_growth_limits_it_and_a_cap_does_not():
 
 def test_calibrated_steps_that_follow_models_have_no_cap():
     assert LADDER.cap is None
-    assert lb.GrowingLadder.calibrated(10_000, 300).cap == 8
-    assert lb.GrowingLadder.calibrated(1_600_000, 300).cap == 16
+    caps = [lb.GrowingLadder.calibrated(10_000, questions).cap for questions in (100, 1_000, 9_000)]
+    assert caps == [pytest.approx(5.05, abs=0.01), 8, 8]
+    assert lb.GrowingLadder.calibrated(1_600_000, 2_000).cap == 16

@@ -165,9 +165,17 @@ def _population_images(noise: float) -> LabelledImages:
 def draw_classifiers(
     count: int, rng: np.random.Generator, *, noise: float = 2.0
 ) -> list[FittedClassifier]:
-    """Return classifiers with random settings, fitted on the training images of ``DigitsWorld``."""
+    """Return classifiers with random settings, fitted on the training images of ``DigitsWorld``.
+
+    Each looks at a random part of the pixels, 60 to 100% of them.
+    """
     training = _training_images(noise)
-    return [_ClassifierCandidate.draw(rng, training).fit(training) for _ in range(count)]
+    candidates = [_ClassifierCandidate.draw(rng, training) for _ in range(count)]
+    parts = rng.uniform(0.6, 1.0, count)
+    return [
+        replace(candidate, used=np.less(rng.random(len(candidate.used)), part)).fit(training)
+        for candidate, part in zip(candidates, parts.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

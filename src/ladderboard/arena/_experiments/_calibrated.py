@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 GROWING, CONSTANT, EXACT = "growing", "constant steps", "exact scores"
 _POWER = 0.95
+_HOLDOUT_EXAMPLES = 20_000  # from which the holdouts of searches are drawn
 _TEAMS = 20
 
 
@@ -59,7 +61,8 @@ def _make_mechanism(
     if label == CONSTANT:
         return ShakyLadder.calibrated(n=n, questions=questions, teams=teams)
     protection = label.partition(", ")[2] or "balanced"
-    return GrowingLadder.calibrated(n, questions, teams, accounts, protection)
+    ladder = GrowingLadder.calibrated(n, questions, teams, accounts, protection)
+    return ladder.for_board() if teams > 1 else ladder
 
 
 class Estimate(NamedTuple):
@@ -240,7 +243,7 @@ def measure_honest(
 
 
 def measure_search(
-    *, label: str, n: int, questions: int, models: int, games: int, seed: int
+    *, label: str, n: int, questions: int, noise: float, games: int, seed: int
 ) -> list[float]:
     """Return how much worse the winner of a search is than its best model, in thousandths.
 
@@ -248,20 +251,31 @@ def measure_search(
     that the board showed as the best.
     """
     mechanism = _make_mechanism(label, n, questions)
-    classifiers = draw_classifiers(questions, np.random.default_rng([seed, models]))
-    any_world = DigitsWorld(1, np.random.default_rng(0))
-    true_risks = np.array([any_world.true_risk(classifier) for classifier in classifiers])
+    true_risks, wrong = _fit_classifiers(questions, noise, seed)
     excess = []
     for game in range(games):
-        rng = np.random.default_rng([seed, models, n, game])
-        world = DigitsWorld(n, rng)
+        rng = np.random.default_rng([seed, n, game])
         order = rng.permutation(questions)
-        risks = np.array([world.risk(classifiers[index]) for index in order])
+        rows = rng.choice(wrong.shape[1], n, replace=False)
+        risks = wrong[order][:, rows].mean(axis=1)
         session = mechanism.start(n=n, tape=NumpyTape(seed=int(rng.integers(2**32))))
         improved = np.flatnonzero(session.ask_many(risks).improved)
         winner = order[improved[-1] if len(improved) else 0]
         excess.append(1_000 * float(true_risks[winner] - true_risks.min()))
     return excess
+
+
+@lru_cache(maxsize=2)
+def _fit_classifiers(
+    count: int, noise: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the true risks of fitted classifiers, and their errors on examples for holdouts."""
+    rng = np.random.default_rng(seed)
+    classifiers = draw_classifiers(count, rng, noise=noise)
+    world = DigitsWorld(_HOLDOUT_EXAMPLES, rng, noise=noise)
+    true_risks = np.array([world.true_risk(classifier) for classifier in classifiers])
+    wrong = np.array([world.losses(classifier) > 0 for classifier in classifiers])
+    return true_risks, wrong
 
 
 _MEASURES: dict[str, Callable[..., Any]] = {
@@ -306,7 +320,7 @@ class Plan:
     sybil_sizes: tuple[tuple[int, int], ...]
     search_sizes: tuple[int, ...]
     search_models: int
-    search_seeds: int
+    search_noises: tuple[float, ...]  # of the pixels: data sets of different difficulty
     draws: int
     games: int  # at one million examples times questions; more for less
 
@@ -318,7 +332,7 @@ _FULL = Plan(
     sybil_sizes=((1_000, 100), (1_000, 1_000), (10_000, 1_000), (10_000, 10_000)),
     search_sizes=(1_000, 2_500, 5_000),
     search_models=300,
-    search_seeds=3,
+    search_noises=(1.0, 1.5, 2.0),
     draws=2_000,
     games=60,
 )
@@ -329,7 +343,7 @@ _QUICK = Plan(
     sybil_sizes=((200, 50),),
     search_sizes=(500,),
     search_models=10,
-    search_seeds=1,
+    search_noises=(1.0,),
     draws=100,
     games=1,
 )
@@ -666,7 +680,8 @@ class _HonestTable(_Table):
     title = "Honest"
     text = (
         "Mean leaderboard error in units of 1/√n. *Search*: how much worse the winner of a search "
-        "over digit classifiers is than its best model, in thousandths of risk."
+        "over digit classifiers is than its best model, in thousandths of risk, over three levels "
+        "of noise on the images."
     )
     labels = (GROWING, CONSTANT, EXACT)
 
@@ -688,13 +703,13 @@ class _HonestTable(_Table):
             (label, n): [
                 self.study.add(
                     "search",
-                    min(self.plan.games, 20),
+                    min(self.plan.games, 40),
                     label=label,
                     n=n,
                     questions=self.plan.search_models,
-                    models=models,
+                    noise=noise,
                 )
-                for models in range(self.plan.search_seeds)
+                for noise in self.plan.search_noises
             ]
             for n in self.plan.search_sizes
             for label in self.labels

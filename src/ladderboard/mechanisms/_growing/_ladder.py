@@ -45,15 +45,16 @@ _STRIDE = 4_096
 # for twenty, the step in standard errors, and the noise on comparison and release as shares of it.
 _STEP, _COMPARE, _RELEASE = (1.2, 1.75), (0.31, 0.6), (0.1, 0.8)
 _MANY_ACCOUNTS = 20
-_CAP, _CAPPED_EXAMPLES, _CAP_POWER = 8.0, 100_000, 0.25
+# How many times the first step a step can be; more for more examples, fewer for fewer questions.
+_CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.25, 0.2
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
 _GROWTH = 0.75
 _UNSHARED_ACCOUNTS = 2
-# What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with the step
-# of one account; the powers of questions, step and n; a factor for several accounts. It fits the
-# table of docs/explanation/growing-ladder.md within 5%.
-_ATTACKER_GAIN = (2.07, 0.16, -0.66, 0.03, 1.2)
+# What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
+# protection; the powers of questions, step and n; a factor for several accounts. It fits the tables
+# of docs/explanation/growing-ladder.md within 8%.
+_ATTACKER_GAIN = (2.07, 0.155, -0.6, 0.04, 1.25)
 PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
 """Multiples of the step."""
 
@@ -235,23 +236,15 @@ class GrowingLadder(Mechanism):
         accounts = _settings.integer("accounts", accounts, at_least=1, at_most=teams)
         factor = PROTECTIONS[_settings.choice("protection", protection, tuple(PROTECTIONS))]
         factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
-        # Release noise from one account to twenty in their logarithm, the rest from two. With
-        # twenty, a first release teaches a third of an exact one; what those of more teach together
-        # grows with the root of their number.
-        from_one, from_two = (
-            min(math.log(max(accounts / least, 1)) / math.log(_MANY_ACCOUNTS / least), 1.0)
-            for least in (1, 2)
-        )
-        factor *= math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
         return cls(
-            step=_between(_STEP, from_two) * factor,
+            step=_first_step(accounts) * factor,
             growth=_GROWTH,
-            compare_noise=_between(_COMPARE, from_two),
-            release_noise=_between(_RELEASE, from_one),
+            compare_noise=_between(_COMPARE, accounts, least=2),
+            release_noise=_between(_RELEASE, accounts, least=1),
             grid=0.4,
             # Only zero-one loss limits how many steps there are room for: quiet models leave room
             # for any number of them, so that only growth ends what is learned.
-            cap=None if scale == "model" else _CAP * max(n / _CAPPED_EXAMPLES, 1) ** _CAP_POWER,
+            cap=None if scale == "model" else _largest_multiple(n, questions),
             accounts=accounts,
             sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
             scale=scale,
@@ -420,8 +413,10 @@ class GrowingLadder(Mechanism):
         if self.growth != _GROWTH or self.compare_noise < _COMPARE[0]:
             return None
         size, by_questions, by_step, by_n, several_accounts = _ATTACKER_GAIN
-        size *= (questions / 1_000) ** by_questions * (self.step / _STEP[0]) ** by_step
-        size *= (n / 1_000) ** by_n * (several_accounts if self.accounts > 1 else 1.0)
+        size *= (questions / 1_000) ** by_questions * (n / 1_000) ** by_n
+        size *= (self.step / _first_step(self.accounts)) ** by_step
+        if self.accounts > 1:
+            size *= several_accounts * max(self.accounts / _MANY_ACCOUNTS, 1.0) ** 0.25
         return min(size / math.sqrt(n), 0.5)
 
     def attacker_accounts(self, ladders: int) -> int:
@@ -551,8 +546,26 @@ def _read_class(setup: Setup, error_class: Any) -> int:
     return error_class
 
 
-def _between(ends: tuple[float, float], part: float) -> float:
-    return ends[0] + part * (ends[1] - ends[0])
+def _largest_multiple(n: int, questions: int) -> float:
+    by_examples = max(n / _CAPPED_EXAMPLES, 1.0) ** _EXAMPLES_POWER
+    by_questions = min(questions / _FREE_QUESTIONS, 1.0) ** _CAP_QUESTIONS_POWER
+    return max(_CAP * by_examples * by_questions, 1.0)
+
+
+def _between(ends: tuple[float, float], accounts: int, *, least: int) -> float:
+    """Return a setting between that of ``least`` accounts and of twenty, in their logarithm."""
+    part = math.log(max(accounts / least, 1.0)) / math.log(_MANY_ACCOUNTS / least)
+    return ends[0] + min(part, 1.0) * (ends[1] - ends[0])
+
+
+def _first_step(accounts: int) -> float:
+    """Return the first step with balanced protection, in standard errors.
+
+    With twenty accounts a first release teaches a third of an exact one. What those of more
+    accounts teach together grows with the root of their number.
+    """
+    factor = math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
+    return _between(_STEP, accounts, least=2) * factor
 
 
 def _millionths(value: float) -> int:
