@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ladderboard.board import PUBLIC, Caller, Role
-from ladderboard.errors import LadderboardError, NotAllowed
+from ladderboard.errors import InvalidSetting, LadderboardError, NotAllowed
 
 EVALUATOR = Caller(Role.EVALUATOR)
 
@@ -155,3 +155,21 @@ def test_pages_of_the_leaderboard_join_up(boards, make_folder, submit, predict, 
             if cursor is None:
                 break
         assert rows == all_rows
+
+
+def test_a_board_whose_steps_depend_on_others_cannot_hide_them(boards, make_folder, organiser):
+    """With open registration one attacker may hold all accounts: their records count together."""
+    public = boards.create(make_folder(mechanism=None, registration="open"))
+    assert public.book.mechanism.shared_ladders == 3
+    for visibility in ("hidden", "frozen"):
+        with pytest.raises(InvalidSetting, match="the records of other teams raise a team's step"):
+            public.amendments.amend(organiser, {"visibility": visibility})
+    public.amendments.amend(organiser, {"visibility": "anonymous"})
+    for slug, settings in {
+        "known": {"registration": "invited"},
+        "hidden": {"registration": "open", "visibility": "hidden"},
+    }.items():
+        board = boards.create(make_folder(slug=slug, mechanism=None, **settings))
+        assert board.book.mechanism.shared_ladders == 0
+        board.amendments.amend(organiser, {"visibility": "frozen"})
+        assert board.rules.visibility == "frozen"

@@ -1,5 +1,6 @@
 """The organiser's page: who may open it, what it shows, and what its forms do."""
 
+import html
 import re
 
 import pytest
@@ -121,6 +122,7 @@ def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_pa
     board.amendments.pause(caller)
     board.amendments.resume(caller, 8)
     page = open_organiser_page(live_server.organiser).get().text
+    assert all(sentence in html.unescape(page) for sentence in board.describe_resolution())
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page))
     # 42 are shared: 10 for each of 4, and 2 for the pool, of which One has taken 1.
     assert facts == {
