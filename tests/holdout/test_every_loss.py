@@ -52,16 +52,16 @@ def log_losses(labels, probabilities):
     return -np.log(np.maximum(np.where(labels, probabilities, 1 - probabilities), CLIP))
 
 
-def one_account():
-    """Return the default if an attacker holds one ladder; with more, release noise is larger."""
-    return lb.GrowingLadder.calibrated(N, QUESTIONS, teams=LADDERS, accounts=1, scale="model")
+def invited_teams():
+    """Return the default of boards with invited teams: an attacker may hold two ladders."""
+    return lb.GrowingLadder.calibrated(N, QUESTIONS, teams=LADDERS, accounts=2, scale="model")
 
 
 def test_log_losses_are_shown_within_fifteen_percent(tmp_path):
     rng = np.random.default_rng(1)
     labels = (rng.random(N) < 0.1).astype(int)
     loss = lb.loss("log_loss", classes=[0, 1], clip=CLIP)
-    guard = make_guard(tmp_path, labels, loss=loss, mechanism=one_account())
+    guard = make_guard(tmp_path, labels, loss=loss, mechanism=invited_teams())
     for probabilities in log_loss_models(rng, labels):
         reply = guard.ask(probabilities)
         assert reply.improved
@@ -79,7 +79,7 @@ def test_how_often_log_losses_are_shown_and_how_near():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         labels = (rng.random(N) < 0.1).astype(int)
-        session = one_account().start(n=N, tape=lb.Tape(seed=seed))
+        session = invited_teams().start(n=N, tape=lb.Tape(seed=seed))
         for probabilities in log_loss_models(rng, labels):
             losses = log_losses(labels, probabilities) / -math.log(CLIP)
             release = session.ask(losses=np.minimum(losses, 1))

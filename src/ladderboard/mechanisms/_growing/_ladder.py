@@ -240,7 +240,9 @@ class GrowingLadder(Mechanism):
             step=_first_step(accounts) * factor,
             growth=_GROWTH,
             compare_noise=_between(_COMPARE, accounts, least=2),
-            release_noise=_between(_RELEASE, accounts, least=1),
+            # Where noise follows the model, two accounts have that of one: with more, a quiet model
+            # is released far from its risk.
+            release_noise=_between(_RELEASE, accounts, least=2 if scale == "model" else 1),
             grid=0.4,
             # Only zero-one loss limits how many steps there are room for: quiet models leave room
             # for any number of them, so that only growth ends what is learned.
