@@ -85,7 +85,7 @@ def resolution(
     >>> from ladderboard.mechanisms import GrowingLadder
     >>> result = resolution(GrowingLadder(step=1), n=5_000, questions=1_000)
     >>> [round(gain, 3) for gain in result.gains], round(result.exact_gain, 3)
-    ([0.017, 0.029, 0.053], 0.139)
+    ([0.017, 0.029, 0.053], 0.173)
     """
     # Attacks are played with coin flips as labels; others have another spread.
     scale = 1.0 if standard_error is None else 2 * standard_error * math.sqrt(n)

@@ -104,11 +104,12 @@ class Exact(ScoreMechanism):
     uncounted: ClassVar[str] = f"Exact {NEEDS_ZERO_ONE}"
 
     def attacker_gain(self, *, n: int, questions: int) -> float:
-        """That of the majority attack on all n labels, docs/explanation/attacks/majority.md.
+        """That of a vote of random guesses on all labels, each weighted by its luck.
 
-        Each vote is right with probability 1/2 + 1/sqrt(2 pi n).
+        The sum of weighted votes for the label of an example has mean sqrt(questions / n) in units
+        of its standard deviation, so the vote is right with probability Phi of that.
         """
-        return math.erf(math.sqrt(questions / (math.pi * n))) / 2
+        return math.erf(math.sqrt(questions / (2 * n))) / 2
 
     def transcript(self, setup: Setup) -> Transcript | None:
         """A multiple of 1/n for every question."""
