@@ -95,6 +95,8 @@ class RemoteGame:
         self._used: Counter[int] = Counter()
         self.known, self.rng, self.questions, self.asked = world.known, rng, questions, 0
         self._tokens: dict[int, str] = {}
+        self._values: dict[int, float] = {}
+        self._changes: Counter[int] = Counter()
         self.last: Any = None
 
     def register_final_model(self, model: Any) -> None:
@@ -125,7 +127,28 @@ class RemoteGame:
             Authorization=f"Bearer {self._token(account)}",
         )
         self.asked += 1
+        ladder = self._ladder(account)
+        self._values[ladder] = reply["loss"]
+        self._changes[ladder] += reply["improved"]
         return Release(reply["loss"], reply["score_loss"], reply["improved"], reply["question"])
+
+    def value_of(self, account: int) -> float | None:
+        """Return the released value on an account's ladder; None before its first question."""
+        return self._values.get(self._ladder(account))
+
+    def changes_of(self, account: int) -> int:
+        """Return how often an account's ladder changed."""
+        return self._changes[self._ladder(account)]
+
+    def changes_of_others(self, account: int) -> int:
+        """Return how often the other ladders changed that count on this account's."""
+        counted = self.mechanism.shared_ladders
+        own = self._ladder(account)
+        others = sorted(changes for ladder, changes in self._changes.items() if ladder != own)
+        return sum(others[-counted:]) if counted else 0
+
+    def _ladder(self, account: int) -> int:
+        return 0 if self._shared else account
 
     def _account(self, account: int) -> int:
         """Return the account that asks: the given one, or the one with the most questions left.

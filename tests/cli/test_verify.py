@@ -188,7 +188,7 @@ def test_export_and_close_ask_for_confirmation(guard_folder, typed, code, senten
     os.close(mine)
     os.close(theirs)
     assert process.returncode == code
-    assert "Closing guard.db cannot be undone: it answers no more questions." in stderr
+    assert "Closing guard.db cannot be undone: it answers no more questions" in stderr
     assert sentence in stderr
     assert "The labels stay hidden" in " ".join(stderr.split())
     assert Path("a.bundle").exists() == (code == 0)

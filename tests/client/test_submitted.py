@@ -13,7 +13,7 @@ SAID = {
     "remaining": 19, "limit": "team", "limits": [{"name": "team", "remaining": 19, "allowed": 20}],
     "next_submission_at": "2026-11-16T13:00:00Z", "bound": None,
     "reason": "The best is now 0.1. 19 questions left.", "score": None, "ladder": "team",
-    "again": False, "receipt": {},
+    "again": False, "receipt": {}, "visible_gain": None,
 }  # fmt: skip
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}
 NOT_MEASURED = "No measurable improvement."
