@@ -120,13 +120,13 @@ def test_a_concurrent_equal_question_before_the_lookup(uncertain_guard, chain):
     """This commit failed and another process committed the question: its answer is returned."""
     known_guard, guard = uncertain_guard
     UncertainStorage.plan[:] = ["never"]
-    original = guard._book._find_unconfirmed_answer
+    original = guard._book._find_unconfirmed
 
     def look_up(*args):
         known_guard.open().ask(model(1))
         return original(*args)
 
-    guard._book._find_unconfirmed_answer = look_up
+    guard._book._find_unconfirmed = look_up
     reply = guard.ask(model(1))
     assert (reply.question, reply.again) == (1, True)
     assert len(chain(guard)[1]) == 1
