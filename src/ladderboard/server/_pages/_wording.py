@@ -528,14 +528,13 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
             "or its mechanism has no guarantee."
         )
     low, high = (f"{point['bound']['display'][end]:.{digits}f}" for end in ("low", "high"))
-    hidden = ""
+    meaning = format_promise(board["bound"]["overfitting"], board["bound"]["hidden"])
     if point["bound"]["least"] < point["released"]:
-        hidden = " That is a model of a team that was disqualified, and is not shown."
+        meaning = "That is a model of a team that was disqualified, and is not shown."
     return (
         f"With confidence {confidence_percent(board['beta'])}%, the true {name} of the best model "
         f"submitted so far lies between {low} and {high}. "
-        f"{format_promise(board['bound']['overfitting'], board['bound']['hidden'])}{hidden} "
-        "This counts all "
+        f"{meaning} This counts all "
         f"{count(point['used'], 'submission')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
         f"together. {_BOUND_CONDITIONS[board['takes']]}"
