@@ -82,7 +82,7 @@ def test_closing_needs_confirmation(managed):
     visitor.open(managed.board_path)
     finals = visitor.page.get_by_role("region", name="Final ranking").first
     rows = [row.split("\t") for row in finals.get_by_role("row").all_inner_texts()[1:]]
-    assert [(row[0], row[1].split()[0], row[2]) for row in rows] == [
+    assert [(row[0], row[2].split()[0], row[3]) for row in rows] == [
         ("1", "Beta", "0.850"), ("2", "Alpha", "0.800"),
     ]  # fmt: skip
     visitor.open(f"{managed.board_path}/submit")
