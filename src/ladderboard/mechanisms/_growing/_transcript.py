@@ -329,6 +329,7 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
         return _transcript_of_classes(ladder, setup)
     top, bottom = to_units(setup.high), to_units(setup.low)
     width = top - bottom
+    largest_factor = ladder.growth_factor(_MAX_RUNGS)
     logs: list[float] = []
     fallen = 0
     while fallen <= width and len(logs) < _MAX_RUNGS:
@@ -339,7 +340,12 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
             _COARSEST_RATIO * math.sqrt(setup.n) / in_errors * 1.001,
         )
         logs.append(min(math.log(points), logs[-1] if logs else math.inf))
-        fallen += ladder.grid_units(setup, bottom, changes)
+        least = ladder.grid_units(setup, bottom, changes)
+        fallen += least
+        if ladder.growth_factor(changes) == largest_factor:  # all others are like this one
+            more = min(max((width - fallen) // least + 1, 0), _MAX_RUNGS - len(logs))
+            logs += [logs[-1]] * more
+            break
     counts = _count_sequences(ladder, setup)
     finest = ladder.grid_units(setup, bottom, 0)
     cell = 10 ** (len(str(finest)) - 1)  # all grids are multiples of it
