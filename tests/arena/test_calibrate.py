@@ -155,6 +155,7 @@ def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
     assert (tmp_path / "calibrated.json").read_bytes() == table_before
 
 
+@pytest.mark.slow
 def test_the_calibrated_ladder_holds_attackers_and_tracks_honest_analysts():
     """At n = k = 1,000, 24 games: differences of means in standard errors, all above 5."""
     size = {"n": 1_000, "k": 1_000, "repetitions": 24, "seed": 11}

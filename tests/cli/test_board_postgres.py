@@ -16,6 +16,7 @@ def database_url(postgres):
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.mark.slow
 def test_a_board_moves_to_postgresql_and_back(run_cli, folder, database_url, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_PASSPHRASE", "four words nobody guesses")
     assert run_cli("board", "create", folder).code == 0

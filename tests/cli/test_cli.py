@@ -328,6 +328,7 @@ def test_calibrate_refuses_conflicting_options(run_wide, arguments, message):
     assert "Traceback" not in stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_experiment_resumes(tmp_path):
     (tmp_path / "own_patience.py").write_text(PATIENT)
     arguments = ["experiment", "arena", "--out", "out", "--mechanism", "exact", "--analyst"]

@@ -145,7 +145,7 @@ def describe_classes(guard: "OpenFile", *, declared: bool) -> list[str]:
             return []
         text = (
             "The classes were taken from the labels, and are public; any other prediction is "
-            "refused. If there are more, create the guard again with --classes A,B,C."
+            "refused. If there are more, create the file again with --classes A,B,C."
         )
     elif loss.accepts_any:
         text = f"No classes are declared. {UNDECLARED_CLASSES}"

@@ -757,6 +757,7 @@ def _markdown(parts: Sequence[_Table], lines: Sequence[Line]) -> str:
         text += [f"## {part.title}", "", part.text, "", *part.markdown, ""]
     broken = [line for line in lines if not line.kept]
     text += ["## Lines", "", f"{len(lines) - len(broken)} of {len(lines)} are kept."]
+    text += [""] if broken else []
     text += [
         f"- {line.what}: {line.figure:.3g} ± {line.error:.2g}, at most {line.limit:g} wanted"
         for line in broken
