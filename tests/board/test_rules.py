@@ -166,11 +166,11 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("questions: many", "questions", "got 'many'"),
         ("questions: 1.5", "questions", "whole number"),
         ("questions: true", "questions", "whole number"),
-        ("questions:", "questions", "questions is missing; try questions: 1000"),
+        ("questions:", "submissions", "submissions is missing; try submissions: 1000"),
         ("per_team: 1001", "per_team", "per_team must be at most 1000"),
         ("window: {questions: 5}", "window", "needs its length once"),
         ("window: {questions: 5, hours: 1, days: 1}", "window", "got hours, days"),
-        ("window: {hours: 1}", "window", "window.questions is missing"),
+        ("window: {hours: 1}", "window", "window.submissions is missing"),
         ("window: {questions: 5, hours: 0}", "window.hours", "above 0"),
         ("window: {questions: 5, days: 7, weeks: 1}", "window.weeks", "window has no key 'weeks'"),
         ("end: 2027-01-31", "end", "needs an offset"),
@@ -217,7 +217,7 @@ def test_refused_by_key_and_line(text, key, message):
     assert [problem.column for problem in error.problems] == [key]
     assert message in error.problems[0].message
     line = len(other_lines) + 1 + text.count("\n")
-    missing = error.problems[0].code == "missing_key" and key == "questions"
+    missing = error.problems[0].code == "missing_key" and key == "submissions"
     assert missing or error.problems[0].ids == (str(line),)
 
 
@@ -308,15 +308,25 @@ def test_every_team_has_a_share_and_the_rest_is_a_pool(text, share, pool, ladder
     assert rules.pool + rules.teams * rules.share + rules.scored_baseline_count == rules.questions
 
 
+def test_submissions_and_questions_are_two_names_of_one_key():
+    text = "slug: a\nmetric: accuracy\nsubmissions: 100\nwindow: {submissions: 5, days: 1}\n"
+    rules = read_rules(text)
+    assert rules == read_rules(text.replace("submissions", "questions"))
+    assert rules.amended({"submissions": 200}).questions == 200
+    assert rules.amended({"window": {"submissions": 7}}).window.questions == 7
+    (problem,) = refusal(f"{text}questions: 100\n").problems
+    assert "submissions and questions are two names for one key" in problem.message
+
+
 def test_a_budget_without_a_share_per_team_is_refused():
     error = refusal("slug: a\nloss: accuracy\nquestions: 30\n")
     assert error.problems[0].code == "no_share"
-    assert "30 questions leave none for each of 50 teams (the default)" in str(error)
+    assert "30 submissions leave none for each of 50 teams (the default)" in str(error)
     assert "raise questions to at least 50, or teams to at most 30." in str(error)
     error = refusal(
         "slug: a\nloss: accuracy\nquestions: 1\nteams: 1\nbaselines: [{name: a, file: a.csv}]\n"
     )
-    assert "1 questions less 1 for baselines leave none for each of 1 teams; raise" in str(error)
+    assert "1 submissions less 1 for baselines leave none for each of 1 teams; raise" in str(error)
     assert str(error).endswith("to at least 2.")
 
 

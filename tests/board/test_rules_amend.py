@@ -104,7 +104,7 @@ def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
         ({"baselines": []}, ["baselines"], "cannot change"),
         ({"display": {"direction": "lower"}}, ["display.direction", "display.as"], "cannot change"),
         ({"questions": 999}, ["questions"], "must be at least 1000, the current number; got 999"),
-        ({"questions": None}, ["questions"], "Questions is missing"),
+        ({"questions": None}, ["submissions"], "Submissions is missing"),
         ({"teams": 49}, ["teams"], "cannot be lowered from 50"),
         ({"accounts": 3}, ["accounts"], "the mechanism was calibrated for it"),
         ({"protection": "open"}, ["protection"], "the mechanism was calibrated for it"),

@@ -122,7 +122,7 @@ def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predi
     submit(board, ada, predict(9).replace(b"\n", b" " * 2000 + b"\n"))  # 800 kB
     for errors in range(2):
         submit(board, ada, predict(errors))
-    message = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
+    message = r"kB of its 2 kB; these would need \d+ bytes more. No submission was used"
     with pytest.raises(QuotaExceeded, match=message):
         submit(board, ada, predict(30))
     assert board.book.chain_state().asked == 3

@@ -82,7 +82,9 @@ def test_a_check_says_what_is_wrong_and_exits_with_one(run_cli, folder):
 
 def test_a_created_board_is_listed_and_shown(run_cli, folder):
     result = run_cli("board", "create", folder)
-    assert result.out.startswith("first is created: 300 public and 100 private rows; 40 questions")
+    assert result.out.startswith(
+        "first is created: 300 public and 100 private rows; 40 submissions"
+    )
     listed = run_cli("board", "list", "--json").json["boards"]
     assert [board["slug"] for board in listed] == ["first"]
     assert listed[0]["commitment"] in result.out

@@ -1,23 +1,73 @@
-"""Tutorials for the shell: every command prints what the page shows."""
+"""The README and tutorials for the shell: every command prints what the page shows."""
 
+import contextlib
+import io
+import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from support.tutorials import clean_environment, run_tutorial
+from support.tutorials import (
+    check_same_output,
+    clean_environment,
+    commands,
+    run_commands,
+    run_tutorial,
+)
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "unchecked"), [("first-board", ()), ("first-guard", ("second.csv",))]
-)
-def test_a_tutorial(name, unchecked, tmp_path):
+@pytest.fixture
+def environment(tmp_path):
+    """Return the environment of a new user with ``ladderboard`` on the path."""
     program = tmp_path / "bin/ladderboard"
     program.parent.mkdir()
     program.write_text(f"#!{sys.executable}\nfrom ladderboard.cli import main\n\nmain()\n")
     program.chmod(0o755)
     path = f"{program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
-    environment = clean_environment(path, tmp_path / "home", PYTHONPATH=str(ROOT / "src"))
+    return clean_environment(path, tmp_path / "home", PYTHONPATH=str(ROOT / "src"))
+
+
+@pytest.mark.parametrize(
+    ("name", "unchecked"), [("first-board", ()), ("first-guard", ("second.csv",))]
+)
+def test_a_tutorial(name, unchecked, tmp_path, environment):
     run_tutorial(name, tmp_path / "empty", environment, unchecked=unchecked)
+
+
+@pytest.fixture
+def models():
+    """Return labels of 3,000 rows, predictions, and those of a better model."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, 3_000)
+    predictions, candidate = (labels ^ (rng.permutation(3_000) < wrong) for wrong in (735, 450))
+    return {"labels": labels, "predictions": predictions, "candidate": candidate}
+
+
+def test_the_commands_of_the_readme(tmp_path, environment, models):
+    """All but script/serve, which test_serve_live runs; commands without output print anything."""
+    assert len(README.split()) <= 1_000
+    (rules,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    (tmp_path / "board.yaml").write_text(rules)
+    for name, header in {"labels": "id,label", "predictions": "id,p", "candidate": "id,p"}.items():
+        rows = [f"cup-{index},{value}" for index, value in enumerate(models[name])]
+        text = "\n".join([header.replace("id,p", "id,prediction"), *rows])
+        (tmp_path / f"{name}.csv".replace("labels", "holdout")).write_text(f"{text}\n")
+    page = README.partition("## Run a competition")[2]
+    silent = [command for command, output in commands(page) if not output]
+    run_commands(page, tmp_path, environment, exact=(), unchecked=silent)
+
+
+def test_the_python_of_the_readme(tmp_path, monkeypatch, models):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    code = "".join(blocks)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {**models})  # noqa: S102 - our own README
+    expected = re.findall(r"print\(.*?\)  # (.*)", code)
+    expected[1] = "With probability at least 0.95, ..."  # the comment says what it is
+    check_same_output("\n".join(expected), printed.getvalue())

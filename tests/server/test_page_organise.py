@@ -126,7 +126,7 @@ def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_pa
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page))
     # 42 are shared: 10 for each of 4, and 2 for the pool, of which One has taken 1.
     assert facts == {
-        "Questions used": "20", "Visible changes": facts["Visible changes"], "Teams": "2",
+        "Submissions used": "20", "Visible changes": facts["Visible changes"], "Teams": "2",
         "Each team's share": "10", "Pool": "1", "Charged": "8",
     }  # fmt: skip
     assert int(facts["Visible changes"]) == board.book.chain_state().changes > 5

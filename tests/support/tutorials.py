@@ -62,16 +62,21 @@ def clean_environment(path, home, **variables):
     return {**environment, "PATH": path, "HOME": str(home), **variables}
 
 
-def run_tutorial(name, folder, environment, exact=("board close",), unchecked=()):
-    """Run all commands of a tutorial in an empty folder.
-
-    The output of commands that contain one of ``exact`` has no noise. Noise decides what those that
-    contain one of ``unchecked`` print, so their output is not compared.
-    """
+def run_tutorial(name, folder, environment, unchecked=()):
+    """Run all commands of a tutorial in an empty folder."""
     page = (ROOT / f"docs/tutorials/{name}.md").read_text()
     folder.mkdir()
     for file_name, text in files(page).items():
         (folder / file_name).write_text(text)
+    run_commands(page, folder, environment, unchecked=unchecked)
+
+
+def run_commands(page, folder, environment, exact=("board close",), unchecked=()):
+    """Run all commands of a page in a folder, in one shell; its servers get free ports.
+
+    The output of commands that contain one of ``exact`` has no noise. Noise decides what those that
+    contain one of ``unchecked`` print, so their output is not compared.
+    """
     options = {"cwd": folder, "env": environment, "text": True, "stdout": subprocess.PIPE}
     shell = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     url, server = _URL, None
@@ -82,8 +87,11 @@ def run_tutorial(name, folder, environment, exact=("board close",), unchecked=()
                     serve_arguments = [*command.split(), "--port", "0"]
                     server = subprocess.Popen(serve_arguments, stderr=subprocess.DEVNULL, **options)
                     output = "".join(server.stdout.readline() for _ in expected.splitlines())
-                    url = re.search(r"http://127\.0\.0\.1:\d+", output)[0]
-                    check_same_output(expected, output.replace(url, _URL))
+                    while not (address := re.search(r"http://127\.0\.0\.1:\d+", output)):
+                        output += server.stdout.readline()
+                    url = address[0]
+                    if expected:
+                        check_same_output(expected, output.replace(url, _URL))
                     continue
                 shell.stdin.write(f"{command.replace(_URL, url)}\necho; echo '{_END_MARK}'\n")
                 shell.stdin.flush()

@@ -366,13 +366,13 @@ def refuse_if_storage_full(
     if team.kind == "team" and stored + size > quota:
         raise QuotaExceeded(
             f"This team's stored predictions take {format_size(stored)} of its "
-            f"{format_size(quota)}; these would need {format_size(size)} more. No question was "
+            f"{format_size(quota)}; these would need {format_size(size)} more. No submission was "
             "used. Ask the organiser to raise files: {team_quota: ...}."
         )
     if row.stored + size > rules.files.quota:
         raise QuotaExceeded(
-            "The board's storage for submissions is full. No question was used. Ask the organiser "
-            "to raise files: {quota: ...}."
+            "The board's storage for submissions is full. No submission was used. Ask the "
+            "organiser to raise files: {quota: ...}."
         )
 
 

@@ -295,7 +295,7 @@ def refuse_if_unlabelled(rules: Rules) -> None:
     if rules.takes == "scores":
         raise InvalidSetting(
             "This board takes scores, so it has no labels to correct. Submit wrong scores again, "
-            "as another question."
+            "as another submission."
         )
 
 

@@ -61,7 +61,7 @@ loss: {name: accuracy, classes: [0, 1]}
 display: {name: accuracy, digits: 3}
 
 # Five teams with twenty submissions each, and one for the baseline.
-questions: 101
+submissions: 101
 teams: 5
 registration: invited
 ladder: team
@@ -122,23 +122,23 @@ print(f"predictions.csv holds {len(lines)} predictions.")
 '''
 _SETTINGS, _SOLUTION, _DESCRIPTION = "conf.json", "solution.csv", "COMPETITION_DESC.md"
 _HUGGINGFACE_RULES = """\
-# From the competition's {settings}. Set these two numbers yourself: questions (the total number of
-# submissions) and teams. To see what the holdout supports: ladderboard plan --n ROWS --error 0.05
+# From the competition's {settings}. Set two numbers yourself: submissions (of all teams together)
+# and teams. To see what gains show: ladderboard plan --n ROWS --submissions 1000
 title: {title}
 description: |2
 {description}
 metric: {loss}
-questions: 1000
+submissions: 1000
 teams: 20
 registration: invited
 """
 _SAMPLE = "sample_submission.csv"
 _KAGGLE_RULES = """\
 # {sentence}
-# Set these two numbers yourself: questions (the total number of submissions) and teams.
+# Set two numbers yourself: submissions (of all teams together) and teams.
 title: {title}
 metric: {metric}
-questions: 1000
+submissions: 1000
 teams: 20
 registration: invited
 """
@@ -656,7 +656,7 @@ def _format_rules(settings: dict[str, Any], source: Path) -> str:
         settings.get(key) for key in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
     )
     if isinstance(daily, int):
-        rules += f"window: {{questions: {daily}, days: 1}}\n"
+        rules += f"window: {{submissions: {daily}, days: 1}}\n"
     if isinstance(selected, int):
         rules += f"finals: {{selections: {selected}}}\n"
     if isinstance(end, str) and end:

@@ -196,7 +196,7 @@ def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
     )
     summary = (
         f"{rules.slug} is created: {public:,} public and {private:,} private rows; "
-        f"{rules.questions:,} questions{baselines} for at most {rules.teams:,} teams."
+        f"{rules.questions:,} submissions{baselines} for at most {rules.teams:,} teams."
     )
     hidden = "Labels" if rules.takes == "predictions" else "Ids"
     return [

@@ -20,7 +20,13 @@ def plan(
         int | None, typer.Option(parser=parse_integer, help="How many examples the holdout has.")
     ] = None,
     questions: Annotated[
-        int | None, typer.Option(parser=parse_integer, help="How many questions are allowed.")
+        int | None,
+        typer.Option(
+            "--questions",
+            "--submissions",
+            parser=parse_integer,
+            help="How many questions or submissions are allowed.",
+        ),
     ] = None,
     error: Annotated[
         float | None, typer.Option(help="The largest leaderboard error allowed, below 0.5.")

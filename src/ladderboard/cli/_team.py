@@ -200,7 +200,7 @@ def disqualify(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hide a team from the standings. Its questions stay counted, and its ladder as it is."""
+    """Hide a team from the standings. Its submissions stay counted, and its ladder as it is."""
     row = _set_disqualified(board, team, database, key_file, reinstate=False)
     _echo_team(board, row, f"{row['name']} is no longer shown on {board}.", as_json=as_json)
 

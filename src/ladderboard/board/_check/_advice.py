@@ -101,7 +101,7 @@ class BoardPromise:
         if self.is_impossible:
             return f"Nothing can be promised. {self.likely.assumptions[0]}"
         if self.likely.vacuous:
-            size = f"{self.effective_n:,} examples and {self.questions:,} questions"
+            size = f"{self.effective_n:,} examples and {self.questions:,} submissions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
             return f"The guarantee is vacuous: {reason}."
         start = (
@@ -275,13 +275,13 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
         (questions for questions in fewer if enough(effective_n, questions, rules.teams)), None
     )
     if fewer_questions is not None:
-        remedies.append(f"{fewer_questions:,} questions")
+        remedies.append(f"{fewer_questions:,} submissions")
     # Halve both as often as needed: fewer teams alone are seldom wanted.
     pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
     both_changes = next((pair for pair in pairs if enough(effective_n, *pair)), None)
     if both_changes is not None and both_changes[0] != fewer_questions and rules.ladders > 1:
         remedies.append(
-            f"{both_changes[0]:,} questions for {format_count(both_changes[1], 'team')}"
+            f"{both_changes[0]:,} submissions for {format_count(both_changes[1], 'team')}"
         )
     return remedies
 
@@ -347,11 +347,11 @@ def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
         on = format_count(promise.ladders, "ladder")
         yield (
             f"{promise.effective_n:,} independent examples are too few for {rules.questions:,} "
-            f"questions on {on}: the guarantee is vacuous. "
+            f"submissions on {on}: the guarantee is vacuous. "
             + (
                 f"It is useful with {', or '.join(ways)}."
                 if ways
-                else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
+                else "Use more examples, fewer submissions or fewer teams, or leave mechanism out."
             )
         )
 

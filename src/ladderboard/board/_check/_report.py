@@ -94,7 +94,7 @@ class Report:
             promise.effective_n,
             promise.questions,
         )
-        size = f"{first.n:,} examples and {first.questions:,} questions"
+        size = f"{first.n:,} examples and {first.questions:,} submissions"
         note = f", played at {size} to be quick" if smaller else ""
         return (
             f"What an attacker could gain, with coin flips as labels (mean of {first.repetitions} "
@@ -257,7 +257,7 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
         f", {rules.scored_baseline_count} for baselines" if rules.scored_baseline_count else ""
     )
     budget = (
-        f"{rules.questions:,} questions{for_baselines}; at most {rules.teams:,} teams with "
+        f"{rules.questions:,} submissions{for_baselines}; at most {rules.teams:,} teams with "
         f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."
     )
     return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]

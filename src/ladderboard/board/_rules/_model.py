@@ -45,6 +45,8 @@ _FIXED_KEYS = {
     "baselines": "they were submitted and counted at the start",
     "columns": "submissions are read by these names",
 }
+# Other names of keys, as ``board.yaml`` may have them.
+_CANONICAL_KEYS = {"submissions": "questions", "metric": "loss"}
 _FIXED_DISPLAY_KEYS = ("direction", "as")
 # Their defaults may differ from what participants were promised.
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
@@ -64,7 +66,7 @@ class Rules:
 
     Examples
     --------
-    >>> rules = read_rules("slug: digits\nloss: accuracy\nquestions: 1000\nteams: 20\n")
+    >>> rules = read_rules("slug: digits\nmetric: accuracy\nsubmissions: 1000\nteams: 20\n")
     >>> rules.share, rules.pool, rules.ladders, rules.display.name
     (50, 0, 20, 'accuracy')
     >>> Rules.from_description(rules.describe()) == rules
@@ -188,8 +190,8 @@ class Rules:
         ``start`` and ``end`` are those of the first phase and of the last. With ``used``, the
         questions used so far, the budget may be lowered to that.
 
-        >>> rules = read_rules("slug: digits\nloss: accuracy\nquestions: 1000\n")
-        >>> rules.amended({"questions": 2000}).questions
+        >>> rules = read_rules("slug: digits\nmetric: accuracy\nsubmissions: 1000\n")
+        >>> rules.amended({"submissions": 2000}).questions
         2000
         >>> rules.amended({"loss": "brier"})
         Traceback (most recent call last):
@@ -262,7 +264,7 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidRules: 3 problems were found:
-    - board.yaml: questions is missing; try questions: 1000.
+    - board.yaml: submissions is missing; try submissions: 1000.
     - board.yaml, line 2: loss: There is no loss named 'acuracy'; did you mean 'accuracy'?
     - board.yaml, line 3: there is no key 'question'; did you mean questions?
     """
@@ -284,6 +286,7 @@ def merge_changes(
 ) -> dict[str, Any]:
     """Return the description with the changes; note those that are not allowed."""
     after = before.describe()
+    changes = {_CANONICAL_KEYS.get(key, key): value for key, value in changes.items()}
     for key, value in changes.items():
         if key in _FIXED_KEYS:
             problems.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
@@ -311,6 +314,7 @@ def _merge_value(key: str, before: Any, value: Any) -> Any:
     if key not in _MAPPING_KEYS or not isinstance(value, dict):
         return value
     merged = dict(before or {})
+    value = {_CANONICAL_KEYS.get(name, name): part for name, part in value.items()}
     if key == "window" and any(name != "questions" for name in value):
         merged.pop("seconds", None)  # the new one may be in another unit
     return {**merged, **value}
@@ -322,7 +326,9 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
     if after.questions < least:
         rule = f"at least {least}, " + ("the current number" if used is None else "the number used")
         problems.add(
-            "bad_value", f"questions must be {rule}; got {after.questions}.", key="questions"
+            "bad_value",
+            f"submissions must be {rule}; got {after.questions}.",
+            key="questions",
         )
     if after.teams < before.teams:
         problems.add(

@@ -41,9 +41,9 @@ _POWERS = "bkmgt"
 _MAX_SIZE = 2**50
 KNOWN_KEYS = (
     "slug", "title", "description", "loss", "metric", "columns", "display", "mechanism", "beta",
-    "questions", "teams", "accounts", "protection", "per_team", "window", "start", "end", "phases",
-    "ladder", "registration", "visibility", "baselines", "finals", "files", "play", "sign_in",
-    "data", "listing",
+    "submissions", "questions", "teams", "accounts", "protection", "per_team", "window", "start",
+    "end", "phases", "ladder", "registration", "visibility", "baselines", "finals", "files",
+    "play", "sign_in", "data", "listing",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
@@ -152,6 +152,14 @@ class MappingReader:
     def has(self, key: str) -> bool:
         """Return whether a key has a value."""
         return self.mapping.get(key) is not None
+
+    def choose_name(self, *names: str) -> str:
+        """Return which of a key's names is used: the first if none is; refuse two at once."""
+        used = [name for name in names if self.has(name)]
+        if len(used) > 1:
+            message = f"{' and '.join(used)} are two names for one key; leave one out."
+            self.add_problem(used[0], message)
+        return used[0] if used else names[0]
 
     def read_key(self, key: str, read: Callable[[str, Any], T], default: T) -> T:
         """Return a key's value through ``read``; the default if it is missing or wrong."""
@@ -312,7 +320,7 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
         )
     if kind.needs_training:
         raise InvalidSetting(
-            f"{name}: {mechanism_name} needs a training loss with every question, and a "
+            f"{name}: {mechanism_name} needs a training loss with every submission, and a "
             "submission has none."
         )
     known = {field.name: field.default is MISSING for field in fields(kind) if field.compare}
@@ -348,10 +356,8 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     """Return the fields of ``Rules``; use them only if no problem was noted."""
     keys.refuse_unknown(KNOWN_KEYS)
     name = _read_slug_key(keys, slug)
-    if keys.has("metric") and keys.has("loss"):
-        keys.add_problem("metric", "metric and loss are two names for one key; leave one out.")
-    named = "metric" if keys.has("metric") else "loss"
-    display = keys.read_required(named, read_loss, _FALLBACK_METRIC, "try metric: accuracy")
+    metric_key = keys.choose_name("metric", "loss")
+    display = keys.read_required(metric_key, read_loss, _FALLBACK_METRIC, "try metric: accuracy")
     registration = keys.read_key(
         "registration",
         _choice_reader("open", "invited", "organiser", "sign_in"),
@@ -413,7 +419,8 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
 
 def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, Any]:
     """Return questions, teams, accounts and per_team; every team must get a share."""
-    questions = keys.read_required("questions", _count_reader(), 1, "try questions: 1000")
+    budget_key = keys.choose_name("submissions", "questions")
+    questions = keys.read_required(budget_key, _count_reader(), 1, f"try {budget_key}: 1000")
     if registration == "open":
         # What one person can gain by many accounts depends on how many there may be.
         hint = "with open registration, declare how many teams there may be; try teams: 20"
@@ -423,7 +430,7 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
     accounts = keys.read_key("accounts", _count_reader(at_most=teams), None)
     share = max(questions - baselines, 0) // teams
     per_team = keys.read_key("per_team", _count_reader(), max(share, 1))
-    related = {"questions", "teams", "per_team", "registration", "baselines"}
+    related = {budget_key, "teams", "per_team", "registration", "baselines"}
     if not related & keys.wrong:
         if not share:
             available = questions - baselines
@@ -431,15 +438,15 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
             minus = f" less {baselines} for baselines" if baselines else ""
             default_note = "" if keys.has("teams") else " (the default)"
             keys.add_problem(
-                "questions",
-                f"{questions} questions{minus} leave none for each of {teams} teams{default_note}; "
-                f"raise questions to at least {teams + baselines}{fewer}.",
+                budget_key,
+                f"{questions} submissions{minus} leave none for each of {teams} teams"
+                f"{default_note}; raise {budget_key} to at least {teams + baselines}{fewer}.",
                 "no_share",
             )
         elif per_team > questions - baselines:
             keys.add_problem(
                 "per_team",
-                f"per_team must be at most {questions - baselines}, the questions there are; "
+                f"per_team must be at most {questions - baselines}, the board's submissions; "
                 f"got {per_team}.",
             )
     return {"questions": questions, "teams": teams, "accounts": accounts, "per_team": per_team}
@@ -479,17 +486,18 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
 
 
 def _read_window(keys: MappingReader) -> RateLimitRules | None:
-    part = keys.read_submapping("window", ("questions", *_TIME_UNITS))
+    part = keys.read_submapping("window", ("submissions", "questions", *_TIME_UNITS))
     if part is None:
         return None
+    limit_key = part.choose_name("submissions", "questions")
     questions = part.read_required(
-        "questions", _count_reader(), 1, "try window: {questions: 5, days: 1}"
+        limit_key, _count_reader(), 1, f"try window: {{{limit_key}: 5, days: 1}}"
     )
     units = [time_unit for time_unit in _TIME_UNITS if part.has(time_unit)]
     if len(units) != 1:
         part.add_problem(
             None,
-            "window needs its length once, as in window: {questions: 5, hours: 24}; "
+            "window needs its length once, as in window: {submissions: 5, hours: 24}; "
             f"got {', '.join(units) or 'none'}.",
         )
         return None

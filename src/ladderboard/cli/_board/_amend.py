@@ -34,8 +34,8 @@ def amend(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A key of board.yaml and its value, as in questions=2000 or files.bytes='20 MB'; "
-            "may be given several times.",
+            help="A key of board.yaml and its value, as in submissions=2000 or "
+            "files.bytes='20 MB'. It may be given several times.",
         ),
     ] = None,
     rules: Annotated[
@@ -53,7 +53,7 @@ def amend(
         str,
         typer.Option(
             metavar="WHICH",
-            help="With --labels: score each team's best again, as questions, or none.",
+            help="With --labels: score each team's best again, as submissions, or none.",
         ),
     ] = "best",
     database: Database = DEFAULT_DATABASE,
@@ -138,7 +138,7 @@ def _changes_from_options(settings: list[str]) -> dict[str, Any]:
         key, dot, part = path.strip().partition(".")
         if not equals or not key or (dot and not part):
             raise InvalidSetting(
-                f"--set needs KEY=VALUE, as in questions=2000; got {setting!r:.80}."
+                f"--set needs KEY=VALUE, as in submissions=2000; got {setting!r:.80}."
             )
         value = text if path.strip() in _TEXT_KEYS else _parse_value(path, text)
         inner = changes.setdefault(key, {} if dot else value)
@@ -246,7 +246,7 @@ def resume(
         int | None,
         typer.Option(
             parser=parse_integer,
-            help="After a restore: the number of questions that may have been answered since the "
+            help="After a restore: the number of submissions that may have been answered since the "
             "copy.",
         ),
     ] = None,
@@ -256,7 +256,7 @@ def resume(
 ) -> None:
     """Resume a paused board.
 
-    After a restore, or with an old copy of the database, --charge is the number of questions that
+    After a restore, or with an old copy of the database, --charge is the number of submissions that
     may have been answered since the copy. They are taken off the budget; charge too many rather
     than too few.
     """
@@ -285,6 +285,6 @@ def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":
     else:
         least = ""
     raise InvalidSetting(
-        f"{slug} comes from a copy. Give --charge N, the number of questions that may have been "
+        f"{slug} comes from a copy. Give --charge N, the number of submissions that may have been "
         f"answered since the copy{least}; they are taken off the budget."
     )

@@ -28,21 +28,21 @@ description: |
 
 # What a prediction costs: a metric or a loss by name. It can never change. With score, evaluators
 # submit a score for each example on behalf of teams, and the holdout has no labels.
-loss: accuracy
+metric: accuracy
 # Classes are public, and other predictions are refused. If left out, they are those of
 # sample_submission.csv if it has every label, and those of the labels otherwise. To declare them,
 # write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
 # Total submissions, and the maximum number of teams. Each team's share is reserved. What shows
-# with how many rows: ladderboard plan --n ROWS --questions 1000 --teams 20
-questions: 1000
+# with how many rows: ladderboard plan --n ROWS --submissions 1000 --teams 20
+submissions: 1000
 teams: 20
 # How many teams may secretly be one attacker's, and how much such an attacker may gain: open
 # shows finer differences, strict coarser ones.
 # accounts: 2
 # protection: balanced
-# window: {{questions: 5, days: 1}}
+# window: {{submissions: 5, days: 1}}
 
 # Times need a zone: an offset, Z, or AoE, the end of the day anywhere on earth.
 # start: 2027-01-01T09:00:00+01:00
@@ -54,7 +54,7 @@ registration: invited
 # Who sees the standings: public, hidden, anonymous or frozen.
 visibility: public
 
-# Scored at the start, as questions; or a loss that is known from elsewhere.
+# Scored at the start, as submissions; or a loss that is known from elsewhere.
 # baselines:
 # - {{name: The last letter, file: baselines/last.csv}}
 # - {{name: Guessing, value: 0.5, source: a coin}}
@@ -135,7 +135,7 @@ def new(
         echo(
             *([printable(guessed)] if guessed else []),
             f"{printable(folder)} has the rules and labels of {printable(imported)}. Set "
-            "questions and teams in board.yaml, then:",
+            "submissions and teams in board.yaml, then:",
             f"  {program_command()} board check {quoted}",
         )
         return

@@ -45,7 +45,7 @@ def dump(
     """Write a board with its history to one encrypted file.
 
     Without --move the dump is a copy: when restored, it stays paused until board resume charges the
-    questions that may have been answered since.
+    submissions that may have been answered since.
     """
     from ladderboard.board import dump_board  # noqa: PLC0415 - keeps --help fast
 
@@ -102,12 +102,12 @@ def restore(
     echo(f"{slug} is restored, and {_STATUS_TEXT.get(status, status)}.")
     if status == "restored":
         echo(
-            "Resume it with the number of questions that may have been answered since, too many",
+            "Resume it with the number of submissions that may have been answered since, too many",
             "rather than too few; they are taken off the budget:",
             f"  ladderboard board resume {slug} --charge N",
         )
     else:
-        echo(f"Remove {printable(file)}: if it is restored twice, two copies answer questions.")
+        echo(f"Remove {printable(file)}: if it is restored twice, two copies answer submissions.")
     echo(f"head {head}")
 
 

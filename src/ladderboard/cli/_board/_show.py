@@ -42,7 +42,7 @@ def list_(
         echo("There are no boards yet. Create one with: ladderboard board create DIR")
         return
     echo_table(
-        ("board", "title", "status", "teams", "questions", "deadline (UTC)"),
+        ("board", "title", "status", "teams", "submissions", "deadline (UTC)"),
         [
             (
                 row["slug"],
@@ -54,7 +54,7 @@ def list_(
             )
             for row in summaries
         ],
-        right=("teams", "questions"),
+        right=("teams", "submissions"),
     )
 
 

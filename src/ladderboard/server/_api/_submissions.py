@@ -61,7 +61,10 @@ _BODY = {
 _LOCATION = {"Location": {"description": "The submission.", "schema": {"type": "string"}}}
 _SUBMIT = private_route(408, 409, 413, 415, 507, requestBody=_BODY)
 _SUBMIT["responses"] |= {
-    201: {"description": "A question was asked, and this is the answer.", "headers": _LOCATION},
+    201: {
+        "description": "The submission was scored, and this is the answer.",
+        "headers": _LOCATION,
+    },
     200: {
         "description": "This was answered before; nothing was counted.",
         "model": SubmissionReply,
