@@ -78,6 +78,7 @@ EXPECTED = {
     "GET /boards/{board}": {"": (200,) * 5},
     "GET /boards/{board}/standings.csv": STANDINGS,
     "GET /boards/{board}/standings.json": STANDINGS,
+    "GET /boards/{board}/records.atom": {"": (200,) * 5, "hidden": (404, 404, 404, 200, 200)},
     "GET /boards/{board}/ledger.jsonl": LOOK,
     "GET /boards/{board}/data": LOOK,
     "GET /boards/{board}/sample_submission.csv": LOOK,

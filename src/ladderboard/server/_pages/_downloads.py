@@ -1,20 +1,25 @@
-"""Downloads: all standings as CSV or JSON, and the whole ledger."""
+"""Downloads: all standings as CSV or JSON, a feed of records, and the whole ledger."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any
+from uuid import UUID, uuid5
 
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from ladderboard.errors import InvalidState
+from ladderboard.errors import InvalidState, NotAllowed, NotFound
 from ladderboard.server._api import Slug, standings_csv
-from ladderboard.server._context import get_context, make_response, open_page
+from ladderboard.server._context import get_context, is_public, make_response, open_page
 from ladderboard.server._middleware import OWN_BODY_LIMIT
-from ladderboard.server._pages._rendering import PRIVATE, page_router
+from ladderboard.server._pages._charts import tag
+from ladderboard.server._pages._rendering import PRIVATE, format_value, page_router, server_url
 
 router = page_router()
 _ENTRIES_PER_READ = 1000  # ledger entries
+_FEED_ENTRIES = 100  # the newest records
 StandingsPages = Iterator[dict[str, Any]]
 
 
@@ -57,6 +62,72 @@ def all_standings_json(pages: StandingsPages) -> bytes:
     for page in pages:
         rows += map(json.dumps, page["rows"])
     return f'{head[:-1]}, "rows": [{", ".join(rows)}]}}'.encode()
+
+
+@router.get("/boards/{board}/records.atom")
+def records_feed(request: Request, board: Slug) -> Response:
+    """Return the newest records as an Atom feed; a board that hides its standings has none."""
+    opened, caller = open_page(request, board)
+    view = opened.as_seen_by(caller)
+    try:
+        changed, records = view.leaderboard(limit=1)["as_of"], view.records()
+    except NotAllowed:
+        raise NotFound("This board has no feed: its standings are hidden.") from None
+    content = atom_feed(view.summary(), records, changed, server_url(request))
+    # What changes the feed appends an entry, so it was modified with the last visible one. Within
+    # the same second it may change again, so it has no time until then.
+    modified, headers = datetime.fromisoformat(changed), {}
+    if opened.book.environment.clock() > modified.timestamp():
+        headers["Last-Modified"] = format_datetime(modified.astimezone(UTC), usegmt=True)
+        if is_public(request) and _has_since(request, modified):
+            return Response(b"", 304, {**headers, "Cache-Control": "public, no-cache"})
+    return make_response(request, content, media_type="application/atom+xml", headers=headers)
+
+
+def _has_since(request: Request, modified: datetime) -> bool:
+    """Tell whether a client without an ETag has what was last modified at a time."""
+    since = request.headers.get("if-modified-since")
+    if since is None or "if-none-match" in request.headers:
+        return False
+    try:
+        known = parsedate_to_datetime(since)
+    except ValueError:
+        return False
+    return known.tzinfo is not None and known >= modified
+
+
+def atom_feed(
+    board: dict[str, Any], records: list[dict[str, Any]], changed: str, url: str
+) -> bytes:
+    """Return the records of a board as an Atom feed (RFC 4287), the newest first."""
+    book, page = UUID(board["book"]), f"{url}/boards/{board['slug']}"
+    metric, digits = board["display"]["name"], board["display"]["digits"]
+    entries = []
+    for record in records[: -_FEED_ENTRIES - 1 : -1]:
+        team = record["team"]["name"] or record["team"]["id"]
+        value = format_value(record["display"], digits)
+        entry = tag(
+            "entry",
+            tag("id", uuid5(book, f"record {record['entry']}").urn),
+            tag("title", f"{metric} {value} by {team}"),
+            tag("updated", record["time"]),
+            tag("author", tag("name", team)),
+            tag("link", rel="alternate", type="text/html", href=page),
+            tag("content", f"{team} set a new best of {board['title']}: {metric} {value}."),
+        )
+        entries.append(entry)
+    feed = tag(
+        "feed",
+        tag("id", uuid5(book, "records").urn),
+        tag("title", f"Records of {board['title']}"),
+        tag("updated", records[-1]["time"] if records else changed),
+        tag("author", tag("name", board["title"])),
+        tag("link", rel="self", type="application/atom+xml", href=f"{page}/records.atom"),
+        tag("link", rel="alternate", type="text/html", href=page),
+        *entries,
+        xmlns="http://www.w3.org/2005/Atom",
+    )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{feed}\n'.encode()
 
 
 @router.get("/boards/{board}/ledger.jsonl")
