@@ -70,7 +70,7 @@ class TeamRow:
     """A team; ``kind`` is team or baseline, ``since`` the release's time.
 
     ``folded`` is equal for names that look alike. ``seen_*`` is what others see while the board is
-    frozen.
+    frozen. ``accepted`` is the version of the terms that the team accepted last.
     """
 
     number: int
@@ -88,11 +88,15 @@ class TeamRow:
     seen_last: int | None = None
     seen_released: float | None = None
     seen_since: int | None = None
+    accepted: str = added_in(4, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialRow:
-    """A token or an invitation, by its hash; ``ended`` is when it was revoked or used."""
+    """A token or an invitation, by its hash; ``ended`` is when it was revoked or used up.
+
+    ``uses`` is how many people an invitation to a team still admits.
+    """
 
     hash: bytes
     role: str
@@ -100,6 +104,7 @@ class CredentialRow:
     made: int
     expires: int | None = None
     ended: int | None = None
+    uses: int = added_in(4, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +149,10 @@ class IdentityRow:
     """A person who signed in, by issuer and subject; or a person on the organiser's list.
 
     ``state`` is listed (may register, has not signed in yet), signed_in, waiting (for approval),
-    registered or rejected. ``name`` and ``mail`` are what the provider said, and only for the
-    organiser. ``team_name`` is the name asked for while the registration waits.
+    registered, left (a team that has submitted, which stays the only one that they may be in) or
+    rejected. ``name`` and ``mail`` are what the provider said, for the organiser and the team only.
+    ``team_name`` is the name asked for while the registration waits. ``role`` is owner or member in
+    a team, or organiser of the board; ``accepted`` is the version of the terms accepted last.
     """
 
     number: int
@@ -158,6 +165,8 @@ class IdentityRow:
     reason: str = ""
     team: int | None = None
     made: int
+    role: str = added_in(4, "owner")
+    accepted: str = added_in(4, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
