@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-START = b"ladderboard bundle 1\n"
+STARTS = {b"ladderboard bundle %d\n" % number: number for number in (1, 2)}
 UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 
 
@@ -556,12 +556,12 @@ class Chain:
 
 # Files. The order of records; of those with a 2 or a 3 there may be several.
 ORDER = {"bundle": 0, "key": 1, "holdout": 2, "entry": 3, "file": 3, "part": 3}
-ORDER |= {"standings": 4, "finals": 5, "end": 6}
+ORDER |= {"standings": 4, "finals": 5, "teams": 6, "end": 7}
 
 
-def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
+def read_records(file: BinaryIO, length: int, start: bytes) -> Iterator[tuple[str, Any]]:
     """Give each record; see that they come in order, that all are there, and that all is whole."""
-    whole, last, counts, content = hashlib.sha256(START), -1, Counter[str](), None
+    whole, last, counts, content = hashlib.sha256(start), -1, Counter[str](), None
     before = ""
     while last != ORDER["end"]:
         try:
@@ -584,12 +584,13 @@ def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
             counts[kind] += 1
             yield kind, content
     need(encode(content) == encode(dict(counts)), "records are missing, or there are too many")
+    need(counts["teams"] == (STARTS[start] == 2), "names of teams are for format 2, and only there")
     need(file.read() == whole.digest(), "the hash at the end is not that of the file")
 
 
-def read_bundle(file: BinaryIO, length: int) -> Iterator[Chain]:
+def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
     """Give the chain after each entry."""
-    records = read_records(file, length)
+    records = read_records(file, length, start)
     names = ("format", "of", "book", "entries", "head", "labels", "submissions")
     told = parts(next(records)[1], *names)
     chain, asked = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[]), False
@@ -608,7 +609,8 @@ def read_bundle(file: BinaryIO, length: int) -> Iterator[Chain]:
     need(chain.ended, "it was opened, and never closed")
     need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")
     of = "board" if "board" in chain.decided["rules"] else "guard"
-    found = [1, of, chain.book, chain.number, chain.head, bool(chain.holdouts), bool(told[-1])]
+    found = [STARTS[start], of, chain.book, chain.number, chain.head]
+    found += [bool(chain.holdouts), bool(told[-1])]
     need(encode(told) == encode(found), "its first record does not tell what is in it")
 
 
@@ -629,17 +631,18 @@ def main() -> None:
     chain, kept = None, given.head is None
     need(given.bundle.is_file(), "there is no such file")
     with given.bundle.open("rb") as file:
-        bundle = file.read(len(START)) == START
-        file.seek(len(START) if bundle else 0)
+        start = file.readline(max(map(len, STARTS)))
+        bundle = start in STARTS
+        file.seek(len(start) if bundle else 0)
         length = given.bundle.stat().st_size
-        for chain in read_bundle(file, length) if bundle else read_ledger(file):
+        for chain in read_bundle(file, length, start) if bundle else read_ledger(file):
             kept = kept or chain.head.hex() == given.head
     need(chain is not None, "there is no entry in it")
     need(kept, "no entry has the hash that was kept: this is another history")
     what = "the chain and the tape hold" if bundle else "the chain holds; nothing is opened yet"
     looks = f", {chain.looks} looks" if chain.gate is not None else ""
     print(f"{chain.number} entries, {chain.questions} questions{looks}: {what}")
-    print("Not checked here: releases, risks, standings, finals, submissions.")
+    print("Not checked here: releases, risks, standings, finals, submissions, names of teams.")
     if given.head is None:
         print("Without --head nobody can tell whether the whole history was made anew.")
 

@@ -18,7 +18,8 @@ from ladderboard.errors import InvalidState
 from ladderboard.ledger import _chain, _commitments, _encoding, _high_water
 from ladderboard.ledger._storage import _schema
 from ladderboard.mechanisms import _session
-from ladderboard.verify import _source, read_receipts
+from ladderboard.verify import _source, read_receipts, verify_bundle
+from support.verify.second_verifier import run_second_verifier
 
 ROOT = Path(__file__).parents[1]
 FORMATS = Path(__file__).parent / "formats"
@@ -97,6 +98,18 @@ def test_tokens_are_read(isolated_home, tmp_path):
     config = read_config()
     assert config.default == "http://127.0.0.1:8000"
     assert config.tokens == {config.default: {"digits": "lb_team_not-a-token"}}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_bundles_of_closed_boards_verify(number):
+    path = FORMATS / f"board-bundle-{number}.ladderboard"
+    result = verify_bundle(path)
+    assert (result.risks, result.questions) == (7, 7)
+    assert [row.team for row in result.ranking] == ["Blue", "Red", "Coin"]
+    assert (result.names is None) == (number == 1)
+    teams = [row["team"]["name"] for row in result.finals["rows"]]
+    assert teams == (["Blue", "Red", "Coin"] if number == 1 else [None, None, "Coin"])
+    assert run_second_verifier(path).endswith("7 questions: the chain and the tape hold")
 
 
 def test_an_encrypted_guard_opens_with_its_key_file(tmp_path):

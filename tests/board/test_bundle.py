@@ -59,8 +59,10 @@ def test_the_close_commits_to_the_standings(
     records = read_bundle(tmp_path / "bundle")
     (standings,) = of_kind(records, "standings")
     content = standings["content"]
-    assert [(row["name"], row["rank"]) for row in content] == [
-        ("Half", None), ("Ada", 2), ("Bob", 1), ("Cyd", 2), ("Dan", 4), ("Eve", None),
+    (names,) = of_kind(records, "teams")
+    assert [row["name"] for row in content] == ["Half", *[None] * 6]
+    assert [(names.get(row["team"]), row["rank"]) for row in content] == [
+        (None, None), ("Ada", 2), ("Bob", 1), ("Cyd", 2), ("Dan", 4), ("Eve", None),
         ("Fay", None),
     ]  # fmt: skip
     ranks = {row["team"]: row["rank"] for row in content if not row["disqualified"]}
@@ -127,7 +129,7 @@ def test_without_labels_neither_they_nor_their_salt_are_there(
     write_board_bundle(board, path)
     records = read_bundle(path)
     assert [kind for kind, _ in records if kind != "entry"] == [
-        "bundle", "key", "standings", "finals", "end",
+        "bundle", "key", "standings", "finals", "teams", "end",
     ]  # fmt: skip
     assert (records[0][1]["labels"], records[0][1]["submissions"]) == (False, False)
     assert board.book.read_encrypted("salt of the holdout") not in path.read_bytes()
@@ -146,7 +148,7 @@ def test_a_long_history_is_in_one_bundle(full_history):
     assert records[-1] == ["end", counts]
     assert hashlib.sha256(path.read_bytes()[:-32]).digest() == path.read_bytes()[-32:]
     assert records[0] == ["bundle", {
-        "format": 1, "of": "board", "book": board.book.name, "entries": head.entries,
+        "format": 2, "of": "board", "book": board.book.name, "entries": head.entries,
         "head": head.hash, "labels": True, "submissions": True,
     }]  # fmt: skip
     entries = of_kind(records, "entry")

@@ -79,7 +79,7 @@ def test_it_needs_only_python(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
         f"9 entries, 6 questions: {HOLDS}",
-        "Not checked here: releases, risks, standings, finals, submissions.",
+        "Not checked here: releases, risks, standings, finals, submissions, names of teams.",
     ]
     assert "Without --head" in run(path.name).stdout
     path.write_bytes(path.read_bytes()[:-1] + b"?")

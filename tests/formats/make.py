@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import ladderboard as lb
@@ -92,6 +93,20 @@ def results(folder):
         store.add(Named(), {"error": 0.1})
 
 
+def board_bundle(folder):
+    """Write the bundle of a closed board of three teams and a baseline, with everything in it."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from support.verify import board_history
+
+    with (
+        tempfile.TemporaryDirectory() as made,
+        board_history.small_board(Path(made)) as (board, teams),
+    ):
+        for number in range(6):
+            board_history.submit_predictions(board, teams[number % 2], 10 + number)
+        board_history.close_and_bundle(board, folder / "board-bundle-2.ladderboard")
+
+
 if __name__ == "__main__":
-    for each in (session, receipts, config, guard, results):
-        each(Path(sys.argv[1]).absolute())
+    for make in (session, receipts, config, guard, results, board_bundle):
+        make(Path(sys.argv[1]).absolute())

@@ -27,7 +27,7 @@ def test_one_history_on_two_databases(full_history):
     assert result.risks == result.releases == result.questions > 20
     assert (result.of, result.entries, result.head) == ("board", head.entries, head.hash.hex())
     assert result.unchanged == head.entries - 1
-    assert [line.split()[0] for line in result.unchecked] == ["Which", "Times"]
+    assert [line.split()[0] for line in result.unchecked] == ["Which", "The", "Times"]
     assert "The final ranking was recomputed from submissions and private labels." in result.checked
 
 

@@ -78,7 +78,7 @@ def test_a_bundle_without_an_entry(records, tmp_path):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        (b"ladderboard bundle 2\n", "this file was written by a newer Ladderboard"),
+        (b"ladderboard bundle 3\n", "this file was written by a newer Ladderboard"),
         (b"ladderboard", "this file does not"),
         (b"", "is neither a bundle"),
         (b"PK", "is neither a bundle"),

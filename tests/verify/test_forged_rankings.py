@@ -35,16 +35,16 @@ def ranked(forge, rank=1):
 
 
 def team_twice(forge):
-    forge.standings.insert(0, {**ranked(forge), "rank": 1, "released": 0.0, "name": "Evil"})
+    forge.standings.insert(0, {**ranked(forge), "rank": 1, "released": 0.0})
 
 
 def named_alike(forge):
-    forge.standings.append({**UNASKED, "team": "x", "name": ranked(forge)["name"]})
+    forge.standings.append({**UNASKED, "team": "x", "baseline": True, "name": "Coin"})
 
 
 def more_teams(forge):
     """Add teams that never asked to the three that did; five may take part."""
-    forge.standings += [{**UNASKED, "team": f"x{index}", "name": f"X{index}"} for index in range(3)]
+    forge.standings += [{**UNASKED, "team": f"x{index}", "name": None} for index in range(3)]
 
 
 def team_missing(forge):
@@ -60,12 +60,12 @@ def rerank(forge):
     forge.rank()
 
 
-def winner_is_a_baseline(forge, name=None):
+def winner_is_a_baseline(forge, name="Gold"):
     final = next(row for row in forge.finals["rows"] if not row["baseline"])
     row = next(row for row in forge.standings if row["team"] == final["team"]["id"])
-    row.update(baseline=True, rank=None, name=name or row["name"])
+    row.update(baseline=True, rank=None, name=name)
     final.update(baseline=True)
-    final["team"]["name"] = row["name"]
+    final["team"]["name"] = name
     rerank(forge)
 
 
@@ -92,7 +92,7 @@ def standing(**changes):
 
 STOOD = {
     "a team twice": (team_twice, "The standings list a team or a name twice"),
-    "two teams of one name": (named_alike, "The standings list a team or a name twice"),
+    "two baselines of one name": (named_alike, "The standings list a team or a name twice"),
     "a team more": (more_teams, "The standings list more teams than the rules allow"),
     "a team missing": (team_missing, "is missing from the standings"),
     "a winner marked as a baseline": (
@@ -103,7 +103,18 @@ STOOD = {
         winner_is_named_like_a_baseline,
         "The standings list a team or a name twice",
     ),
-    "a baseline among the teams": (baseline_is_a_team, "The baselines in the standings differ"),
+    "a baseline among the teams": (baseline_is_a_team, "The standings have a malformed row"),
+    "a team with a name": (standing(name="Red"), "The standings have a malformed row"),
+    "a name missing": (lambda forge: forge.names.popitem(), "The bundle names other teams"),
+    "a name too many": (lambda forge: forge.names.update(x="Red"), "The bundle names other teams"),
+    "a name of a baseline": (
+        lambda forge: forge.names.update({forge.standings[0]["team"]: "Coin"}),
+        "The bundle names other teams",
+    ),
+    "a name that is none": (
+        lambda forge: forge.names.update(dict.fromkeys(forge.names, 7)),
+        "a record 'teams' that is malformed",
+    ),
     "another release": (standing(released=0.0), "The standings of team "),
     "another time": (standing(since=1), "The standings of team "),
     "a winner disqualified": (winner_is_disqualified, "The standings of team "),
@@ -137,9 +148,12 @@ def demoted(forge):
     forge.rank()
 
 
-def names_swapped(forge):
-    one, other = (row["team"] for row in forge.finals["rows"][:2])
-    one["name"], other["name"] = other["name"], one["name"]
+def baseline_renamed(forge):
+    next(row for row in forge.finals["rows"] if row["baseline"])["team"]["name"] = "Gold"
+
+
+def winner_named(forge):
+    forge.finals["rows"][0]["team"]["name"] = "Red"
 
 
 def all_selected(forge):
@@ -192,8 +206,9 @@ def final_row(**changes):
 RANKED = {
     "a made-up winner": (made_up_winner, TEAMS_DIFFER),
     "a winner left out": (winner_left_out, TEAMS_DIFFER),
-    "a winner marked as a baseline": (demoted, NAMES_DIFFER),
-    "names swapped": (names_swapped, NAMES_DIFFER),
+    "a winner marked as a baseline": (demoted, MALFORMED),
+    "a baseline renamed": (baseline_renamed, NAMES_DIFFER),
+    "a team with a name": (winner_named, MALFORMED),
     "more selected than allowed": (all_selected, FILES_DIFFER),
     "nothing selected": (none_selected, FILES_DIFFER),
     "another number of files": (final(selected=1), FILES_DIFFER),
@@ -251,6 +266,7 @@ def test_uncommitted_standings_are_reported_as_unchecked(forge, write_forged):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        ("teams", "The bundle holds a record 'end' that is malformed or in the wrong position"),
         ("standings", "The standings are missing from the bundle"),
         ("finals", "The final ranking does not match its commitment"),
     ],
@@ -282,7 +298,7 @@ def test_a_final_ranking_without_private_rows(tmp_path, check_refused):
         submit_predictions(board, red, 10)
         path = close_and_bundle(board, tmp_path / "bundle")
     forge = BundleForge(read_records(path))
-    team = {"id": forge.standings[0]["team"], "name": "Red"}
+    team = {"id": forge.standings[0]["team"], "name": None}
     row = {"team": team, "baseline": False, "score": 0.0, "display": 1.0, "submission": "none"}
     closed = format_time(forge.first("closed")["time"])
     forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}

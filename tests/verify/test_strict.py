@@ -218,7 +218,7 @@ def test_a_file_after_an_entry_that_is_not_a_question(
     assert second_verifier(write_forged(forge)) == "it holds a file that belongs to no question"
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"of": "league"}])
+@pytest.mark.parametrize("change", [{"format": 1}, {"format": 3}, {"of": "league"}])
 def test_a_newer_format_is_named(forge, write_forged, change):
     forge.head.update(change)
     with pytest.raises(InvalidState, match="written by a newer Ladderboard"):

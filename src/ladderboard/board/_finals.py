@@ -76,8 +76,8 @@ class _Finalist(NamedTuple):
     """A submission in the final ranking."""
 
     team: str
-    name: str
-    kind: str
+    baseline: str | None
+    """The name of a baseline; the ledger commits to no names of teams, which can be erased."""
     submission: SubmissionRow
 
 
@@ -206,9 +206,8 @@ class BoardCloser:
                 compared = [stored for stored in submissions if stored.place] or submissions
                 if len(compared) > limit:
                     compared = sorted(compared, key=public_risk)[:limit]
-                finalists += [
-                    _Finalist(team.id, team.name, team.kind, submission) for submission in compared
-                ]
+                baseline = _baseline_name(team)
+                finalists += [_Finalist(team.id, baseline, submission) for submission in compared]
         return finalists
 
     def _score_finalists(
@@ -230,13 +229,13 @@ class BoardCloser:
         effective_n = int(scorer.grouping.effective_n)
         best: dict[str, tuple[float, _Finalist]] = {}
         compared: list[tuple[str, NDArray[np.float32]]] = []
-        few = sum(finalist.kind == "team" for finalist in entrants) <= MAX_COMPARED_MODELS
+        few = sum(finalist.baseline is None for finalist in entrants) <= MAX_COMPARED_MODELS
         with open_stored_predictions(board, row, sandbox) as read:
             for finalist in entrants:
                 scored = scorer.score(read(finalist.submission))
                 if finalist.team not in best or scored.risk < best[finalist.team][0]:
                     best[finalist.team] = (scored.risk, finalist)
-                if few and finalist.kind == "team":
+                if few and finalist.baseline is None:
                     compared.append((finalist.team, scorer.contributions(scored)))
         rows = []
         for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
@@ -260,8 +259,8 @@ def _final_row(
     low, high = interval
     return {
         "rank": None,
-        "team": {"id": finalist.team, "name": finalist.name},
-        "baseline": finalist.kind == "baseline",
+        "team": {"id": finalist.team, "name": finalist.baseline},
+        "baseline": finalist.baseline is not None,
         "score": risk,
         "low": low,
         "high": high,
@@ -328,7 +327,7 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
     """Return all teams' standings in order of registration, as the close commits to them.
 
     A rank is 1 plus the number of teams with a lower release. Baselines, disqualified teams and
-    teams without a release have none.
+    teams without a release have none. Only baselines have a name, which is in the rules anyway.
     """
     teams = list_teams(view)
     ranked = sorted(
@@ -344,7 +343,7 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
         standings.append(
             {
                 "team": team.id,
-                "name": team.name,
+                "name": _baseline_name(team),
                 "baseline": team.kind == "baseline",
                 "disqualified": team.disqualified,
                 "rank": rank,
@@ -353,6 +352,15 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
             }
         )
     return standings
+
+
+def commits_to_no_names(standings: list[dict[str, Any]]) -> bool:
+    """Return whether the standings at a close name no team; older versions named all of them."""
+    return all(row["baseline"] or row["name"] is None for row in standings)
+
+
+def _baseline_name(team: TeamRow) -> str | None:
+    return team.name if team.kind == "baseline" else None
 
 
 def _read_candidates(view: ReadView) -> list[_Candidates]:
@@ -421,7 +429,11 @@ def write_board_bundle(
                 "because opened risks spend the holdout."
             )
         epochs = row.epoch + 1 if labels else 0
-        with write_bundle(path) as bundle:
+        standings = None
+        if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
+            standings = decode(board.book.read_encrypted(STANDINGS_KEY))
+        nameless = standings is not None and commits_to_no_names(standings["content"])
+        with write_bundle(path, bundle_format=2 if nameless else 1) as bundle:
             head = write_bundle_opening(
                 bundle, board.book, view, of="board", epochs=epochs, submissions=submissions
             )
@@ -430,10 +442,13 @@ def write_board_bundle(
             else:
                 for entry, secret in iter_decrypted_entries(board.book, view):
                     bundle.write_entry(entry.encoded, secret)
-            if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
-                bundle.write_record("standings", decode(board.book.read_encrypted(STANDINGS_KEY)))
+            if standings is not None:
+                bundle.write_record("standings", standings)
             if row.final is not None:
                 bundle.write_record("finals", row.final)
+            if nameless:
+                teams = (team for team in list_teams(view) if team.kind == "team")
+                bundle.write_record("teams", {team.id: team.name for team in teams})
             bundle.finish()
     return head
 

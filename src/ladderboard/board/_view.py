@@ -444,15 +444,15 @@ class View:
             raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)
         with self._board.reading() as view:
-            gone = {team.id for team in list_teams(view) if team.disqualified}
+            teams = {team.id: team for team in list_teams(view)}
             own_id = self._own_team_id(view)
-        remaining = [row for row in final["rows"] if row["team"]["id"] not in gone]
+        remaining = [row for row in final["rows"] if not teams[row["team"]["id"]].disqualified]
         rank_finals(remaining, removed=len(final["rows"]) - len(remaining))
         display = self._board.rules_of(row).display
         final["rows"] = [serialize_final_row(final_row, display) for final_row in remaining]
         for final_row in final["rows"]:
-            team, kind = final_row["team"], "baseline" if final_row["baseline"] else "team"
-            final_row["team"] = self._team_ref(row, team["id"], team["name"], kind, own_id)
+            team = teams[final_row["team"]["id"]]
+            final_row["team"] = self._team_ref(row, team.id, team.name, team.kind, own_id)
         return final
 
 

@@ -99,7 +99,7 @@ def write_bundle_opening(
     bundle.write_record(
         "bundle",
         {
-            "format": 1,
+            "format": bundle.format,
             "of": of,
             "book": book.name,
             "entries": chain_state.entries,

@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from ladderboard.ledger._commitments import SecretSide
     from ladderboard.ledger._gate import GateSecret
 
-_START = b"ladderboard bundle 1\n"
+_START = "ladderboard bundle {}\n"
 _LENGTH = struct.Struct(">Q")
 
 
 class BundleWriter:
-    """Writes records one after the other, then the hash of them all."""
+    """Writes records one after the other, then the hash of them all.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    Format 2 is that of boards whose ledger commits to no names of teams.
+    """
+
+    def __init__(self, file: BinaryIO, *, bundle_format: int = 1) -> None:
+        self._file, self.format = file, bundle_format
         self._hash = hashlib.sha256()
         self._counts: Counter[str] = Counter()
-        self._write(_START)
+        self._write(_START.format(bundle_format).encode())
 
     def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
@@ -59,10 +62,10 @@ class BundleWriter:
 
 
 @contextmanager
-def write_bundle(path: Path) -> Iterator[BundleWriter]:
+def write_bundle(path: Path, *, bundle_format: int = 1) -> Iterator[BundleWriter]:
     """Create a file, readable by its owner only, that appears once it is complete.
 
     The caller must call ``finish`` on the writer.
     """
     with atomic_create(path) as draft, draft.open("r+b") as file:
-        yield BundleWriter(file)
+        yield BundleWriter(file, bundle_format=bundle_format)

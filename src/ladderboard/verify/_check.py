@@ -179,6 +179,7 @@ class _Verification:
             finals=final is not None,
             finals_rescored=final is not None and self.scored == history.questions,
             board=history.rules.is_board,
+            names=bundle is not None and bundle.names is not None,
         )
         checked, unchecked = describe_checks(summary)
         return VerificationResult(
@@ -196,6 +197,7 @@ class _Verification:
             receipts=tuple(self.evidence.matched_receipts),
             standings=None if bundle is None else self._standings,
             finals=final,
+            names=None if bundle is None else bundle.names,
             disqualified=frozenset(history.disqualified),
             checked=checked,
             unchecked=unchecked,
@@ -320,9 +322,10 @@ class _Verification:
                 "The ledger was not closed, so no secret side should be in the bundle."
             )
         bundle.read_rankings()
-        self._standings = rows = check_standings(history, bundle.standings)
+        self._standings = rows = check_standings(history, bundle.standings, bundle.names)
         risks = self.risks
-        final = check_finals(history, bundle.finals, rows, None if risks is None else risks.loss)
+        loss, named = None if risks is None else risks.loss, bundle.names is None
+        final = check_finals(history, bundle.finals, rows, loss, named=named)
         if risks is None or not risks.tables:
             return final
         if len(risks.tables) != history.epoch + 1:

@@ -37,9 +37,13 @@ RankingRows = list[dict[str, Any]]
 
 
 def check_standings(
-    history: HistoryChecker, standings: dict[str, Any] | None
+    history: HistoryChecker, standings: dict[str, Any] | None, names: dict[str, str] | None
 ) -> RankingRows | None:
-    """Return the rows of the standings; refuse rows that do not follow from the entries."""
+    """Return the rows of the standings; refuse rows that do not follow from the entries.
+
+    ``names`` are those that the bundle holds beside them: the ledger commits to teams by their ids.
+    In bundles of format 1 it is None, and the standings hold the names.
+    """
     shown = (history.closed or {}).get("standings")
     if standings is None or shown is None:
         if standings is not None or shown is not None:
@@ -50,17 +54,20 @@ def check_standings(
     rows: RankingRows = standings["content"]
     if Commitment("standings", rows, standings["salt"]).hash.hex() != shown:
         raise BrokenLedger("The standings do not match their commitment in the closing entry.")
-    if not all(has_exact_keys(row, _STANDING_FIELDS) and _is_standing(row) for row in rows):
+    named = names is None
+    if not all(has_exact_keys(row, _STANDING_FIELDS) and _is_standing(row, named) for row in rows):
         raise BrokenLedger("The standings have a malformed row.")
     _check_standing_teams(history, rows)
+    if names is not None and names.keys() != {row["team"] for row in rows if not row["baseline"]}:
+        raise BrokenLedger("The bundle names other teams than those in the standings.")
     _check_standing_ranks(history, rows)
     return rows
 
 
 def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
     """Refuse a duplicate or missing team, and a team that is declared a baseline."""
-    teams, names = [row["team"] for row in rows], {row["name"] for row in rows}
-    if len(set(teams)) != len(teams) or len(names) != len(teams):
+    teams, names = [row["team"] for row in rows], [row["name"] for row in rows if row["name"]]
+    if len(set(teams)) != len(teams) or len(set(names)) != len(names):
         raise BrokenLedger("The standings list a team or a name twice.")
     if missing := history.questions_by_team.keys() - set(teams):
         raise BrokenLedger(f"Team {min(missing)!r:.40} is missing from the standings.")
@@ -68,11 +75,10 @@ def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
         {row["name"] for row in rows if row["baseline"]},
         set(history.rules.baselines),
     )
-    others = names - baselines
     # A board that was closed before its baselines were asked has fewer.
-    if not baselines <= known or others & known:
+    if not baselines <= known or (set(names) - baselines) & known:
         raise BrokenLedger("The baselines in the standings differ from those in the rules.")
-    if len(others) > history.rules.board["teams"]:
+    if len(teams) - len(baselines) > history.rules.board["teams"]:
         raise BrokenLedger("The standings list more teams than the rules allow.")
 
 
@@ -89,9 +95,14 @@ def _check_standing_ranks(history: HistoryChecker, rows: RankingRows) -> None:
             raise BrokenLedger(f"The rank of team {team!r:.40} does not follow from the releases.")
 
 
-def _is_standing(row: dict[str, Any]) -> bool:
-    texts = type(row["team"]) is str and type(row["name"]) is str
-    return texts and type(row["baseline"]) is bool
+def _is_standing(row: dict[str, Any], named: bool) -> bool:
+    flag = type(row["baseline"]) is bool
+    return flag and type(row["team"]) is str and _is_name(row["name"], named or row["baseline"])
+
+
+def _is_name(name: Any, named: bool) -> bool:
+    """Return whether this is a name, or nothing for a team that the ledger does not name."""
+    return type(name) is str if named else name is None
 
 
 def _is_ranked(row: dict[str, Any]) -> bool:
@@ -99,9 +110,17 @@ def _is_ranked(row: dict[str, Any]) -> bool:
 
 
 def check_finals(
-    history: HistoryChecker, text: str | None, standings: RankingRows | None, loss: Loss | None
+    history: HistoryChecker,
+    text: str | None,
+    standings: RankingRows | None,
+    loss: Loss | None,
+    *,
+    named: bool,
 ) -> dict[str, Any] | None:
-    """Return the final ranking; refuse one without a commitment, or with contradictions."""
+    """Return the final ranking; refuse one without a commitment, or with contradictions.
+
+    ``named`` says whether it names teams, as in bundles of format 1.
+    """
     shown = (history.closed or {}).get("finals")
     if text is None and shown is None:
         return None
@@ -111,7 +130,7 @@ def check_finals(
     rows = finals["rows"]
     fields = _FINAL_FIELDS if any("ranks" in row for row in rows) else _EARLIER_FINAL_FIELDS
     if not has_exact_keys(finals, _FINALS_FIELDS) or not all(
-        has_exact_keys(row, fields) and _is_final(row) for row in rows
+        has_exact_keys(row, fields) and _is_final(row, named) for row in rows
     ):
         raise BrokenLedger("The final ranking is malformed.")
     board = history.rules.board
@@ -128,12 +147,13 @@ def check_finals(
     return finals
 
 
-def _is_final(row: dict[str, Any]) -> bool:
+def _is_final(row: dict[str, Any], named: bool) -> bool:
     numbers = (row["score"], row["low"], row["high"])
     return all(number is not None and is_release_value(number) for number in numbers) and (
         type(row["baseline"]) is bool
         and has_exact_keys(row["team"], {"id", "name"})
-        and all(type(text) is str for text in (*row["team"].values(), row["submission"]))
+        and all(type(text) is str for text in (row["team"]["id"], row["submission"]))
+        and _is_name(row["team"]["name"], named or row["baseline"])
         and _is_rank_range(row)
     )
 

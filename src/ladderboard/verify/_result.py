@@ -30,6 +30,7 @@ class CheckSummary:
     finals: bool
     finals_rescored: bool
     board: bool
+    names: bool
 
 
 def describe_checks(summary: CheckSummary) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -120,6 +121,11 @@ def _describe_board_gaps(summary: CheckSummary) -> list[str]:
             "The bundle has no final ranking. Whether there should be one depends on the labels, "
             "which are not in the bundle."
         )
+    if summary.names:
+        lines.append(
+            "The names of teams were not checked: the ledger commits to their ids, so that a name "
+            "can be erased."
+        )
     lines.append(
         "Times of submissions were not checked: only the server knows about deadlines and limits "
         "per day."
@@ -175,6 +181,8 @@ class VerificationResult:
     standings, finals, disqualified
         The rankings that the closing entry commits to, None if the bundle has none; the ids of
         teams that are disqualified at the end of the ledger.
+    names
+        The teams' names by their ids, which nothing commits to. None if the rankings hold them.
     receipts
         For each receipt the number of its entry, and what that entry records.
     checked, unchecked
@@ -194,6 +202,7 @@ class VerificationResult:
     commitment: str
     standings: list[dict[str, Any]] | None
     finals: dict[str, Any] | None
+    names: dict[str, str] | None
     disqualified: frozenset[str]
     receipts: tuple[dict[str, Any], ...]
     checked: tuple[str, ...]
@@ -229,15 +238,16 @@ class VerificationResult:
                 (row["team"], row["name"], row["baseline"], row["released"], row["released"])
                 for row in self.standings or ()
             ]
+        names = self.names or {}
         shown = [row for row in rows if row[0] not in self.disqualified]
         shown.sort(key=lambda row: (row[3] is None, row[3] or 0))
         scores = sorted(row[3] for row in shown if not row[2] and row[3] is not None)
         return [
             RankedTeam(
                 None if baseline or score is None else 1 + bisect_left(scores, score),
-                name, baseline, number,
+                names.get(team, name), baseline, number,
             )
-            for _, name, baseline, score, number in shown
+            for team, name, baseline, score, number in shown
         ]  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
@@ -257,6 +267,7 @@ class VerificationResult:
             "commitment": self.commitment,
             "standings": self.standings,
             "finals": self.finals,
+            "names": self.names,
             "ranking": [row._asdict() for row in self.ranking],
             "disqualified": sorted(self.disqualified),
             "receipts": list(self.receipts),

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import BinaryIO
 
-START = b"ladderboard bundle 1\n"
+START = b"ladderboard bundle 2\n"
 _NAME = START[:-2]
+_STARTS = {_NAME + b"%d\n" % number: number for number in (1, 2)}
 _COUNT = 8  # bytes of a length
 _HASH = 32
 _BLOCK = 2**20
@@ -44,10 +45,11 @@ class BundleRecords:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         start = file.read(len(START))
-        if start != START:
+        if start not in _STARTS:
             newer = start.startswith(_NAME)
             reason = "was written by a newer Ladderboard; install that one" if newer else "does not"
             raise InvalidState(f"A bundle begins with {START[:-1].decode()!r}; this file {reason}.")
+        self.format = _STARTS[start]
         self._hash = hashlib.sha256(start)
         self._left = os.fstat(file.fileno()).st_size - len(START) - _HASH
         # The current record is block[start:end]; its content begins at ``content``.
@@ -165,13 +167,15 @@ class BundleReader:
         self.header: dict[str, Any] = self._read_map("bundle", _HEAD)
         if not _is_valid_header(self.header):
             raise malformed_record("bundle")
-        if self.header["format"] != 1 or self.header["of"] not in {"board", "guard"}:
+        self.format = self._records.format
+        if self.header["format"] != self.format or self.header["of"] not in {"board", "guard"}:
             raise InvalidState("The bundle was written by a newer Ladderboard; install that one.")
-        if self.header["of"] == "guard" and self.header["submissions"]:
-            raise malformed_record("bundle")  # a guard stores no files
+        if self.header["of"] == "guard" and (self.header["submissions"] or self.format != 1):
+            raise malformed_record("bundle")  # a guard stores no files, and has no teams
         self.key: dict[str, bytes] = self._read_map("key", ("key", "salt"))
         self.standings: dict[str, Any] | None = None
         self.finals: str | None = None
+        self.names: dict[str, str] | None = None
 
     def _read_map(self, kind: str, names: Collection[str]) -> Any:
         """Return the current record, which must be a map of this kind with these keys."""
@@ -226,13 +230,23 @@ class BundleReader:
         return self._body
 
     def read_rankings(self) -> None:
-        """Read the standings and finals after the entries."""
+        """Read the standings, the finals and the teams' names after the entries."""
         if self._records.kind == "standings":
             self.standings = self._read_map("standings", ("salt", "content"))
         if self._records.kind == "finals":
             self.finals = self._records.read()
+        if self.format == 2:
+            self.names = self._read_names()
         if self._records.kind != "end":
             raise malformed_record(self._records.kind)
+
+    def _read_names(self) -> dict[str, str]:
+        if self._records.kind != "teams":
+            raise malformed_record(self._records.kind)
+        names = self._records.read()
+        if type(names) is not dict or not all(type(name) is str for name in names.values()):
+            raise malformed_record("teams")
+        return names
 
     def check_end(self) -> None:
         """Refuse a bundle whose record counts or final hash are wrong."""

@@ -44,7 +44,7 @@ RULES = {
 
 def read_bundle(path):
     """Return the records of a bundle, read independently of the verifier."""
-    rest = path.read_bytes().removeprefix(b"ladderboard bundle 1\n")[:-32]
+    rest = path.read_bytes().partition(b"\n")[2][:-32]
     records = []
     while rest:
         (size,) = struct.unpack(">Q", rest[:8])

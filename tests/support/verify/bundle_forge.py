@@ -17,9 +17,9 @@ class BundleForge:
     """Takes the records of a bundle apart; ``records()`` returns those of the forged bundle.
 
     ``entries`` have ``fields``, ``secret`` and ``files``; ``samples`` are the records of labels,
-    ``standings`` the rows, ``finals`` the map or the text, or None. ``head`` is the first record
-    without what follows from the entries. ``rewrites`` maps numbers of entries to functions that
-    change their bytes.
+    ``standings`` the rows, ``finals`` the map or the text, ``names`` those of teams, or None.
+    ``head`` is the first record without what follows from the entries. ``rewrites`` maps numbers of
+    entries to functions that change their bytes.
     """
 
     def __init__(self, records):
@@ -27,7 +27,7 @@ class BundleForge:
         del self.head["entries"], self.head["head"]
         self.samples = [content for kind, content in records if kind == "holdout"]
         self.entries, self.rewrites = [], {}
-        self.standings = self.finals = self._salt = None
+        self.standings = self.finals = self.names = self._salt = None
         for kind, content in records:
             if kind == "entry":
                 fields, secret = json.loads(content[0]), content[1]
@@ -38,6 +38,8 @@ class BundleForge:
                 self.standings, self._salt = content["content"], content["salt"]
             elif kind == "finals":
                 self.finals = json.loads(content)
+            elif kind == "teams":
+                self.names = content
 
     def of(self, kind):
         """Return all entries of a kind."""
@@ -95,6 +97,8 @@ class BundleForge:
             after.append(["standings", {"salt": self._salt, "content": self.standings}])
         if text is not None:
             after.append(["finals", text])
+        if self.names is not None:
+            after.append(["teams", self.names])
         self._commit(text)
         entries, last = self._chain()
         head = {"entries": len(self.entries), "head": last, **self.head}

@@ -186,8 +186,12 @@ def copy_records(records):
 
 
 def write_records(path, records):
-    """Write any records as a bundle with a matching hash; return its path."""
-    with write_bundle(path) as out:
+    """Write any records as a bundle with a matching hash; return its path.
+
+    Bundles of boards have format 2, those of guards 1.
+    """
+    boards = [kind == "bundle" and content.get("of") != "guard" for kind, content in records]
+    with write_bundle(path, bundle_format=2 if any(boards) else 1) as out:
         for kind, content in records:
             out.write_record(kind, content)
         out.finish()
