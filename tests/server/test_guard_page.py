@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs/reference/guard-http.md").read_text()
 def test_the_page_lists_exactly_the_routes(tmp_path):
     guard = lb.Holdout.create(tmp_path / "guard.db", labels=[0, 1] * 50, questions=10)
     gate = lb.Gate.create(tmp_path / "gate.db", labels=[0, 1] * 50, looks=10)
-    apps = (GuardApp(guard, hosts=None), _app.GateApp(gate, hosts=None))
+    apps = (GuardApp(guard, hosts=None, grade=True), _app.GateApp(gate, hosts=None))
     routes = [route for app in apps for route in app._app.routes]
     served = {(method, route.path) for route in routes for method in route.methods - {"HEAD"}}
     guard.close()

@@ -158,6 +158,69 @@ def test_an_agent_completes_a_run_and_can_read_neither_file_nor_key(
     assert "Traceback" not in log
 
 
+CREATE_GATE = """
+import sys, numpy as np, ladderboard as lb
+labels = np.random.default_rng(0).integers(2, size={n})
+gate = lb.Gate.create(sys.argv[1], labels, looks=3)
+gate.promote(labels ^ (np.arange({n}) < 60))
+"""
+
+VALIDATE = """
+import json, sys, urllib.request, numpy as np
+labels = np.random.default_rng(0).integers(2, size={n})
+rows = "".join("%d,%d\\n" % pair for pair in enumerate(labels ^ (np.arange({n}) < 5)))
+csv = "id,prediction\\n" + rows
+disposition = 'Content-Disposition: form-data; name="file"; filename="submission.csv"'
+body = "--sep\\r\\n" + disposition + "\\r\\n\\r\\n" + csv + "\\r\\n--sep--\\r\\n"
+request = urllib.request.Request(sys.argv[1] + "/validate", body.encode(),
+                                 {{"Content-Type": "multipart/form-data; boundary=sep"}})
+reply = json.load(urllib.request.urlopen(request))
+with open(sys.argv[2] + "/submission.csv", "w") as submission:
+    submission.write(csv)
+try:
+    reply["read"] = open(sys.argv[3]).read()
+except OSError as error:
+    reply["read"] = type(error).__name__
+print(json.dumps(reply))
+"""
+
+
+def test_an_agent_is_graded_by_a_server_whose_file_it_cannot_read(shared_python, folder):
+    """And a verifier under the agent's user writes reward.json with what the server says."""
+    file, work = folder / "gate.db", folder.parent / "work"
+    work.mkdir()
+    os.chown(work, AGENT, AGENT)
+    creation = shared_python.start(CREATE_GATE.format(n=N), file, user=OWNER, group=SHARED)
+    assert creation.communicate(timeout=60) == ("", "")
+    server = shared_python.start(
+        PROGRAM, "grade", "serve", file, "--port", "0", user=OWNER, group=SHARED
+    )
+    try:
+        assert server.stdout.readline().startswith("Serving"), server.stderr.read()
+        url = server.stdout.readline().removeprefix("Listening at ").partition(";")[0]
+        agent = shared_python.start(VALIDATE.format(n=N), url, work, file, user=AGENT, group=AGENT)
+        out, err = agent.communicate(timeout=60)
+        assert agent.returncode == 0, err
+        words = ["grade", "reward", url, work / "submission.csv", "--logs", work]
+        verifier = shared_python.start(PROGRAM, *words, user=AGENT, group=AGENT)
+        _, err = verifier.communicate(timeout=60)
+        assert verifier.returncode == 0, err
+        rewards = json.loads((work / "reward.json").read_text())
+        words[2] = file
+        direct = shared_python.start(PROGRAM, *words, user=AGENT, group=AGENT)
+        _, refusal = direct.communicate(timeout=60)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=30)
+    reply = json.loads(out)
+    assert reply["read"] == "PermissionError"
+    assert (reply["valid"], reply["answer"]["outcome"]) == (True, "better")
+    assert rewards == {"reward": 1, "better": 1, "not_worse": 1, "valid": 1}
+    assert (direct.returncode, "cannot be opened" in refusal) == (4, True), refusal
+    assert not (work / "reward.json").exists()  # the failed attempt was not graded
+    assert json.loads((work / "reward-details.json").read_text())["answer"]["again"]
+
+
 def test_the_attempts_succeed_with_permissive_modes(shared_python, folder):
     secret = folder / "secret"
     secret.write_text("a secret")

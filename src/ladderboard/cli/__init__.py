@@ -14,7 +14,7 @@ from ladderboard.errors import LadderboardError
 __all__ = ["main"]
 
 _EXTRAS = {
-    **dict.fromkeys(("guard", "gate"), "guard"),
+    **dict.fromkeys(("guard", "gate", "grade"), "guard"),
     **dict.fromkeys(("serve", "settings", "doctor", "board", "team", "backup"), "server"),
     **dict.fromkeys(
         ("login", "submit", "submissions", "leaderboard", "ledger", "verify"), "client"
@@ -29,7 +29,7 @@ def main() -> None:
     """Run the program ``ladderboard``."""
     words = sys.argv[1:]
     first = words[0] if words else ""
-    if first in {"guard", "gate"}:
+    if first in {"guard", "gate", "grade"}:
         # `guard ask` runs for a third of a second; garbage collection while modules are imported
         # would take much of it.
         gc.set_threshold(100_000)

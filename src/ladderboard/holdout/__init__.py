@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._gate import open_file as open_file
     from ladderboard.holdout._gate import restore_file as restore_file
     from ladderboard.holdout._remote import RemoteGate, RemoteHoldout
+    from ladderboard.holdout._remote import connect_served as connect_served
 
 __all__ = [
     "ALIGNED_FORMAT",
@@ -104,7 +105,7 @@ __all__ = [
 # Imported on first use: a guard in a file needs neither bounds nor HTTP.
 _LAZY = {
     **dict.fromkeys(("Gate", "GateReplay", "open_file", "restore_file"), "_gate"),
-    **dict.fromkeys(("RemoteGate", "RemoteHoldout"), "_remote"),
+    **dict.fromkeys(("RemoteGate", "RemoteHoldout", "connect_served"), "_remote"),
 }
 
 

@@ -119,6 +119,10 @@ class OpenFile:
         """The hash of the ledger's last entry; keep it to detect rewritten entries."""
         return self._book.head().hash.hex()
 
+    def validate(self, predictions: Any, *, format: str | None = None) -> None:  # noqa: A002
+        """Refuse predictions that cannot be scored, as a question or a look would; it is free."""
+        self._scorer.read(predictions, format=format)
+
     def verify_ledger(self) -> int:
         """Recompute every release from the key and the secret side; return how many were verified.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -291,6 +292,18 @@ class RemoteGate:
         return partial(
             RemoteGate, transport.url, token=transport.given_token, timeout=transport.timeout
         ), ()
+
+
+def connect_served(url: str, *, token: str | None = None) -> RemoteGate | RemoteHoldout:
+    """Connect to what is served at a URL, a gate or a guard."""
+    gate = RemoteGate(url, token=token)
+    with suppress(GuardUnreachable):
+        gate.status()
+        return gate
+    gate.close()
+    guard = RemoteHoldout(url, token=token)
+    guard.summary()  # raises if it is neither
+    return guard
 
 
 @dataclass(frozen=True)

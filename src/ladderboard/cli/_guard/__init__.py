@@ -1,4 +1,4 @@
-"""``ladderboard guard``: a holdout that may be asked as often as its budget allows."""
+"""``ladderboard guard``, ``gate`` and ``grade``: answers about hidden labels, within a budget."""
 
 from collections.abc import Callable
 

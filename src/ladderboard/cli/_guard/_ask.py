@@ -1,13 +1,19 @@
 """``ladderboard guard ask``: ask about a model by its predictions; a summary in Markdown."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ladderboard._formatting import format_confidence
-from ladderboard.cli._guard._options import FileOrUrl, open_guard
-from ladderboard.cli._holdout_files import KeyFile, append_summary, escape_markdown, no_summary
+from ladderboard.cli._guard._files import (
+    FileOrUrl,
+    KeyFile,
+    Predictions,
+    Summary,
+    escape_markdown,
+    open_guard,
+    open_summary,
+)
 from ladderboard.cli._options import (
     AsJson,
     Format,
@@ -27,10 +33,7 @@ if TYPE_CHECKING:
 
 def ask(
     file: FileOrUrl,
-    predictions: Annotated[
-        str,
-        typer.Argument(metavar="PREDICTIONS", help="A file of predictions; - reads a pipe."),
-    ] = "",
+    predictions: Predictions = "",
     *,
     inspect: InspectLog = None,
     lm_eval: LmEvalSamples = None,
@@ -52,10 +55,7 @@ def ask(
         bool,
         typer.Option("--fail-unless-improved", help="Exit with 1 if the best does not improve."),
     ] = False,
-    summary: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Append the answer to a file, in Markdown."),
-    ] = None,
+    summary: Summary = None,
 ) -> None:
     """Ask about a model by its predictions, or by the scores in the log of an evaluation.
 
@@ -66,7 +66,8 @@ def ask(
     arguments are invalid; 3 the budget is spent or the guard is closed; 4 the guard's file is
     damaged, or storage failed.
     """
-    with _open_summary(summary) as add_to_summary, open_guard(file, key_file) as guard:
+    writer = open_summary(summary, "Holdout guard", _summarise_reply)
+    with writer as add_to_summary, open_guard(file, key_file) as guard:
         scores = read_scores(inspect, lm_eval, metric)
         if scores is None:
             source = _find_predictions(predictions, file)
@@ -100,30 +101,14 @@ def _refuse_file_options(predictions: str, form: str | None) -> None:
         )
 
 
-def _open_summary(summary: Path | None) -> Any:
-    if summary is None:
-        return no_summary()
-    return append_summary(summary, "Holdout guard", _summarise_reply)
-
-
-def _summarise_reply(reply: "Reply") -> list[str]:
+def _summarise_reply(reply: "Reply") -> list[tuple[str, str]]:
     on = f" on ladder {escape_markdown(reply.ladder)}" if reply.ladder else ""
-    rows = [
+    return [
         ("released", "at the close" if reply.released is None else f"{reply.released:.6g}"),
         ("improved", "yes" if reply.improved else "no"),
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),
         _bound_row(reply.bound),
-    ]
-    return [
-        "### Holdout guard",
-        "",
-        escape_markdown(reply.reason),
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {name} | {value} |" for name, value in rows),
-        "",
     ]
 
 

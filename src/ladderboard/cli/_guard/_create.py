@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import format_count, format_undetected_gains, printable
-from ladderboard.cli._holdout_files import (
-    choose_loss,
+from ladderboard.cli._guard._files import (
+    Labels,
+    LossName,
+    NewFile,
+    NewKeyFile,
+    Range,
     describe_classes,
     describe_partial_log,
-    make_loss,
-    parse_classes,
-    parse_range,
-    read_examples,
-    require_new_guard,
+    read_new_examples,
 )
 from ladderboard.cli._options import (
     AsJson,
@@ -54,7 +54,7 @@ _HINT_SEVERAL_LADDERS = "Fewer ladders, more labels or fewer questions would giv
 
 
 def create(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to create.")],
+    file: NewFile,
     *,
     questions: Annotated[
         int, typer.Option(parser=parse_integer, help="The budget: how many questions are allowed.")
@@ -67,22 +67,11 @@ def create(
             "not beat the best of the others. More ladders weaken the certificate.",
         ),
     ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A table with a column label and, if needed, id, group and weight.",
-        ),
-    ] = None,
+    labels: Labels = None,
     inspect: InspectLog = None,
     lm_eval: LmEvalSamples = None,
     metric: MetricOfLog = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="A loss, a metric, or module:function; zero_one if left out."
-        ),
-    ] = None,
+    loss: LossName = None,
     classes: Annotated[
         str | None,
         typer.Option(
@@ -91,10 +80,7 @@ def create(
             "the labels; 'any' accepts every prediction.",
         ),
     ] = None,
-    range_: Annotated[
-        str | None,
-        typer.Option("--range", metavar="LOW,HIGH", help="The range of the numbers to predict."),
-    ] = None,
+    range_: Range = None,
     k: Annotated[
         int | None, typer.Option(parser=parse_integer, help="How many guesses top_k counts.")
     ] = None,
@@ -130,13 +116,7 @@ def create(
             metavar="NAME", help="The type of the labels: number or text; detected if left out."
         ),
     ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Encrypt the labels and everything secret with this key file; created if needed.",
-        ),
-    ] = None,
+    key_file: NewKeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a guard's file: labels, and a budget of questions about them.
@@ -148,27 +128,25 @@ def create(
     the answers. To choose the numbers of labels and questions, see ladderboard plan.
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
-    from ladderboard.losses import uses_labels  # noqa: PLC0415 - same
 
-    require_new_guard(file)
-    scores = read_scores(inspect, lm_eval, metric)
-    name = choose_loss(loss, labels, scores)
-    table = read_examples(labels, scores, kind, labelled=uses_labels(name))
-    parameters = {
-        "classes": None if classes is None else parse_classes(classes, table.kind),
-        "range": None if range_ is None else parse_range(range_),
-        "k": k,
-        "clip": clip,
-        "quantile": quantile,
-    }
+    table, made_loss, scores = read_new_examples(
+        file,
+        labels,
+        read_scores(inspect, lm_eval, metric),
+        loss=loss,
+        classes=classes,
+        range_=range_,
+        kind=kind,
+        k=k,
+        clip=clip,
+        quantile=quantile,
+    )
     created = Holdout.create(
         file,
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=make_loss(
-            name, {key: value for key, value in parameters.items() if value is not None}
-        ),
+        loss=made_loss,
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
         protection=protection,
         beta=beta,

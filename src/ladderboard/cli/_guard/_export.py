@@ -13,7 +13,7 @@ from ladderboard.cli._bundle import (
     echo_bundle,
     require_bundle_path,
 )
-from ladderboard.cli._holdout_files import File, KeyFile, is_url, require_guard_file
+from ladderboard.cli._guard._files import File, KeyFile, is_url, require_guard_file
 from ladderboard.cli._options import AsJson, parse_integer, require_new_file
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, LadderboardError, StorageFailed

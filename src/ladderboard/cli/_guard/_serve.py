@@ -4,16 +4,17 @@ import gc
 import logging
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from ladderboard.cli._holdout_files import File, KeyFile, require_guard_file
+from ladderboard.cli._guard._files import File, KeyFile, require_guard_file
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 _MIB = 2**20
+_PORT, _GRADE_PORT = 8765, 5000  # mle-bench's grading server listens at 5000
 
 
 def _parse_mode(text: str) -> int:
@@ -23,59 +24,101 @@ def _parse_mode(text: str) -> int:
         raise typer.BadParameter("A mode has the form 660.") from None
 
 
+Host = Annotated[
+    str | None,
+    typer.Option(help="The loopback address to listen at; 127.0.0.1 if left out."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(help="The port to listen on, 8765 if left out; 0 for any free one."),
+]
+SocketPath = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="A Unix socket to listen on instead of a port."),
+]
+SocketMode = Annotated[
+    int,
+    typer.Option(
+        parser=_parse_mode, metavar="MODE", help="The permissions of the socket, as for chmod."
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Require the token in this file, which is created if needed.",
+    ),
+]
+OnlyLadder = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Answer on this ladder only; on all of the guard's ladders if left out.",
+    ),
+]
+SizeLimit = Annotated[
+    int,
+    typer.Option(
+        metavar="MIB",
+        min=1,
+        help="The largest size of predictions, compressed and uncompressed.",
+    ),
+]
+
+
 def serve(
     file: File,
     *,
     key_file: KeyFile = None,
-    host: Annotated[
-        str | None,
-        typer.Option(help="The loopback address to listen at; 127.0.0.1 if left out."),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(help="The port to listen on, 8765 if left out; 0 for any free one."),
-    ] = None,
-    socket: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="A Unix socket to listen on instead of a port."),
-    ] = None,
-    socket_mode: Annotated[
-        int,
-        typer.Option(
-            parser=_parse_mode, metavar="MODE", help="The permissions of the socket, as for chmod."
-        ),
-    ] = "660",  # type: ignore[assignment] # typer parses it, too
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Require the token in this file, which is created if needed.",
-        ),
-    ] = None,
-    ladder: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Answer on this ladder only; on all of the guard's ladders if left out.",
-        ),
-    ] = "",
+    host: Host = None,
+    port: Port = None,
+    socket: SocketPath = None,
+    socket_mode: SocketMode = "660",  # type: ignore[assignment] # typer parses it, too
+    token_file: TokenFile = None,
+    ladder: OnlyLadder = "",
     promote: Annotated[
         bool, typer.Option("--promote", help="Let clients of a gate promote an incumbent.")
     ] = False,
-    limit: Annotated[
-        int,
-        typer.Option(
-            metavar="MIB",
-            min=1,
-            help="The largest size of predictions, compressed and uncompressed.",
-        ),
-    ] = 256,
+    limit: SizeLimit = 256,
     as_json: AsJson = False,
 ) -> None:
     """Answer questions, or looks at a gate, over HTTP, on loopback or a Unix socket.
 
     Only the user who runs this needs access to the file and the key. Ctrl-C stops it.
     """
+    run_server(
+        file,
+        key_file,
+        Address(host, port, socket, socket_mode, token_file),
+        ladder=ladder,
+        promote=promote,
+        limit=limit,
+        as_json=as_json,
+    )
+
+
+class Address(NamedTuple):
+    """Where a server listens, and the file with the token that it requires."""
+
+    host: str | None
+    port: int | None
+    socket: Path | None
+    socket_mode: int
+    token_file: Path | None
+
+
+def run_server(
+    file: str,
+    key_file: Path | None,
+    address: Address,
+    *,
+    ladder: str,
+    limit: int,
+    as_json: bool,
+    promote: bool = False,
+    grade: bool = False,
+) -> None:
+    """Serve a guard or a gate until it is stopped; with ``grade``, as a grading server."""
     from ladderboard.holdout import Gate, open_file  # noqa: PLC0415 - keeps --help fast
 
     try:
@@ -90,6 +133,7 @@ def serve(
         raise MissingDependency(
             f"guard serve needs {error.name}: pip install 'ladderboard[guard]'."
         ) from None
+    host, port, socket, socket_mode, token_file = address
     if socket is not None and (host is not None or port is not None):
         raise InvalidSetting("Give --socket, or --host and --port; not both.")
     require_guard_file(file)
@@ -103,11 +147,22 @@ def serve(
             raise InvalidSetting("A guard has no incumbent; leave out --promote.")
         if not isinstance(holdout, Gate) and ladder:
             holdout.ladder(ladder).check_ladder()
+        if grade and isinstance(holdout, Gate) and not holdout.status().incumbent:
+            raise InvalidSetting(
+                "This gate has no incumbent that submissions could be compared with. Promote one: "
+                f"ladderboard gate promote {file} PREDICTIONS.csv"
+            )
+        if grade and holdout.takes == "scores":
+            raise InvalidSetting(
+                "This file takes scores, so an agent that submits them would grade itself. Let the "
+                "verifier hand them in: ladderboard grade reward FILE --junit RESULTS.xml"
+            )
         token = None if token_file is None else read_or_create_token(token_file)
         if socket is not None:
             listener = listen_on_unix_socket(socket, socket_mode)
         else:
-            listener = listen_on_loopback(host or "127.0.0.1", 8765 if port is None else port)
+            default = _GRADE_PORT if grade else _PORT
+            listener = listen_on_loopback(host or "127.0.0.1", default if port is None else port)
         _log_to_stderr()
         budget, remaining = holdout.budget, holdout.remaining
         unit = "looks" if is_gate else "questions"
@@ -115,7 +170,12 @@ def serve(
             echo_json({"url": listener.url, unit: budget, "remaining": remaining})
         else:
             left = f"{remaining:,} of {budget:,} {unit} left"
-            echo(*_format_welcome(file, left, listener.url, token_file, gate=is_gate))
+            usage = (
+                _describe_grading(listener.url)
+                if grade
+                else _describe_asking(listener.url, gate=is_gate)
+            )
+            echo(*_format_welcome(file, left, listener.url, token_file, usage, gate=is_gate))
         serve_guard(
             holdout,
             listener,
@@ -123,6 +183,7 @@ def serve(
             max_bytes=limit * _MIB,
             ladder=ladder,
             promote=promote,
+            grade=grade,
         )
 
 
@@ -137,19 +198,39 @@ def _log_to_stderr() -> None:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
-def _format_welcome(
-    file: str, left: str, url: str, token_file: Path | None, *, gate: bool
-) -> list[str]:
+def _describe_asking(url: str, *, gate: bool) -> list[str]:
     name, group, verb = ("Gate", "gate", "check") if gate else ("Holdout", "guard", "ask")
-    lines = [
-        f"{'Serving' if gate else 'Guarding'} {file}: {left}.",
-        f"Listening at {url}; Ctrl-C stops. To ask, in Python:",
+    return [
+        "To ask, in Python:",
         "",
         "    import ladderboard as lb",
         f'    {group} = lb.{name}.connect("{url}")',
         f"    print({group}.{verb}(predictions))",
         "",
         f"or in a shell: ladderboard {group} {verb} {url} predictions.csv",
+    ]
+
+
+def _describe_grading(url: str) -> list[str]:
+    address = f"{url}/validate"
+    if url.startswith("unix:"):
+        address = f"--unix-socket {url.removeprefix('unix:')} http://localhost/validate"
+    return [
+        "To submit:",
+        "",
+        f"    curl -F file=@submission.csv {address}",
+        "",
+        'Each new file costs a look or a question; "?format_only=true" checks the format for free.',
+    ]
+
+
+def _format_welcome(
+    file: str, left: str, url: str, token_file: Path | None, usage: list[str], *, gate: bool
+) -> list[str]:
+    lines = [
+        f"{'Serving' if gate else 'Guarding'} {file}: {left}.",
+        f"Listening at {url}; Ctrl-C stops. {usage[0]}",
+        *usage[1:],
     ]
     if token_file is not None:
         lines.append(f"Clients need the token in {token_file}, as LADDERBOARD_TOKEN.")

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import format_undetected_gains, printable
-from ladderboard.cli._guard._options import FileOrUrl, open_guard
-from ladderboard.cli._holdout_files import KeyFile, is_url
+from ladderboard.cli._guard._files import FileOrUrl, KeyFile, echo_status
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import echo, echo_json, terminal_width, wrap_lines
-from ladderboard.errors import InvalidSetting
+from ladderboard.cli._output import terminal_width, wrap_lines
 
 if TYPE_CHECKING:
     from ladderboard.holdout import LadderStatus, Status
@@ -41,17 +39,7 @@ def status(
 
     The whole chain of the ledger is checked.
     """
-    if check and is_url(file):
-        raise InvalidSetting("--check needs the secret side, so it needs the guard's file.")
-    with open_guard(file, key_file) as guard:
-        checked = guard.check() if check else None
-        current = guard.status()
-    if as_json:
-        echo_json({**current.describe(), **({} if checked is None else {"checked": checked})})
-        return
-    echo(*_format_status(file, current))
-    if checked is not None:
-        echo("", _describe_check(checked, current.meter.chain_state.asked))
+    echo_status(file, key_file, "guard", _format_status, check=check, as_json=as_json)
 
 
 def _describe_check(recomputed: int, asked: int) -> str:
@@ -63,7 +51,7 @@ def _describe_check(recomputed: int, asked: int) -> str:
     )
 
 
-def _format_status(file: str, current: "Status") -> list[str]:
+def _format_status(file: str, current: "Status", checked: int | None) -> list[str]:
     from ladderboard.cli._guard._wording import (  # noqa: PLC0415
         describe_assumptions,
         describe_bound,
@@ -111,7 +99,8 @@ def _format_status(file: str, current: "Status") -> list[str]:
         lines += ["", *_ladder_table(current.ladders, width)]
     bound = current.certificate
     lines += ["", *wrap_lines(describe_bound(bound)), *describe_assumptions(bound)]
-    return [*lines, "", f"commitment {current.commitment}", f"head       {current.head}"]
+    lines += ["", f"commitment {current.commitment}", f"head       {current.head}"]
+    return lines if checked is None else [*lines, "", _describe_check(checked, state.asked)]
 
 
 def _describe_best(current: "Status") -> str:

@@ -13,6 +13,7 @@ import json
 import logging
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -46,7 +47,7 @@ from ladderboard.server._problems import (
     RequestRefused,
     problem_from_exception,
 )
-from ladderboard.server._uploads import declared_format
+from ladderboard.server._uploads import declared_format, open_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,10 +55,11 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ladderboard.holdout import Gate, Holdout
+    from ladderboard.server._uploads import MultipartForm
 
     Handler = Callable[[Request], Awaitable[Response]]
 
-_NO_TOKEN_PATHS = frozenset({"/healthz"})
+_NO_TOKEN_PATHS = frozenset({"/healthz", "/health"})
 _UNRECORDED = "Nothing was recorded, and no question was used"
 _STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_UNRECORDED}."
 _FULL = (
@@ -91,6 +93,7 @@ _KINDS: tuple[tuple[type[Exception], ProblemKind], ...] = (
 _PROBLEMS = ProblemTable(_KINDS, _UNCERTAIN, has_types=False)
 _LOG = logging.getLogger("ladderboard.guard")
 _THREADS = 4
+_VALID = "Submission is valid."
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -157,6 +160,8 @@ class GuardApp:
         The size limit of predictions, compressed and decompressed.
     ladder
         If given, the only ladder that is served; requests may omit it.
+    grade
+        Whether ``/validate`` and ``/health`` are served, too, as by mle-bench's grading server.
     """
 
     def __init__(
@@ -167,6 +172,7 @@ class GuardApp:
         token: str | None = None,
         max_bytes: int = MAX_BYTES,
         ladder: str = "",
+        grade: bool = False,
     ) -> None:
         self._only_ladder = ladder
         max_bytes = _settings.integer("max_bytes", max_bytes, at_least=1)
@@ -174,10 +180,13 @@ class GuardApp:
         self._access = AccessCheck(hosts, token)
         self._budget = MemoryBudget(max_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, "guard")
-        self._app = Starlette(
-            routes=[*self._routes(), Route("/healthz", self._log_errors(self._health))],
-            exception_handlers={HTTPException: _on_http_error},
-        )
+        routes = [*self._routes(), Route("/healthz", self._log_errors(self._health))]
+        if grade:
+            routes += [
+                Route("/validate", self._log_errors(self._validate), methods=["POST"]),
+                Route("/health", self._log_errors(self._grading_health)),
+            ]
+        self._app = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_error})
 
     def _routes(self) -> list[Route]:
         return [
@@ -232,6 +241,43 @@ class GuardApp:
     async def _health(self, request: Request) -> Response:
         await self._in_thread(lambda: self._holdout.remaining)
         return _json_response({"status": "ok"})
+
+    async def _grading_health(self, request: Request) -> Response:
+        await self._health(request)
+        return _json_response({"status": "running"})
+
+    async def _validate(self, request: Request) -> Response:
+        """Return whether a submission is valid and, unless only that is wanted, the answer to it.
+
+        The status is 200 for an invalid submission, too, as clients of mle-bench expect.
+        """
+        format_only = _parse_flag(_read_query(request, "format_only"), "format_only")
+        form = open_form(request)
+        declared = declared_format(request) if form is None else None
+
+        def grade(data: bytes) -> dict[str, Any] | None:
+            file_format = declared if form is None else form.format
+            if format_only:
+                self._holdout.validate(data, format=file_format)
+                return None
+            return self._grade(data, file_format)
+
+        answer, valid, errors = None, True, []
+        try:
+            answer = await self._with_body(request, grade, form)
+            result = _VALID if answer is None else f"{_VALID} {answer['reason']}"
+        except InvalidPredictions as error:
+            result, valid = f"Submission invalid! {error}", False
+            errors = [asdict(problem) for problem in error.problems]
+        except (BudgetSpent, SessionClosed) as error:  # raised only for a valid submission
+            result = f"{_VALID} {error}"
+        return _json_response(
+            {"result": result, "valid": valid, "answer": answer, "errors": errors}
+        )
+
+    def _grade(self, data: bytes, file_format: str | None) -> dict[str, Any]:
+        """Return the answer about a submission, with a ``reason``."""
+        return self._holdout.ask(data, format=file_format, ladder=self._only_ladder).describe()
 
     async def _status(self, request: Request) -> Response:
         _read_query(request)
@@ -299,10 +345,12 @@ class GuardApp:
         )
         return _json_response(reply, 200 if reply["again"] else 201)
 
-    async def _with_body(self, request: Request, work: Callable[[Any], Any]) -> Any:
+    async def _with_body(
+        self, request: Request, work: Callable[[Any], Any], form: MultipartForm | None = None
+    ) -> Any:
         """Read the body within the memory budget, and call a function with it in a thread."""
         with self._budget.open_body() as body:
-            data = await body.read(request)
+            data = await body.read(request, form)
             async with self._budget.slot(data):
                 return await self._in_thread(lambda: work(data))
 
@@ -332,10 +380,14 @@ class GateApp(GuardApp):
         ]
 
     def _log_post(self, request: Request, outcome: str) -> None:
-        _LOG.info("%s: %s", "look" if request.url.path.endswith("looks") else "promotion", outcome)
+        action = "promotion" if request.url.path.endswith("incumbent") else "look"
+        _LOG.info("%s: %s", action, outcome)
 
     def _describe(self) -> dict[str, Any]:
         return {**self._holdout.status().describe(), "takes": self._holdout.takes}
+
+    def _grade(self, data: bytes, file_format: str | None) -> dict[str, Any]:
+        return self._holdout.check(data, format=file_format).describe()
 
     async def _look(self, request: Request) -> Response:
         margin = _parse_number(_read_query(request, "margin").get("margin"), "margin")
@@ -367,6 +419,14 @@ def _read_query(request: Request, *known: str) -> dict[str, str]:
         listed = f"only {' and '.join(known)}, each once" if known else "no parameters"
         raise RequestRefused(400, "invalid_setting", f"This takes {listed}.")
     return query
+
+
+def _parse_flag(query: dict[str, str], name: str) -> bool:
+    """Return a parameter that is true or false; false if it is missing."""
+    text = query.get(name, "false")
+    if text not in {"true", "false"}:
+        raise RequestRefused(400, "invalid_setting", f"{name} must be true or false.")
+    return text == "true"
 
 
 def _parse_number(text: str | None, name: str = "training") -> float | None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from ladderboard.server._uploads import MultipartForm
+
 MAX_BYTES = 2**28
 _SMALL_PART = 16  # bodies up to this fraction of the limit are read concurrently
 _COMPRESSED_PREFIXES = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
@@ -96,8 +98,8 @@ class _BodyReader:
         self._budget.release(self._received)
         self._received = 0
 
-    async def read(self, request: Request) -> bytes:
-        """Return the whole body; refuse one that is too large or too slow."""
+    async def read(self, request: Request, form: MultipartForm | None = None) -> bytes:
+        """Return the whole body, or the file in its form; refuse one too large or too slow."""
         length = request.headers.get("content-length", "")
         if length.isdecimal():  # uvicorn checks that the body has this length
             self._budget.check(int(length[:20]))
@@ -108,9 +110,11 @@ class _BodyReader:
                 self._budget.check(self._received + len(part))
                 self._budget.reserve(len(part))
                 self._received += len(part)
-                parts.append(part)
+                parts.extend([part] if form is None else form.feed(part))
         finally:
             await stream.aclose()
+        if form is not None:
+            form.end()
         return b"".join(parts)
 
     async def _next(self, stream: AsyncGenerator[bytes, None]) -> bytes:

@@ -151,15 +151,22 @@ def serve_guard(
     max_bytes: int = MAX_BYTES,
     ladder: str = "",
     promote: bool = False,
+    grade: bool = False,
     before_run: Callable[[uvicorn.Server], None] | None = None,
 ) -> None:
     """Serve a guard or a gate until Ctrl-C, SIGTERM or SIGHUP; finish open requests and close.
 
     With ``ladder``, questions on any other ladder are refused. With ``promote``, clients of a gate
-    may promote an incumbent. ``before_run`` is called with the
-    server before it runs; ``server.should_exit = True`` stops it from another thread.
+    may promote an incumbent. With ``grade``, it is a grading server for agents, too.
+    ``before_run`` is called with the server before it runs; ``server.should_exit = True`` stops it
+    from another thread.
     """
-    options: dict[str, Any] = {"hosts": listener.hosts, "token": token, "max_bytes": max_bytes}
+    options: dict[str, Any] = {
+        "hosts": listener.hosts,
+        "token": token,
+        "max_bytes": max_bytes,
+        "grade": grade,
+    }
     app = (
         GateApp(holdout, promote=promote, **options)
         if isinstance(holdout, Gate)

@@ -215,6 +215,16 @@ def declared_format(request: Request) -> str | None:
     return _TYPES[media_type]
 
 
+def open_form(request: Request) -> MultipartForm | None:
+    """Return a parser for the form in a request; None if the body is the file itself."""
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "multipart/form-data":
+        return None
+    from ladderboard.server._uploads._multipart import MultipartForm  # noqa: PLC0415 - optional
+
+    return MultipartForm(kind)
+
+
 async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> ReceivedBody:
     """Return the predictions in a request: raw or in a form, gzipped or not.
 
@@ -228,12 +238,7 @@ async def receive_body(request: Request, limits: BodyLimits, spool: Spool) -> Re
     ClientDisconnect
         The client has gone. In all cases the spooled file is removed.
     """
-    kind = request.headers.get("content-type", "")
-    form = None
-    if kind.partition(";")[0].strip().lower() == "multipart/form-data":
-        from ladderboard.server._uploads._multipart import MultipartForm  # noqa: PLC0415 - optional
-
-        form = MultipartForm(kind)
+    form = open_form(request)
     file_format = None if form is not None else declared_format(request)
     decoder = _BodyDecoder(form, gzipped=_is_gzipped(request), limit=limits.bytes)
     length = request.headers.get("content-length", "")

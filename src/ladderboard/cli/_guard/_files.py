@@ -1,30 +1,82 @@
-"""Shared by the commands of guards and gates: their files, creating them, and summaries."""
+"""Shared by the commands of guards and gates: opening and creating files, status, summaries."""
 
 import csv
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from ladderboard._formatting import printable
 from ladderboard.cli._options import require_new_file
-from ladderboard.cli._output import echo_err, wrap_lines
+from ladderboard.cli._output import echo, echo_err, echo_json, wrap_lines
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 if TYPE_CHECKING:
     from ladderboard.adapters import Scores
     from ladderboard.files import HoldoutTable
-    from ladderboard.holdout import OpenFile
+    from ladderboard.holdout import Gate, Holdout, OpenFile
+
+Kind = Literal["guard", "gate"]
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The guard's file.")]
+
+FileOrUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The guard's file; or a served guard, as http://127.0.0.1:8765 or unix:/path.",
+    ),
+]
+GateFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The gate's file; or a served gate, as http://127.0.0.1:8765 or unix:/path.",
+    ),
+]
+Predictions = Annotated[
+    str, typer.Argument(metavar="PREDICTIONS", help="A file of predictions; - reads a pipe.")
+]
 
 KeyFile = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="The key file, if the secret side is encrypted."),
 ]
+
+NewFile = Annotated[str, typer.Argument(metavar="FILE", help="The file to create.")]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="A table with a column label and, if needed, id, group and weight.",
+    ),
+]
+LossName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="A loss, a metric, or module:function; zero_one if left out."
+    ),
+]
+Range = Annotated[
+    str | None,
+    typer.Option("--range", metavar="LOW,HIGH", help="The range of the numbers to predict."),
+]
+NewKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Encrypt the labels and everything secret with this key file; created if needed.",
+    ),
+]
+Summary = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Append the answer to a file, in Markdown."),
+]
+
+_BUDGETS: dict[Kind, str] = {"guard": "questions", "gate": "looks"}
 
 _SCHEMES = ("http://", "https://", "unix:")
 
@@ -36,23 +88,100 @@ def is_url(file: str) -> bool:
     return file.startswith(_SCHEMES)
 
 
-def require_guard_file(file: str) -> None:
-    """Raise if this is not a guard's file; the message says what to do."""
+def require_guard_file(file: str, kind: Kind = "guard") -> None:
+    """Raise if this is not a guard's or a gate's file; the message says what to do."""
     path = Path(file)
     if is_url(file):
         raise InvalidSetting("This command needs the guard's file, on the machine where it is.")
     if not path.exists():
         raise InvalidSetting(
-            f"There is no file {path}. Create a guard with: ladderboard guard create {path} "
-            "--labels LABELS.csv --questions K"
+            f"There is no file {path}. Create a {kind} with: ladderboard {kind} create {path} "
+            f"--labels LABELS.csv --{_BUDGETS[kind]} K"
         )
     if path.is_dir():
-        raise InvalidSetting(f"{path} is a directory; a guard is one file.")
+        raise InvalidSetting(f"{path} is a directory; a {kind} is one file.")
     if any(os.path.lexists(f"{file}{suffix}") for suffix in ("-wal", "-journal")):
         # Nothing has opened the file yet, so it can be inspected without its log.
         from ladderboard.holdout import refuse_foreign_wal  # noqa: PLC0415 - rarely needed
 
         refuse_foreign_wal(path)
+
+
+def open_guard(file: str, key_file: Path | None = None) -> "AbstractContextManager[Holdout | Any]":
+    """Open the guard in a file, or connect to a served one; close it at the end of the block."""
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
+
+    return _open(Holdout, "guard", file, key_file)
+
+
+def open_gate(file: str, key_file: Path | None = None) -> "AbstractContextManager[Gate | Any]":
+    """Open the gate in a file, or connect to a served one; close it at the end of the block."""
+    from ladderboard.holdout import Gate  # noqa: PLC0415 - keeps --help fast
+
+    return _open(Gate, "gate", file, key_file)
+
+
+def _open(opener: Any, kind: Kind, file: str, key_file: Path | None) -> Any:
+    if is_url(file):
+        if key_file is not None:
+            raise InvalidSetting(f"A served {kind} has its key itself; leave out --key-file.")
+        return closing(opener.connect(file))  # finds the token by itself
+    require_guard_file(file, kind)
+    return closing(opener.open(file, key_file=key_file))
+
+
+def echo_status(
+    file: str,
+    key_file: Path | None,
+    kind: Kind,
+    format_status: Callable[[str, Any, int | None], list[str]],
+    *,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Print the status of a guard or a gate; with ``check``, recompute its answers first."""
+    if check and is_url(file):
+        raise InvalidSetting(f"--check needs the secret side, so it needs the {kind}'s file.")
+    with (open_gate if kind == "gate" else open_guard)(file, key_file) as holdout:
+        checked = holdout.verify_ledger() if check else None
+        current = holdout.status()
+    if as_json:
+        echo_json({**current.describe(), **({} if checked is None else {"checked": checked})})
+    else:
+        echo(*format_status(file, current, checked))
+
+
+class NewExamples(NamedTuple):
+    """What a new guard or gate is made from."""
+
+    table: "HoldoutTable"
+    loss: Any
+    scores: "Scores | None"
+
+
+def read_new_examples(
+    file: str,
+    labels: Path | None,
+    scores: "Scores | None",
+    *,
+    loss: str | None,
+    classes: str | None,
+    range_: str | None,
+    kind: str | None = None,
+    **parameters: Any,
+) -> NewExamples:
+    """Read what the options of a ``create`` command name, for a file that does not exist yet."""
+    from ladderboard.losses import uses_labels  # noqa: PLC0415 - keeps --help fast
+
+    require_new_guard(file)
+    name = choose_loss(loss, labels, scores)
+    table = read_examples(labels, scores, kind, labelled=uses_labels(name))
+    parameters |= {
+        "classes": None if classes is None else parse_classes(classes, table.kind),
+        "range": None if range_ is None else parse_range(range_),
+    }
+    given = {key: value for key, value in parameters.items() if value is not None}
+    return NewExamples(table, make_loss(name, given), scores)
 
 
 def require_new_guard(file: str) -> None:
@@ -184,9 +313,16 @@ def make_loss(name: str, params: dict[str, Any]) -> Any:
         raise
 
 
-def no_summary() -> Any:
-    """Return a context whose function for answers does nothing."""
-    return nullcontext(_discard)
+def open_summary(
+    path: Path | None, title: str, list_rows: Callable[[Any], list[tuple[str, str]]]
+) -> AbstractContextManager[Callable[[Any], None]]:
+    """Open a summary file before asking, so that a wrong path does not cost a question.
+
+    Yields a function that adds an answer, with a table of ``list_rows``. It, or the refusal, is
+    appended at the end. If that fails, the answer still counts, and stderr says that the summary
+    was not written. Without a path nothing is written.
+    """
+    return nullcontext(_discard) if path is None else _append_summary(path, title, list_rows)
 
 
 def _discard(_: Any) -> None:
@@ -194,14 +330,9 @@ def _discard(_: Any) -> None:
 
 
 @contextmanager
-def append_summary(
-    path: Path, title: str, summarise: Callable[[Any], list[str]]
+def _append_summary(
+    path: Path, title: str, list_rows: Callable[[Any], list[tuple[str, str]]]
 ) -> Iterator[Callable[[Any], None]]:
-    """Open a summary file before asking, so that a wrong path does not cost a question.
-
-    Yields a function that adds an answer. It, or the refusal, is appended at the end. If that
-    fails, the answer still counts, and stderr says that the summary was not written.
-    """
     try:
         file = path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
@@ -210,7 +341,7 @@ def append_summary(
         ) from None
     lines: list[str] = []
     try:
-        yield lambda answer: lines.extend(summarise(answer))
+        yield lambda answer: lines.extend(_summarise(title, answer.reason, list_rows(answer)))
     except LadderboardError as error:
         lines.extend(_summarise_refusal(error, title))
         raise
@@ -220,6 +351,19 @@ def append_summary(
                 file.write("".join(f"{line}\n" for line in lines))
         except OSError as error:
             echo_err(f"ladderboard: The summary {path} was not written: {error.strerror}.")
+
+
+def _summarise(title: str, reason: str, rows: list[tuple[str, str]]) -> list[str]:
+    return [
+        f"### {title}",
+        "",
+        escape_markdown(reason),
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in rows),
+        "",
+    ]
 
 
 def _summarise_refusal(error: LadderboardError, title: str) -> list[str]:

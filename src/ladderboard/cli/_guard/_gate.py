@@ -1,0 +1,372 @@
+"""``ladderboard gate``: paired verdicts about candidates, as often as the budget allows."""
+
+from contextlib import closing
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard._formatting import format_confidence, format_count, printable
+from ladderboard.cli._app import make_group
+from ladderboard.cli._guard._files import (
+    GateFile,
+    KeyFile,
+    Labels,
+    LossName,
+    NewFile,
+    NewKeyFile,
+    Predictions,
+    Range,
+    Summary,
+    describe_classes,
+    describe_partial_log,
+    echo_status,
+    open_gate,
+    open_summary,
+    read_new_examples,
+)
+from ladderboard.cli._options import (
+    AsJson,
+    Format,
+    InspectLog,
+    JunitFile,
+    LmEvalSamples,
+    MetricOfLog,
+    ResultsFile,
+    parse_integer,
+    predictions_source,
+    read_scores,
+)
+from ladderboard.cli._output import echo, echo_json, wrap_lines
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.adapters import Scores
+    from ladderboard.bounds import GatePlan
+    from ladderboard.holdout import Gate, GateStatus, Verdict
+
+_SHOWN_LOOKS = 10
+_NOT_SHOWN, _CANNOT_TELL = 1, 5
+_WHO_SEES_CASES = (
+    "Who sees which cases failed can fit a candidate to them, and then verdicts promise nothing: "
+    "show candidates' authors the verdict only."
+)
+
+
+_HELP = """Compare candidates with an incumbent on hidden examples, as often as the budget allows.
+
+Exit codes: 0 done, or as required; 1 what was required was not shown; 2 invalid arguments or
+predictions; 3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5
+cannot tell what was required. A refusal costs no look and changes nothing.
+"""
+
+app = make_group(
+    "gate",
+    _HELP,
+    {
+        "create": "_guard._gate:create",
+        "promote": "_guard._gate:promote",
+        "check": "_guard._gate:check",
+        "status": "_guard._gate:status",
+        "export": "_guard._export:export",
+        "restore": "_guard._export:restore",
+        "backup": "_guard._export:backup",
+        "serve": "_guard._serve:serve",
+    },
+    {
+        "create": "Create a gate's file from labels or ids.",
+        "promote": "Make a model the incumbent.",
+        "check": "Compare a candidate with the incumbent.",
+        "status": "Show looks, incumbent and verdicts.",
+        "export": "Write the public side of the ledger.",
+        "restore": "Continue with an older copy of the file.",
+        "backup": "Copy the file while it is in use.",
+        "serve": "Answer over HTTP or a Unix socket.",
+    },
+)
+
+
+class Requirement(StrEnum):
+    """What a candidate has to be proven."""
+
+    BETTER = "better"
+    NOT_WORSE = "not-worse"
+
+
+def create(
+    file: NewFile,
+    *,
+    looks: Annotated[
+        int, typer.Option(parser=parse_integer, help="The budget: how many looks are allowed.")
+    ],
+    labels: Labels = None,
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    junit: JunitFile = None,
+    results: ResultsFile = None,
+    metric: MetricOfLog = None,
+    margin: Annotated[
+        float, typer.Option(help='The usual margin of "not worse", in units of the loss.')
+    ] = 0.0,
+    worse: Annotated[
+        bool, typer.Option("--worse", help='Say "worse", too; then other verdicts cost more.')
+    ] = False,
+    loss: LossName = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="The classes of the loss, which are public."),
+    ] = None,
+    range_: Range = None,
+    beta: Annotated[
+        float, typer.Option(help="The probability that any verdict may be false.")
+    ] = 0.05,
+    differ: Annotated[
+        float,
+        typer.Option(help="For the plan: the share of examples on which candidates will differ."),
+    ] = 0.1,
+    guard: Annotated[
+        bool,
+        typer.Option("--guard", help="Answer a guard's questions from the same file, too."),
+    ] = False,
+    key_file: NewKeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a gate's file: labels, and a budget of looks at candidates.
+
+    Instead of labels, results of a harness give the ids of the cases; the gate then takes pass or
+    fail from such results. The results in this file are not used.
+
+    The plan that is printed says which gains would be proven, and whether the set is too small.
+    """
+    from ladderboard.bounds import gate_plan  # noqa: PLC0415 - keeps --help fast
+    from ladderboard.holdout import Gate  # noqa: PLC0415 - same
+
+    table, made_loss, scores = read_new_examples(
+        file,
+        labels,
+        read_scores(inspect, lm_eval, metric, junit=junit, results=results),
+        loss=loss,
+        classes=classes,
+        range_=range_,
+    )
+    created = Gate.create(
+        file,
+        table,
+        looks=looks,
+        margin=margin,
+        worse=worse,
+        loss=made_loss,
+        beta=beta,
+        guard=guard,
+        key_file=key_file,
+    )
+    with closing(created) as gate:
+        status = gate.status()
+        plan = gate_plan(status.n, looks, differ, beta=beta, test=status.test)
+        if as_json:
+            echo_json({"file": file, **status.describe(), "plan": plan.describe()})
+            return
+        lines = [
+            *describe_partial_log(scores),
+            *_describe_gate(file, gate, plan),
+            *describe_classes(gate, declared=classes is not None),
+        ]
+        key = "" if key_file is None else f" --key-file {printable(key_file)}"
+        what = "RESULTS.json" if gate.takes == "scores" else "PREDICTIONS.csv"
+        option = "--results " if gate.takes == "scores" else ""
+        echo(
+            *lines,
+            "Next:",
+            f"  ladderboard gate promote {printable(file)} {option}{what}{key}",
+            f"  ladderboard gate check {printable(file)} {option}{what} --require not-worse{key}",
+        )
+
+
+def _describe_gate(file: str, gate: "Gate", plan: "GatePlan") -> list[str]:
+    status = gate.status()
+    scored = gate.takes == "scores"
+    paragraphs = [
+        (
+            f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
+            f"{status.looks:,} looks. With probability {status.confidence} all verdicts are right."
+        ),
+        *plan.sentences,
+        *([_WHO_SEES_CASES] if scored else []),
+        f"Keep {file}.mark beside the file: it detects an outdated copy.",
+    ]
+    return [
+        line
+        for paragraph in paragraphs
+        for line in wrap_lines(
+            paragraph, indent="  ", first="  " if paragraph.startswith("  ") else ""
+        )
+    ]
+
+
+def promote(
+    file: GateFile,
+    predictions: Predictions = "",
+    *,
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    junit: JunitFile = None,
+    results: ResultsFile = None,
+    metric: MetricOfLog = None,
+    file_format: Format = None,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a model the incumbent, which candidates are compared with. It costs no look."""
+    with open_gate(file, key_file) as gate:
+        scores = read_scores(inspect, lm_eval, metric, junit=junit, results=results)
+        command = f"gate promote {file}"
+        candidate = _find_candidate(gate, predictions, scores, file_format, command)
+        number = gate.promote(candidate, format=file_format)
+    if as_json:
+        echo_json({"file": file, "incumbent": number})
+    else:
+        echo(f"This model is now the incumbent, number {number:,}.")
+
+
+def check(
+    file: GateFile,
+    predictions: Predictions = "",
+    *,
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    junit: JunitFile = None,
+    results: ResultsFile = None,
+    metric: MetricOfLog = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help='The margin of "not worse"; the gate\'s own if left out.'),
+    ] = None,
+    require: Annotated[
+        Requirement | None,
+        typer.Option(help="Exit with 0 only if this is proven: better, or not-worse."),
+    ] = None,
+    file_format: Format = None,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+    summary: Summary = None,
+) -> None:
+    """Compare a candidate with the incumbent: one look.
+
+    A refusal costs nothing. The same candidate with the same incumbent and margin gets the earlier
+    verdict and costs nothing, so a run can be repeated.
+
+    Exit codes: 0 the look was answered, or as required; 1 what --require names was not shown; 2 the
+    predictions or the arguments are invalid; 3 no looks are left or the gate is closed; 4 the
+    gate's file is damaged, or storage failed; 5 cannot tell, with --require.
+    """
+    writer = open_summary(summary, "Gate", _summarise_verdict)
+    with writer as add_to_summary, open_gate(file, key_file) as gate:
+        scores = read_scores(inspect, lm_eval, metric, junit=junit, results=results)
+        candidate = _find_candidate(gate, predictions, scores, file_format, f"gate check {file}")
+        verdict = gate.check(candidate, margin=margin, format=file_format)
+        add_to_summary(verdict)
+    if as_json:
+        echo_json(verdict.describe())
+    else:
+        echo(str(verdict))
+    code = _exit_code(verdict, require)
+    if code:
+        raise typer.Exit(code)
+
+
+def meets(verdict: "Verdict", require: Requirement) -> bool:
+    """Return whether a verdict proves what is required."""
+    return verdict.better if require == Requirement.BETTER else verdict.not_worse
+
+
+def _exit_code(verdict: "Verdict", require: Requirement | None) -> int:
+    if require is None or meets(verdict, require):
+        return 0
+    return _CANNOT_TELL if verdict.outcome == "cannot_tell" else _NOT_SHOWN
+
+
+def _summarise_verdict(verdict: "Verdict") -> list[tuple[str, str]]:
+    rows = [
+        ("verdict", verdict.outcome.replace("_", " ")),
+        ("margin of not worse", f"{verdict.margin:g}"),
+        ("look", f"{verdict.look:,}"),
+        ("looks left", f"{verdict.remaining:,}"),
+        ("price of the look", f"{verdict.nats:.1f} nats"),
+        ("all verdicts are right with probability", format_confidence(verdict.beta)),
+    ]
+    if verdict.differing is not None:
+        rows.append(("examples that differ", f"{verdict.differing:,}"))
+    if verdict.needed is not None:
+        rows.append(('net wins needed for "better"', f"{verdict.needed:,}"))
+    return rows
+
+
+def _find_candidate(
+    gate: Any, predictions: str, scores: "Scores | None", file_format: str | None, command: str
+) -> Any:
+    """Return predictions or scores in the form that a gate takes."""
+    if scores is None:
+        if not predictions:
+            raise InvalidSetting(
+                "Give predictions: a file, - for a pipe, or results with --junit, --results, "
+                "--inspect or --lm-eval."
+            )
+        return predictions_source(predictions, f"{command} -")
+    if predictions or file_format:
+        raise InvalidSetting(
+            "A log has scores and a format of its own; leave out predictions and --format."
+        )
+    if gate.takes != "scores":
+        raise InvalidSetting(
+            "This gate takes predictions, not scores from a log. Create a gate for scores from a "
+            "log: ladderboard gate create NEW.db --junit FILE --looks K"
+        )
+    return scores.table
+
+
+def status(
+    file: GateFile,
+    *,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="First recompute every verdict from the secret side."),
+    ] = False,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the public state: looks, incumbent, the last verdicts, and the price of the next look.
+
+    The whole chain of the ledger is checked.
+    """
+    echo_status(file, key_file, "gate", _format_status, check=check, as_json=as_json)
+
+
+def _format_status(file: str, current: "GateStatus", checked: int | None) -> list[str]:
+    from ladderboard.holdout import OUTCOMES  # noqa: PLC0415 - keeps --help fast
+
+    used = f"{len(current.history):,} looks taken, {current.remaining:,} of {current.looks:,} left"
+    counts = [
+        f"{current.count(outcome):,} {outcome.replace('_', ' ')}"
+        for outcome in OUTCOMES
+        if outcome != "worse" or current.worse
+    ]
+    incumbent = f"number {current.incumbent:,}" if current.incumbent else "none yet; promote one"
+    lines = [
+        f"{file}: {current.n:,} examples; margin {current.margin:g}, beta {current.beta:g}",
+        f"{used}{'; closed' if current.closed else ''}",
+        f"Incumbent: {incumbent}",
+        f"Verdicts: {', '.join(counts)}",
+    ]
+    if current.next_nats is not None:
+        lines.append(f"Price of the next look: {current.next_nats:.1f} nats")
+    for record in current.history[-_SHOWN_LOOKS:]:
+        differ = "" if record.differing is None else f", {record.differing:,} differ"
+        needed = "" if record.needed is None else f", {record.needed} net wins needed"
+        lines.append(
+            f"  look {record.look:>4,}: {record.outcome.replace('_', ' ')} (incumbent "
+            f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed})"
+        )
+    if checked is not None:
+        answers = format_count(checked, "answer")
+        lines += ["", f"Checked: {answers} recomputed from the secret side."]
+    return lines

@@ -1,0 +1,209 @@
+"""``ladderboard grade``: the grading server's answers, and the rewards of finished runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from support.server.guard_server import GuardServer, to_csv
+
+N = 300
+LABELS = np.random.default_rng(0).integers(0, 2, N)
+
+
+def wrong_on(count):
+    """Return predictions that are wrong on the first rows."""
+    return LABELS ^ (np.arange(N) < count)
+
+
+def form(content, name="file", filename="submission.csv"):
+    """Return the body that ``curl -F file=@submission.csv`` sends, and its headers."""
+    disposition = f'form-data; name="{name}"; filename="{filename}"'
+    head = f"--sep\r\nContent-Disposition: {disposition}\r\nContent-Type: text/csv\r\n\r\n"
+    body = head.encode() + content + b"\r\n--sep--\r\n"
+    return body, {"Content-Type": "multipart/form-data; boundary=sep"}
+
+
+@pytest.fixture
+def gate(tmp_path):
+    gate = lb.Gate.create(tmp_path / "gate.db", LABELS, looks=3, margin=0.05)
+    gate.promote(wrong_on(80))
+    yield gate
+    gate.close()
+
+
+@pytest.fixture
+def guard(tmp_path):
+    guard = lb.Holdout.create(
+        tmp_path / "guard.db", LABELS, questions=3, mechanism=lb.Ladder(step=0.02)
+    )
+    yield guard
+    guard.close()
+
+
+def validate(server, content, query="", **parts):
+    return server.call("POST", f"/validate{query}", *form(content, **parts))
+
+
+def test_a_submission_is_validated_and_gets_a_verdict(gate):
+    with GuardServer(gate, grade=True) as server:
+        assert server.call(path="/health")[::2] == (200, {"status": "running"})
+        status, _, body = validate(server, to_csv(wrong_on(10)))
+        assert (status, body["valid"], body["errors"]) == (200, True, [])
+        assert body["result"] == ("Submission is valid. Better than the incumbent. 2 looks left.")
+        assert body["answer"] == gate.check(wrong_on(10)).describe() | {
+            "again": False,
+            "reason": "Better than the incumbent. 2 looks left.",
+        }
+        raw = {"Content-Type": "text/csv"}
+        _, _, again = server.call("POST", "/validate", to_csv(wrong_on(10)), raw)
+        assert again["answer"]["again"]
+
+
+def test_a_submission_is_validated_and_gets_a_release(guard):
+    with GuardServer(guard, grade=True) as server:
+        _, _, body = validate(server, to_csv(wrong_on(60)))
+    assert body["result"] == "Submission is valid. The best is now 0.2. 2 questions left."
+    assert (body["answer"]["released"], body["answer"]["improved"]) == (0.2, True)
+
+
+def test_invalid_submissions_cost_nothing_and_say_what_is_wrong(gate):
+    with GuardServer(gate, grade=True) as server:
+        status, _, body = validate(server, to_csv(LABELS[:5]))
+        assert (status, body["valid"], body["answer"]) == (200, False, None)
+        assert body["result"].startswith("Submission invalid! ")
+        assert "295" in body["result"]
+        assert body["errors"]
+        assert validate(server, b"")[2]["valid"] is False
+        status, _, body = validate(server, to_csv(LABELS), name="other")
+        assert (status, body["code"]) == (400, "form")
+        assert gate.remaining == 3
+
+
+def test_the_format_is_checked_for_free(gate):
+    with GuardServer(gate, grade=True) as server:
+        _, _, body = validate(server, to_csv(wrong_on(10)), "?format_only=true")
+        assert body == {
+            "result": "Submission is valid.", "valid": True, "answer": None, "errors": []
+        }  # fmt: skip
+        assert not validate(server, to_csv(LABELS[:5]), "?format_only=true")[2]["valid"]
+        assert validate(server, to_csv(LABELS), "?format_only=yes")[0] == 400
+        assert gate.remaining == 3
+
+
+def test_a_spent_budget_is_told_for_valid_submissions_only(gate):
+    for count in range(3):
+        gate.check(wrong_on(count))
+    with GuardServer(gate, grade=True) as server:
+        _, _, body = validate(server, to_csv(wrong_on(9)))
+        assert (body["valid"], body["answer"]) == (True, None)
+        assert body["result"].startswith("Submission is valid. ")
+        assert "budget" in body["result"]
+        assert not validate(server, to_csv(LABELS[:5]))[2]["valid"]
+
+
+def test_without_grading_there_is_no_such_address(gate):
+    with GuardServer(gate) as server:
+        assert validate(server, to_csv(LABELS))[0] == 404
+        assert server.call(path="/health")[0] == 404
+
+
+def test_a_token_is_needed_but_for_health(gate):
+    with GuardServer(gate, grade=True, token="t" * 16) as server:
+        assert validate(server, to_csv(LABELS))[0] == 401
+        assert server.call(path="/health")[0] == 200
+
+
+@pytest.fixture
+def reward(run_cli, tmp_path):
+    """Run ``grade reward`` with predictions; return the result and what Harbor reads."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "reward.txt").write_text("1")  # planted by the agent
+
+    def run(file, predictions, *options):
+        submission = tmp_path / "submission.csv"
+        if predictions is not None:
+            submission.write_bytes(to_csv(predictions))
+        result = run_cli("grade", "reward", file, submission, "--logs", logs, *options)
+        assert not (logs / "reward.txt").exists()
+        path = logs / "reward.json"
+        return result, json.loads(path.read_text()) if path.exists() else None
+
+    return run
+
+
+def test_a_gates_reward(gate, reward, tmp_path):
+    result, numbers = reward("gate.db", wrong_on(10))
+    assert result.code == 0
+    assert numbers == {"reward": 1, "better": 1, "not_worse": 1, "valid": 1}
+    details = json.loads((tmp_path / "logs/reward-details.json").read_text())
+    assert details["answer"]["outcome"] == "better"
+    assert reward("gate.db", wrong_on(80) ^ (np.arange(N) == 99))[1] == {
+        "reward": 0, "better": 0, "not_worse": 1, "valid": 1
+    }  # fmt: skip
+    assert reward("gate.db", wrong_on(80) ^ (np.arange(N) == 99), "--require", "not-worse")[1][
+        "reward"
+    ]
+    # What Harbor takes is a flat object of numbers.
+    assert all(isinstance(value, int | float) for value in numbers.values())
+
+
+def test_a_guards_reward(guard, reward):
+    assert reward("guard.db", wrong_on(60))[1] == {
+        "reward": 1, "improved": 1, "released": 0.2, "valid": 1
+    }  # fmt: skip
+    assert reward("guard.db", wrong_on(90))[1]["reward"] == 0
+
+
+def test_a_served_gate_or_guard_gives_the_reward(gate, guard, reward):
+    with GuardServer(gate, grade=True) as server:
+        assert reward(server.url, wrong_on(10))[1]["better"] == 1
+    with GuardServer(guard, grade=True) as server:
+        assert reward(server.url, wrong_on(60))[1]["improved"] == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "short", "link", "folder"])
+def test_an_invalid_submission_earns_nothing_and_costs_nothing(gate, reward, tmp_path, kind):
+    submission = tmp_path / "submission.csv"
+    if kind == "link":
+        (tmp_path / "owners.csv").write_bytes(to_csv(wrong_on(10)))
+        submission.symlink_to(tmp_path / "owners.csv")
+    elif kind == "folder":
+        submission.mkdir()
+    result, numbers = reward("gate.db", LABELS[:5] if kind == "short" else None)
+    assert (result.code, numbers) == (0, {"reward": 0, "valid": 0})
+    assert gate.remaining == 3
+
+
+def test_without_looks_there_is_no_reward(gate, reward, tmp_path):
+    for count in range(3):
+        gate.check(wrong_on(count))
+    (tmp_path / "logs/reward.json").write_text('{"reward": 1}')  # planted
+    result, numbers = reward("gate.db", wrong_on(10))
+    assert (result.code, numbers) == (3, None), result.err
+
+
+def test_results_that_the_verifier_measured(run_cli, tmp_path):
+    ids = [f"case-{index}" for index in range(60)]
+    gate = lb.Gate.create(tmp_path / "cases.db", ids=ids, scores=True, looks=5)
+    gate.promote({"id": ids, "score": [0] * 40 + [1] * 20})
+    (tmp_path / "results.json").write_text(json.dumps(dict.fromkeys(ids, True)))
+    words = ["grade", "reward", "cases.db", "--logs", tmp_path]
+    result = run_cli(*words, "--results", "results.json", "--json")
+    assert (result.code, result.json["reward"]) == (0, 1)
+    (tmp_path / "submission.csv").write_text("id,score\n")
+    refused = run_cli(*words, "submission.csv")
+    assert refused.code == 2
+    assert "--junit or --results" in refused.err
+    assert run_cli(*words).code == 2
+    # An agent that hands in scores would grade itself.
+    assert run_cli("grade", "serve", "cases.db").code == 2
+
+
+def test_a_gate_without_an_incumbent_cannot_grade(run_cli, tmp_path):
+    lb.Gate.create(tmp_path / "new.db", LABELS, looks=3)
+    refused = run_cli("grade", "serve", "new.db", "--port", "0")
+    assert refused.code == 2
+    assert "ladderboard gate promote" in refused.err
