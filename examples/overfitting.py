@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 import ladderboard as lb
 
 OWN, HOLDOUT, KEPT, STEPS = 400, 400, 30, 1_000
-GUARD = lb.ShakyLadder.calibrated(n=HOLDOUT, questions=STEPS)
+GUARD = lb.GrowingLadder.calibrated(n=HOLDOUT, questions=STEPS)
 SEARCHES = {  # what answers on the holdout, and whether the search goes by a score of its own
     "exact scores lead": (lb.Exact(), False),
     "the guard leads": (GUARD, False),
@@ -31,7 +31,7 @@ far = (pixels**2).sum(axis=1)[:, None] - 2 * pixels @ pixels.T  # least where a 
 class Standing(NamedTuple):
     """The state of a search: errors, and how many questions were asked and improved."""
 
-    told: float  # what was said of the winner
+    shown: float  # the released score of the winner
     fresh: float  # of the winner, on fresh data
     own: float  # of the model that the search is at, on the own images
     last: float  # of that model, on fresh data
@@ -77,7 +77,7 @@ def search(
             winner = judge.winner
             asked = {judgement.question: judgement.improved for judgement in judge.judgements}
             yield Standing(
-                told=winner.reply.released,
+                shown=winner.reply.released,
                 fresh=error(winner.name, fresh),
                 own=error(model, own),
                 last=error(model, fresh),
@@ -89,7 +89,7 @@ def search(
 if __name__ == "__main__":
     split = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else STEPS
-    print(f"{'':36}{'told':>7}{'fresh':>8}{'questions':>11}{'improved':>10}")
+    print(f"{'':36}{'shown':>7}{'fresh':>8}{'questions':>11}{'improved':>10}")
     for name, (mechanism, own_score) in SEARCHES.items():
         *_, end = search(split, mechanism, own_score=own_score, steps=steps)
-        print(f"{name:36}{end.told:7.4f}{end.fresh:8.4f}{end.asked:11}{end.improved:10}")
+        print(f"{name:36}{end.shown:7.4f}{end.fresh:8.4f}{end.asked:11}{end.improved:10}")

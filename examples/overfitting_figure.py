@@ -20,7 +20,7 @@ from overfitting import SEARCHES, STEPS, Standing, search
 
 SPLITS = 12
 EVERY = 4  # steps are drawn, so that the picture stays small
-TOLD, FRESH, OWN = "#0072B2", "#D55E00", "#7F7F7F"
+SHOWN, FRESH, OWN = "#0072B2", "#D55E00", "#7F7F7F"
 STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -79,8 +79,8 @@ def draw(courses_by_search: Mapping[str, np.ndarray], out: Path) -> None:
 def draw_course(axis: Any, course: np.ndarray, *, own_score: bool) -> None:
     """Draw means over the splits, with bands from the least to the greatest."""
     lines = [
-        (Standing._fields.index("told"), TOLD, "-", "what is said of the winner so far"),
-        (Standing._fields.index("fresh"), FRESH, "--", "the same winner on fresh data"),
+        (Standing._fields.index("shown"), SHOWN, "-", "released score of the best so far"),
+        (Standing._fields.index("fresh"), FRESH, "--", "the same model on fresh data"),
     ]
     if own_score:
         own = Standing._fields.index("own")
@@ -100,9 +100,9 @@ def draw_course(axis: Any, course: np.ndarray, *, own_score: bool) -> None:
 
 def draw_winners(axis: Any, ends: np.ndarray) -> None:
     """Draw a line for each split from the released to the fresh error, and the means."""
-    pairs = ends[:, [Standing._fields.index("told"), Standing._fields.index("fresh")]]
+    pairs = ends[:, [Standing._fields.index("shown"), Standing._fields.index("fresh")]]
     axis.plot([0, 1], pairs.T, color="#BBBBBB", linewidth=0.8, zorder=1)
-    for index, (colour, side) in enumerate([(TOLD, "right"), (FRESH, "left")]):
+    for index, (colour, side) in enumerate([(SHOWN, "right"), (FRESH, "left")]):
         mean = statistics.mean(pairs[:, index].tolist())
         axis.plot([index] * len(pairs), pairs[:, index], ".", color=colour, alpha=0.6, markersize=5)
         axis.plot(index, mean, "o", color=colour, markersize=9)
@@ -111,7 +111,7 @@ def draw_winners(axis: Any, ends: np.ndarray) -> None:
             index + shift, mean, f"{mean:.3f}", color=colour, ha=side, va="center", weight="bold"
         )
     axis.plot([0, 1], pairs.mean(axis=0), color="black", linewidth=1.5, zorder=2)
-    axis.set_xticks([0, 1], ["said of\nthe winner", "on fresh\ndata"])
+    axis.set_xticks([0, 1], ["released\nscore", "on fresh\ndata"])
     axis.set_xlim(-0.6, 1.6)
     axis.grid(visible=False, axis="x")
 

@@ -33,7 +33,7 @@ def recorded():
         for row in csv.DictReader(file):
             name = row.pop("search")
             numbers = {key: float(number) for key, number in row.items()}
-            numbers["gap"] = numbers["fresh"] - numbers["told"]
+            numbers["gap"] = numbers["fresh"] - numbers["shown"]
             rows_by_search.setdefault(name, []).append(numbers)
     return rows_by_search
 
@@ -54,7 +54,7 @@ def line(name):
     """Return the line of a search in the tutorial's table."""
     spread = [
         f"{statistics.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
-        for values in (column(name, "told"), column(name, "fresh"))
+        for values in (column(name, "shown"), column(name, "fresh"))
     ]
     off = f"{mean(name, 'gap'):.3f} ± {standard_error(column(name, 'gap')):.3f}"
     columns = f"{mean(name, 'last'):.3f} | {mean(name, 'asked'):.0f}"
@@ -81,18 +81,18 @@ def run(*arguments):
 
 
 def shown():
-    """Return what the tutorial says that the program prints."""
+    """Return the output of the program in the tutorial."""
     (printed,) = re.findall(r"\$ python examples/overfitting.py\n(.+?)```", TEXT, flags=re.DOTALL)
     return printed
 
 
 # The first steps of the first split: whole numbers and a fixed key, so they are the same anywhere.
 SHORT = """\
-                                       told   fresh  questions  improved
+                                      shown   fresh  questions  improved
 exact scores lead                    0.1000  0.1254         95        18
-the guard leads                      0.2500  0.2528         89         1
+the guard leads                      0.2400  0.2257         89         2
 own score leads, exact scores judge  0.1475  0.1605         23        11
-own score leads, the guard judges    0.1500  0.1454         23         2
+own score leads, the guard judges    0.1600  0.1695         23         3
 """
 
 
@@ -103,9 +103,9 @@ def test_a_short_run_of_the_program_prints_its_table():
 
 def test_the_output_in_the_tutorial_is_the_first_split_of_the_table():
     for printed, (name, rows) in zip(shown().splitlines()[1:], recorded().items(), strict=True):
-        told, fresh, asked, improved = map(float, printed.removeprefix(name).split())
+        shown_score, fresh, asked, improved = map(float, printed.removeprefix(name).split())
         row = rows[0]
-        assert (told, fresh) == pytest.approx((row["told"], row["fresh"]), abs=6e-5)
+        assert (shown_score, fresh) == pytest.approx((row["shown"], row["fresh"]), abs=6e-5)
         assert (asked, improved) == (row["asked"], row["improved"])
 
 
@@ -122,14 +122,15 @@ def test_the_table_agrees_with_the_figure():
 
 # Every # is a mean over the splits.
 SENTENCES = {
-    "They say # in the end; on fresh images the winner is at #.": (
-        (EXACT, "told"),
+    "They show # in the end; on fresh images the winner is at #.": (
+        (EXACT, "shown"),
         (EXACT, "fresh"),
     ),
-    "exact scores judged, the winner is at #, too.": ((JUDGED, "fresh"),),
-    "it says # for models that are at #.": ((BOTH, "own"), (BOTH, "last")),
-    "On average it is # too low where it led, and # where it judged": ((LED, "gap"), (BOTH, "gap")),
-    "its winner is at #, little better": ((LED, "fresh"),),
+    "exact scores as the judge, the winner is at #, too.": ((JUDGED, "fresh"),),
+    "it shows # for models that are at #.": ((BOTH, "own"), (BOTH, "last")),
+    "they are # too low where the guard led": ((LED, "gap"),),
+    "and # where it judged": ((BOTH, "gap"),),
+    "its winner is at #. With your own score": ((LED, "fresh"),),
     "the same guard has a winner at #, and needed # questions instead of #.": (
         (BOTH, "fresh"),
         (BOTH, "asked"),
@@ -139,12 +140,12 @@ SENTENCES = {
         (BOTH, "fresh"),
         (BOTH, "last"),
     ),
-    "# too low, within a standard error of nothing, with a winner at #.": (
+    "# too low, within a standard error of zero, with a winner at #.": (
         (JUDGED, "gap"),
         (JUDGED, "fresh"),
     ),
     "its own score asks about # models": ((JUDGED, "asked"),),
-    "the number does not show it: # looks better than #.": ((EXACT, "told"), (JUDGED, "told")),
+    "the number does not show it: # looks better than #.": ((EXACT, "shown"), (JUDGED, "shown")),
 }
 
 
@@ -160,12 +161,13 @@ def test_numbers_in_sentences_agree_with_the_table(sentence, cells):
 def test_sentences_about_single_splits_are_true():
     assert f"No split has a gap below {min(column(EXACT, 'gap')):.3f}." in FLAT
     off = max(abs(gap) for name in (LED, BOTH) for gap in column(name, "gap"))
-    assert f"here by {off:.3f} at most" in FLAT
-    assert max(column(LED, "improved")) == 3  # "at most twice after its first answer"
-    for name in (LED, JUDGED, BOTH):  # "within a standard error of nothing"
-        assert abs(mean(name, "gap")) < standard_error(column(name, "gap"))
-    for true in (0.11, 0.22):
-        assert f"{math.sqrt(true * (1 - true) / 997):.3f} at {true}" in FLAT
+    assert f"off by {off:.3f} at most" in FLAT
+    assert max(column(LED, "improved")) == 5  # "at most four times after its first answer"
+    assert mean(LED, "gap") < mean(EXACT, "gap") / 4  # "a quarter of the gap of exact scores"
+    assert abs(mean(JUDGED, "gap")) < standard_error(column(JUDGED, "gap"))
+    assert abs(mean(BOTH, "gap")) < 1.2 * standard_error(column(BOTH, "gap"))
+    for true, rows in ((0.11, 997), (0.2, 997), (0.11, 400)):
+        assert f"{math.sqrt(true * (1 - true) / rows):.3f} at {true:.2f}" in FLAT
 
 
 def test_a_short_run_is_drawn_reproducibly(figure, tmp_path):
@@ -175,7 +177,7 @@ def test_a_short_run_is_drawn_reproducibly(figure, tmp_path):
         content = (tmp_path / f"one/overfitting.{kind}").read_bytes()
         assert content == (tmp_path / f"two/overfitting.{kind}").read_bytes()
     rows = (tmp_path / "one/overfitting.csv").read_text().splitlines()
-    assert rows[0] == "search,split,told,fresh,own,last,asked,improved"
+    assert rows[0] == "search,split,shown,fresh,own,last,asked,improved"
     assert len(rows) == 1 + 4 * 2
     assert rows[0] == (TUTORIALS / "overfitting.csv").read_text().splitlines()[0]
 
@@ -187,10 +189,10 @@ def test_all_searches_are_offered_the_same_swaps_and_stay_within_their_budget(fi
         (first[name],) = example.search(3, mechanism, own_score=own_score, steps=1)
     # The first is taken whatever leads; a guard says it with noise, rounded.
     assert len({(state.fresh, state.own, state.last, state.asked) for state in first.values()}) == 1
-    assert first[EXACT].told == first[JUDGED].told
-    assert abs(first[EXACT].told - first[LED].told) < 0.06
+    assert first[EXACT].shown == first[JUDGED].shown
+    assert abs(first[EXACT].shown - first[LED].shown) < 0.06
     course = list(example.search(3, Exact(), own_score=False, steps=60))
-    released = [state.told for state in course]
+    released = [state.shown for state in course]
     assert released == sorted(released, reverse=True)
     assert all(state.asked <= step for step, state in enumerate(course, 1))
 
@@ -207,12 +209,9 @@ def test_the_complete_run_makes_the_recorded_table(figure, tmp_path):
     assert (tmp_path / "overfitting.csv").read_bytes() == (
         TUTORIALS / "overfitting.csv"
     ).read_bytes()
-    # "after two hundred steps what is said goes on falling, and fresh data see little of it"
+    # "after two hundred steps the score goes on falling, and fresh data show little of it"
     early, late = (courses[EXACT][:, step, :2].mean(axis=0) for step in (199, 999))
     assert early[0] - late[0] > 2 * (early[1] - late[1])
-    # "little better than 30 images taken blindly"
-    begun = courses[LED][:, 0, 1].mean()
-    assert 0 < begun - courses[LED][:, -1, 1].mean() < 0.05
 
 
 @pytest.mark.slow
@@ -223,6 +222,6 @@ def test_other_numbers_of_images_give_the_same_result(figure, monkeypatch, remem
     ends = []
     for split in range(4):
         *_, end = example.search(split, Exact(), own_score=False)
-        ends.append(end.fresh - end.told)
+        ends.append(end.fresh - end.shown)
     # Means of four whose standard deviation is about 0.015; seeds are fixed.
     assert 0.03 < np.mean(ends) < 0.09
