@@ -210,3 +210,20 @@ def test_a_judge_can_be_pickled(guard):
 def test_settings_are_checked(guard, bad):
     with pytest.raises(InvalidSetting):
         lb.Judge(guard, **bad)
+
+
+def test_a_gate_judges_a_search(tmp_path):
+    gate = lb.Gate.create(tmp_path / "gate.db", LABELS, looks=3)
+    with pytest.raises(InvalidSetting, match="no incumbent"):
+        lb.Judge(gate)
+    gate.promote(wrong(60))
+    judge = lb.Judge(gate)
+    for count, score in [(59, 0.30), (20, 0.11), (70, 0.40), (10, 0.06), (0, 0.01)]:
+        judge.consider(score, wrong(count), name=count)
+    assert [(entry.name, entry.question, entry.improved) for entry in judge.judgements] == [
+        (59, 1, False), (20, 2, True), (10, 3, True)
+    ]  # fmt: skip
+    assert judge.budget_spent
+    assert (judge.winner.name, judge.winner.reply.outcome) == (10, "better")
+    assert judge.winner.describe()["released"] is None
+    assert gate.status().incumbent == 1

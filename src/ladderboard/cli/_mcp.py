@@ -1,4 +1,4 @@
-"""``ladderboard mcp``: a guard or a board as tools for an agent."""
+"""``ladderboard mcp``: a guard, a gate or a board as tools for an agent."""
 
 import os
 import signal
@@ -17,8 +17,8 @@ def mcp(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A served guard, as http://127.0.0.1:8765 or unix:/path; or a board's page, as "
-            "https://HOST/boards/NAME.",
+            help="A served guard or gate, as http://127.0.0.1:8765 or unix:/path; or a board's "
+            "page, as https://HOST/boards/NAME.",
         ),
     ],
     *,
@@ -33,8 +33,11 @@ def mcp(
         str,
         typer.Option(metavar="NAME", help="For a guard: ask on the ladder with this name."),
     ] = "",
+    gate: Annotated[
+        bool, typer.Option("--gate", help="The address is that of a gate, not of a guard.")
+    ] = False,
 ) -> None:
-    """Serve a guard or a board to an agent, as tools of the Model Context Protocol.
+    """Serve a guard, a gate or a board to an agent, as tools of the Model Context Protocol.
 
     The agent's host starts this and talks to it on stdin and stdout; it ends when they are closed.
     The token is read from LADDERBOARD_TOKEN, and is never shown to the agent.
@@ -43,7 +46,7 @@ def mcp(
     """
     from ladderboard.adapters.mcp import open_toolset, serve  # noqa: PLC0415 - keeps --help fast
 
-    toolset = open_toolset(target, folder=folder, ladder=ladder)
+    toolset = open_toolset(target, folder=folder, ladder=ladder, gate=gate)
     if sys.stdin is None:
         raise InvalidSetting("stdin is closed; an agent's host talks to this command on stdin.")
     if sys.stdin.isatty():

@@ -13,6 +13,8 @@ from ladderboard.errors import BudgetSpent, InvalidSetting, RateLimited
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ladderboard.holdout._gate import Gate
+    from ladderboard.holdout._remote import RemoteGate
     from ladderboard.holdout._reply import Reply
 
 _MODES = ("min", "max")
@@ -27,7 +29,7 @@ class Guard(Protocol):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A guard's answer about one candidate of a search.
+    """A guard's or a gate's answer about one candidate of a search.
 
     Parameters
     ----------
@@ -36,22 +38,22 @@ class Judgement:
     score
         The search's own score of the model; None if there is none.
     reply
-        The guard's answer.
+        The guard's :class:`Reply`, or the gate's :class:`Verdict`.
     """
 
     name: Any
     score: float | None
-    reply: Reply
+    reply: Any
 
     @property
     def improved(self) -> bool:
-        """Whether the guard measured an improvement over all earlier models."""
-        return self.reply.improved
+        """Whether the guard measured an improvement, or the gate proved the model better."""
+        return bool(self.reply.improved)
 
     @property
     def question(self) -> int:
-        """The number of the question on its ladder."""
-        return self.reply.question
+        """The number of the question on its ladder, or of the look."""
+        return int(self.reply.question)
 
     @property
     def order(self) -> int:
@@ -60,7 +62,7 @@ class Judgement:
         This is the question's number; on a board it is the submission's number, because a board
         restarts the count of questions when labels are corrected.
         """
-        return int(getattr(self.reply, "number", self.reply.question))
+        return int(getattr(self.reply, "number", self.question))
 
     def describe(self) -> dict[str, Any]:
         """Return a row for a table."""
@@ -68,9 +70,9 @@ class Judgement:
         return {
             "name": self.name,
             "score": self.score,
-            "question": reply.question,
+            "question": self.question,
             "improved": reply.improved,
-            "released": reply.released,
+            "released": getattr(reply, "released", None),
             "remaining": reply.remaining,
         }
 
@@ -100,7 +102,9 @@ class Judge:
     Parameters
     ----------
     guard
-        A :class:`Holdout`, a served guard, or a board through the client.
+        A :class:`Holdout`, a served guard, or a board through the client. Or a :class:`Gate` or a
+        served one: a model then improves if it is proven better than the incumbent, which the judge
+        never changes. The winner is the last such model.
     mode
         Whether smaller (``"min"``) or larger (``"max"``) scores of the search are better.
     min_delta
@@ -122,12 +126,18 @@ class Judge:
     """
 
     def __init__(
-        self, guard: Guard, *, mode: Literal["min", "max"] = "min", min_delta: float = 0.0
+        self,
+        guard: Guard | Gate | RemoteGate,
+        *,
+        mode: Literal["min", "max"] = "min",
+        min_delta: float = 0.0,
     ) -> None:
         if mode not in _MODES:
             raise InvalidSetting(f'mode must be "min" or "max"; got {_settings.safe_repr(mode)}.')
         if hasattr(guard, "check_ladder"):  # refuse now, not after a model was trained
             guard.check_ladder()
+        if not hasattr(guard, "ask") and not guard.status().incumbent:
+            raise InvalidSetting("The gate has no incumbent yet; promote one first.")
         self.guard = guard
         self.mode = mode
         self.min_delta = _settings.number("min_delta", min_delta, at_least=0)
@@ -203,7 +213,9 @@ class Judge:
 
     def _ask(self, predictions: Any, name: Any, score: float | None) -> Judgement:
         try:
-            reply = self.guard.ask(predictions() if callable(predictions) else predictions)
+            predictions = predictions() if callable(predictions) else predictions
+            guard = self.guard
+            reply = guard.ask(predictions) if hasattr(guard, "ask") else guard.check(predictions)
         except BudgetSpent:
             self._budget_spent = True
             raise

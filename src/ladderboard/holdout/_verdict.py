@@ -59,6 +59,16 @@ class Verdict:
     again: bool = False
 
     @property
+    def improved(self) -> bool:
+        """The same as ``better``, as for the answers of a guard."""
+        return self.better
+
+    @property
+    def question(self) -> int:
+        """The same as ``look``, as for the answers of a guard."""
+        return self.look
+
+    @property
     def better(self) -> bool:
         """Whether the candidate is proven better than the incumbent."""
         return self.outcome == "better"

@@ -335,3 +335,48 @@ def test_surrogates_and_nan_do_not_end_the_connection():
     assert half.structured_content == {"x": "a?b"}
     assert half.content[0].text == "a\\ud800b"
     assert none.is_error
+
+
+@pytest.fixture
+def served_gate(serve, tmp_path, labels):
+    gate = lb.Gate.create(tmp_path / "gate.db", labels, looks=4)
+    gate.promote(with_errors(labels, 60))
+    return serve(gate)
+
+
+def test_an_agent_checks_at_a_gate_and_knows_its_winner(run_over_stdio, served_gate, labels):
+    async def agent(client):
+        verdicts = []
+        for name, count in [("a", 59), ("b", 20), ("b", 20), ("c", 61)]:
+            arguments = {"predictions": with_errors(labels, count), "name": name}
+            verdicts.append((await client.call_tool("check", arguments)).structured_content)
+        return (
+            verdicts,
+            await client.call_tool("standing", {}),
+            await client.call_tool("budget", {}),
+        )
+
+    verdicts, standing, budget = run_over_stdio(agent, served_gate.url, "--gate")
+    assert [(verdict["outcome"], verdict["again"]) for verdict in verdicts] == [
+        ("cannot_tell", False), ("better", False), ("better", True), ("cannot_tell", False)
+    ]  # fmt: skip
+    assert standing.structured_content["winner"] == {"look": 2, "name": "b"}
+    assert "The model to report is that of look 2, 'b'." in standing.content[0].text
+    assert budget.content[0].text == "3 of 4 looks used; 1 left."
+    named = [verdicts[0], standing.structured_content, budget.structured_content]
+    assert not [name for content in named for name in content if f"`{name}`" not in PAGE]
+
+
+def test_an_agent_at_a_gate_can_neither_promote_nor_choose_more(
+    run_in_process, served_gate, labels
+):
+    async def agent(client):
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        arguments = {"predictions": with_errors(labels, 1), "margin": 0.9}
+        return tools, await client.call_tool("check", arguments)
+
+    tools, refused = run_in_process(agent, served_gate.url, gate=True)
+    assert tools == ["check", "standing", "budget"]
+    assert refused.is_error
+    assert "no argument" in refused.content[0].text
+    assert served_gate.guard.remaining == 4

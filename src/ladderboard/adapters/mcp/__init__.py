@@ -1,9 +1,9 @@
-"""A guard or a board as tools for an agent, over the Model Context Protocol.
+"""A guard, a gate or a board as tools for an agent, over the Model Context Protocol.
 
 ``ladderboard mcp`` runs ``serve``, which speaks the protocol on stdin and stdout until stdin ends.
 ``make_server`` returns the server of the official SDK, for other transports. The agent gets three
-tools: ``ask`` (a guard) or ``submit`` (a board), ``standing`` and ``budget``. Labels, risks and
-keys stay on the server of the guard or the board; this process never has them.
+tools: ``ask`` (a guard), ``check`` (a gate) or ``submit`` (a board), ``standing`` and ``budget``.
+Labels, risks and keys stay on the server; this process never has them.
 """
 
 from ladderboard.adapters.mcp._server import make_server, serve

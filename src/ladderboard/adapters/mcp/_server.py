@@ -63,7 +63,7 @@ def make_server(toolset: Toolset) -> Any:
     return sdk.Server(
         "ladderboard",
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=getattr(toolset, "instructions", INSTRUCTIONS),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -96,7 +96,7 @@ def refusal_message(error: LadderboardError) -> str:
     if isinstance(error, InvalidInput):
         message += "\nNothing was spent."
     elif isinstance(error, BudgetSpent | SessionClosed):
-        message += "\nStop asking, and report the last model that improved; standing tells which."
+        message += "\nStop asking, and report the model that standing names."
     elif isinstance(error, NotAllowed):
         message += "\nYour predictions are not the cause, and trying again does not help: tell "
         message += "the user who started you. Nothing was spent."

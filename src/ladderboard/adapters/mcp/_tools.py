@@ -35,6 +35,16 @@ REPLY_MEANING = (
     "answer. A refusal costs nothing and lists what to fix."
 )
 
+GATE_INSTRUCTIONS = (
+    "This server compares your models with an incumbent on labels that you cannot see. It answers "
+    "a limited number of looks, each about one model by its predictions. A verdict says whether "
+    "your model is proven better, or not worse by more than a margin; it tells no score. Cannot "
+    "tell is no proof that the model is worse: the evidence is too small. Tune on your own "
+    "validation data, and check only a model that beats all your earlier ones there: each verdict "
+    "makes the next one dearer. The model to report is the last one that was better; standing "
+    "tells which."
+)
+
 _LISTED_IMPROVEMENTS = 20
 _SCHEMES = ("http://", "https://", "unix:")
 _TIMEOUT = 50.0  # seconds; the hosts of agents wait for a minute, and asking again costs nothing
@@ -200,8 +210,9 @@ def open_toolset(
     folder: str | Path | None = None,
     ladder: str = "",
     token: str | None = None,
+    gate: bool = False,
 ) -> Toolset:
-    """Return the toolset of a guard or a board by its address. Nothing is sent yet.
+    """Return the toolset of a guard, a gate or a board by its address. Nothing is sent yet.
 
     Parameters
     ----------
@@ -215,6 +226,8 @@ def open_toolset(
     token
         By default from the environment variable LADDERBOARD_TOKEN, or for a board from
         ``ladderboard login``.
+    gate
+        Whether a gate is served at the address.
     """
     if not isinstance(target, str) or not target.startswith(_SCHEMES):
         raise InvalidSetting(
@@ -224,13 +237,21 @@ def open_toolset(
         )
     readable_folder = None if folder is None else Folder(folder)
     if not target.startswith("unix:") and "/boards/" in urlsplit(target).path:
-        if ladder:
-            raise InvalidSetting("A board has its teams' ladders; leave --ladder out.")
+        if ladder or gate:
+            raise InvalidSetting("A board has its teams' ladders; leave out --ladder and --gate.")
         from ladderboard.adapters.mcp._board import open_board_toolset  # noqa: PLC0415 - loads the client
 
         return open_board_toolset(target, token=token, timeout=_TIMEOUT, folder=readable_folder)
-    from ladderboard.adapters.mcp._guard import GuardToolset  # noqa: PLC0415 - loads HTTP
-    from ladderboard.holdout import RemoteHoldout  # noqa: PLC0415 - same
+    from ladderboard.adapters.mcp._guard import (  # noqa: PLC0415 - loads HTTP
+        GateToolset,
+        GuardToolset,
+    )
+    from ladderboard.holdout import RemoteGate, RemoteHoldout  # noqa: PLC0415 - same
 
+    if gate:
+        if ladder:
+            raise InvalidSetting("A gate has no ladders; leave --ladder out.")
+        served_gate = RemoteGate(target, token=token, timeout=_TIMEOUT)
+        return GateToolset(served_gate, folder=readable_folder)
     guard = RemoteHoldout(target, token=token, timeout=_TIMEOUT)
     return GuardToolset(guard, ladder=ladder, folder=readable_folder)
