@@ -232,7 +232,7 @@ def test_standing_names_the_winner_after_the_budget_is_spent(run_in_process, ser
         return result.content[0].text, budget.structured_content, standing.structured_content
 
     refused, budget, standing = run_in_process(agent, served.url)
-    assert refused.endswith("report the last model that improved; standing tells which.")
+    assert refused.endswith("report the model that standing names.")
     assert (budget["remaining"], budget["open"]) == (0, False)
     assert standing["winner"] == {"question": 1, "name": "60 wrong"}
 
@@ -367,9 +367,7 @@ def test_an_agent_checks_at_a_gate_and_knows_its_winner(run_over_stdio, served_g
     assert not [name for content in named for name in content if f"`{name}`" not in PAGE]
 
 
-def test_an_agent_at_a_gate_can_neither_promote_nor_choose_more(
-    run_in_process, served_gate, labels
-):
+def test_an_agent_at_a_gate_can_only_check(run_in_process, served_gate, labels):
     async def agent(client):
         tools = [tool.name for tool in (await client.list_tools()).tools]
         arguments = {"predictions": with_errors(labels, 1), "margin": 0.9}
