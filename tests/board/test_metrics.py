@@ -1,6 +1,7 @@
 """Boards of metrics that are not means, with columns as people have them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import ladderboard as lb
 from ladderboard.board import read_folder, write_board_bundle
 from ladderboard.errors import InvalidPredictions, InvalidRules
 from ladderboard.verify import verify_bundle
+from support.salts import SaltSource
 from support.verify.second_verifier import run_second_verifier
 
 RULES = """\
@@ -83,25 +85,28 @@ def test_columns_that_are_wrong_are_named(tmp_path):
 
 
 def scores_with_auc(labels, auc, seed):
-    """Return scores whose area under the ROC curve is about as wanted on the labels."""
+    """Return scores whose area under the ROC curve is about as wanted on the public rows."""
     noise = np.random.default_rng(seed).normal(size=len(labels))
-    shifts = np.linspace(0, 4, 81)
-    areas = [lb.metric("roc_auc").value(labels, noise + shift * labels) for shift in shifts]
+    public = np.arange(len(labels)) // 10 % 4 < 3
+    shifts = np.linspace(0, 3, 151)
+    areas = [
+        lb.metric("roc_auc").value(labels[public], (noise + shift * labels)[public])
+        for shift in shifts
+    ]
     return noise + shifts[np.abs(np.array(areas) - auc).argmin()] * labels
 
 
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
 def test_a_board_with_auc_is_played_closed_and_verified(boards, join, submit, organiser, tmp_path):
-    labels = write_board(tmp_path / "auc", rows=8_000, extra="finals: {selections: 1}\n")
+    """Default protection, 5,010 public rows, 10% positives."""
+    boards.environment = replace(boards.environment, salt=SaltSource(b"auc"))
+    labels = write_board(tmp_path / "auc", rows=6_680, extra="finals: {selections: 1}\n")
     board = boards.create(read_folder(tmp_path / "auc"))
     ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
-    public = np.arange(8_000) // 10 % 4 < 3
-    for seed, auc in enumerate((0.65, 0.80, 0.92)):
-        scores = scores_with_auc(labels, auc, seed)
-        answer = submit(board, ada, submission(scores)).describe()
+    for seed, auc in enumerate((0.70, 0.80, 0.85, 0.90)):
+        answer = submit(board, ada, submission(scores_with_auc(labels, auc, seed))).describe()
         assert answer["improved"]
-        exact = lb.metric("roc_auc").value(labels[public], scores[public])
-        assert answer["released"] == pytest.approx(exact, abs=0.02)
+        assert answer["released"] == pytest.approx(auc, abs=0.015)
     submit(board, bob, submission(scores_with_auc(labels, 0.75, 9)))
     with pytest.raises(InvalidPredictions, match="There is no column 'image_id'"):
         submit(board, bob, b"id,target\nimg0,1\n")
@@ -109,8 +114,10 @@ def test_a_board_with_auc_is_played_closed_and_verified(boards, join, submit, or
     assert [row["team"]["name"] for row in rows] == ["Ada", "Bob"]
     assert rows[0]["released"] > rows[1]["released"]
     assert board.as_seen_by(ada).history()["points"]
-    assert not board.as_seen_by(ada).certificate().vacuous
+    certificate = board.as_seen_by(ada).certificate()
+    assert not certificate.vacuous
+    assert "a mean of 486 examples does (n_eff)" in certificate.assumptions[-1]
     board.closer.close(organiser)
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
-    assert verify_bundle(tmp_path / "bundle").releases == 4
-    assert "4 questions" in run_second_verifier(tmp_path / "bundle")
+    assert verify_bundle(tmp_path / "bundle").releases == 5
+    assert "5 questions" in run_second_verifier(tmp_path / "bundle")

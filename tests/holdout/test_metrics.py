@@ -29,9 +29,8 @@ def scores_with_auc(auc, seed):
 @pytest.fixture
 def guard(tmp_path):
     made = lb.Holdout.create(
-        tmp_path / "guard.db", labels=LABELS, metric="roc_auc", questions=200, key=KEY,
-        protection="open",
-    )  # fmt: skip
+        tmp_path / "guard.db", labels=LABELS, metric="roc_auc", questions=1_000, key=KEY
+    )
     yield made
     made.close()
 

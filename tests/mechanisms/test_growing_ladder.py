@@ -211,8 +211,12 @@ def sizes():
     }
 
 
-@given(data=st.data(), protection=st.sampled_from(["open", "balanced", "strict"]))
-def test_calibrated_steps_are_monotone(data, protection):
+@given(
+    data=st.data(),
+    protection=st.sampled_from(["open", "balanced", "strict"]),
+    scale=st.sampled_from(["value", "model"]),
+)
+def test_calibrated_steps_are_monotone(data, protection, scale):
     """Never coarser with fewer questions, fewer accounts, more examples or less protection."""
     size = {name: data.draw(strategy) for name, strategy in sizes().items()}
     accounts = data.draw(st.integers(1, size["teams"]))
@@ -227,7 +231,9 @@ def test_calibrated_steps_are_monotone(data, protection):
         accounts=accounts,
         protection=protection,
     ):
-        mechanism = lb.GrowingLadder.calibrated(n, questions, teams, accounts, protection)
+        mechanism = lb.GrowingLadder.calibrated(
+            n, questions, teams, accounts, protection, scale=scale
+        )
         return mechanism.smallest_visible_gain(
             n=n, released=released, changes=changes, others=others * mechanism.shared_ladders
         )
@@ -241,7 +247,8 @@ def test_calibrated_steps_are_monotone(data, protection):
     assert gain(protection="open") <= gain(protection="balanced") <= gain(protection="strict")
 
 
-def test_calibrated_steps_are_monotone_from_each_number_of_accounts_to_the_next():
+@pytest.mark.parametrize("scale", ["value", "model"])
+def test_calibrated_steps_are_monotone_from_each_number_of_accounts_to_the_next(scale):
     for protection in ("open", "balanced", "strict"):
         gains = [
             [
@@ -251,7 +258,9 @@ def test_calibrated_steps_are_monotone_from_each_number_of_accounts_to_the_next(
                 for changes in (0, 1, 3, 8, 20)
             ]
             for accounts in range(1, 61)
-            for ladder in [lb.GrowingLadder.calibrated(2_000, 500, 60, accounts, protection)]
+            for ladder in [
+                lb.GrowingLadder.calibrated(2_000, 500, 60, accounts, protection, scale=scale)
+            ]
         ]
         assert (np.diff(gains, axis=0) >= 0).all()
         assert (np.diff(gains, axis=1) > 0).all()
@@ -266,6 +275,44 @@ def test_calibrated_settings_show_what_is_promised():
             assert root * ladder.smallest_visible_gain(n=n, released=0.1, changes=3) < 1.6
             assert root * ladder.smallest_visible_gain(n=n, released=0.3, changes=3) < 2.5
             assert root * ladder.smallest_visible_gain(n=n, released=0.1, changes=8) < 3
+
+
+def test_calibrated_steps_that_follow_the_model_show_what_is_promised():
+    """In standard errors: 1 at first, 3.6 after three changes and 8 after eight."""
+    for n in (1_000, 5_000, 100_000):
+        for questions in (100, 1_000):
+            ladder = lb.GrowingLadder.calibrated(n, questions, scale="model")
+            for changes, limit in ((0, 1), (3, 3.6), (8, 8)):
+                gain = ladder.smallest_visible_gain(n=n, changes=changes, standard_error=1e-3)
+                assert gain < limit * 1e-3
+
+
+# Standard errors of models with AUC .70, .80, .85 and .90 and normal scores, by the number of
+# examples and the share of positives; and how often all four must be shown.
+AUC_BOARDS = {
+    "5,000 with 10%": ((0.0120, 0.0104, 0.0090, 0.0072), 0.97),
+    "3,000 with 10%": ((0.0156, 0.0140, 0.0120, 0.0096), 0.93),
+    "5,000 with 5%": ((0.0168, 0.0146, 0.0121, 0.0106), 0.93),
+    "1,000 with 50%": ((0.0163, 0.0137, 0.0118, 0.0094), 0.94),
+}
+
+
+@pytest.mark.parametrize("board", AUC_BOARDS)
+def test_four_models_are_shown_near_their_auc(board):
+    """400 keys at chances of .994, .97, .97 and .98: each fails with probability below 1e-3."""
+    errors, share = AUC_BOARDS[board]
+    ladder = lb.GrowingLadder.calibrated(5_000, 1_000, teams=20, scale="model").for_board()
+    shown = 0
+    for seed in range(400):
+        session = ladder.start(n=5_000, tape=lb.NumpyTape(seed=seed))
+        releases = [
+            session.ask(risk=risk, standard_error=error)
+            for risk, error in zip((0.30, 0.20, 0.15, 0.10), errors, strict=True)
+        ]
+        near = [abs(release.value - risk) <= 0.015 for release, risk in zip(
+            releases, (0.30, 0.20, 0.15, 0.10), strict=True)]  # fmt: skip
+        shown += all(near) and all(release.improved for release in releases)
+    assert shown >= share * 400
 
 
 def test_calibrated_settings_show_what_is_promised_to_twenty_teams():

@@ -165,9 +165,20 @@ class Meter:
         )
         if result.beta != self.rules["beta"]:
             result = replace(result, beta=self.rules["beta"])
+        if promise and result.theorem != NO_THEOREM:
+            result = replace(result, assumptions=(*result.assumptions, _effective_text(promise)))
         if self.rules.get("corrected") and result.theorem != NO_THEOREM:
             return replace(result, assumptions=(*result.assumptions, CORRECTED))
         return result
+
+
+def _effective_text(promise: dict[str, Any]) -> str:
+    """Return what a certificate of a statistic counts with, in words."""
+    return (
+        f"The metric is computed from all examples together. It deviates at most as a mean of "
+        f"{promise['effective_n']:,} examples does (n_eff), given what the opening entry publishes "
+        "of the labels."
+    )
 
 
 def changes_reader(

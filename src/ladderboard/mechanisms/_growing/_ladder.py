@@ -43,18 +43,35 @@ _STRIDE = 4_096
 
 # Found in games against the planned attack, docs/explanation/growing-ladder.md: for one account and
 # for twenty, the step in standard errors, and the noise on comparison and release as shares of it.
-_STEP, _COMPARE, _RELEASE = (1.2, 1.75), (0.31, 0.6), (0.1, 0.8)
 _MANY_ACCOUNTS = 20
+
+
+class _Choice(NamedTuple):
+    step: tuple[float, float]
+    compare_noise: tuple[float, float]
+    release_noise: tuple[float, float]
+    release_accounts: int  # up to as many, release noise is that of one account
+    growth: float
+
+
+_CHOICES = {
+    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75),
+    # Smaller steps that grow faster: an attack by quiet guesses is left as much, because only
+    # growth ends it, and the first records show earlier.
+    "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0),
+}
 # How many times the first step a step can be; more for more examples, fewer for fewer questions.
 _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.25, 0.2
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
-_GROWTH = 0.75
 _UNSHARED_ACCOUNTS = 2
 # What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
 # protection; the powers of questions, step and n; a factor for several accounts. It fits the tables
 # of docs/explanation/growing-ladder.md within 8%.
-_ATTACKER_GAIN = (2.07, 0.155, -0.6, 0.04, 1.25)
+_ATTACKER_GAIN = {
+    "value": (2.07, 0.155, -0.6, 0.04, 1.25),
+    "model": (2.57, 0.134, -0.46, 0.0, 1.3),
+}
 PROTECTIONS = {"open": 0.75, "balanced": 1.0, "strict": 1.5}
 """Multiples of the step."""
 
@@ -236,13 +253,14 @@ class GrowingLadder(Mechanism):
         accounts = _settings.integer("accounts", accounts, at_least=1, at_most=teams)
         factor = PROTECTIONS[_settings.choice("protection", protection, tuple(PROTECTIONS))]
         factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
+        choice = _CHOICES[_settings.choice("scale", scale, tuple(_CHOICES))]
         return cls(
-            step=_first_step(accounts) * factor,
-            growth=_GROWTH,
-            compare_noise=_between(_COMPARE, accounts, least=2),
+            step=_first_step(choice, accounts) * factor,
+            growth=choice.growth,
+            compare_noise=_between(choice.compare_noise, accounts, least=2),
             # Where noise follows the model, two accounts have that of one: with more, a quiet model
             # is released far from its risk.
-            release_noise=_between(_RELEASE, accounts, least=2 if scale == "model" else 1),
+            release_noise=_between(choice.release_noise, accounts, least=choice.release_accounts),
             grid=0.4,
             # Only zero-one loss limits how many steps there are room for: quiet models leave room
             # for any number of them, so that only growth ends what is learned.
@@ -412,11 +430,12 @@ class GrowingLadder(Mechanism):
         >>> round(GrowingLadder.calibrated(1_000, 1_000).attacker_gain(n=1_000, questions=1_000), 3)
         0.065
         """
-        if self.growth != _GROWTH or self.compare_noise < _COMPARE[0]:
+        choice = _CHOICES[self.scale]
+        if self.growth != choice.growth or self.compare_noise < choice.compare_noise[0]:
             return None
-        size, by_questions, by_step, by_n, several_accounts = _ATTACKER_GAIN
+        size, by_questions, by_step, by_n, several_accounts = _ATTACKER_GAIN[self.scale]
         size *= (questions / 1_000) ** by_questions * (n / 1_000) ** by_n
-        size *= (self.step / _first_step(self.accounts)) ** by_step
+        size *= (self.step / _first_step(choice, self.accounts)) ** by_step
         if self.accounts > 1:
             size *= several_accounts * max(self.accounts / _MANY_ACCOUNTS, 1.0) ** 0.25
         return min(size / math.sqrt(n), 0.5)
@@ -560,14 +579,14 @@ def _between(ends: tuple[float, float], accounts: int, *, least: int) -> float:
     return ends[0] + min(part, 1.0) * (ends[1] - ends[0])
 
 
-def _first_step(accounts: int) -> float:
+def _first_step(choice: _Choice, accounts: int) -> float:
     """Return the first step with balanced protection, in standard errors.
 
     With twenty accounts a first release teaches a third of an exact one. What those of more
     accounts teach together grows with the root of their number.
     """
     factor = math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
-    return _between(_STEP, accounts, least=2) * factor
+    return _between(choice.step, accounts, least=2) * factor
 
 
 def _millionths(value: float) -> int:
