@@ -92,6 +92,8 @@ def render_page(source: str, generated: dict[str, str]) -> str:
     if path.is_dir():
         lines = [f"# {source}", ""]
         for entry in sorted(path.iterdir()):
+            if entry.name == "__pycache__":
+                continue
             if entry.is_dir() or entry.suffix in LANGUAGES:
                 lines.append(f"- [{entry.name}]({entry.name})")
             elif entry.name != "README.md":

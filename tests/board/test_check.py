@@ -120,7 +120,7 @@ def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
     assert [attack.name for attack in report.attacks] == ["majority", "sybil"]
     assert all((attack.n, attack.questions) == (150, 50) for attack in report.attacks)
     text = " ".join(line.strip() for line in report.lines)
-    assert "games, played at 150 examples and 50 questions to be quick" in text
+    assert "games, played at 150 examples and 50 submissions to be quick" in text
 
 
 GOLD = [
@@ -249,7 +249,8 @@ def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
     rules += "mechanism: {name: ladder, step: 0.02}\n"
     path = folder(**{"board.yaml": rules, "holdout.csv": label_file(np.arange(900) % 2)})
     (message,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
-    way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
+    number = r"([\d,]+)"
+    way = f"{number} independent examples, or {number} submissions, or {number} submissions for {number} t"
     match = re.search(f"It is useful with {way}", message)
     larger, fewer, half, teams = (int(group.replace(",", "")) for group in match.groups())
     for rows, questions, of in ((larger, 1000, 20), (900, fewer, 20), (900, half, teams)):
@@ -262,7 +263,8 @@ def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
 def test_too_few_examples_for_the_promise(folder, monkeypatch):
     skip_games(monkeypatch)
     path = folder(**{"board.yaml": RULES + "mechanism: {name: ladder, step: 0.02}\n"})
-    assert any("are too few for 100 questions" in warning for warning in check_board(path).warnings)
+    warnings = check_board(path).warnings
+    assert any("are too few for 100 submissions" in warning for warning in warnings)
     rows = label_file(np.arange(20_000) % 2)
     (path / "holdout.csv").write_text(rows)
     assert not any("are too few" in warning for warning in check_board(path).warnings)

