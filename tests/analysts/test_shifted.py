@@ -11,14 +11,14 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
-from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
-from ladderboard.analysts._shifted._local_search import LabelBeliefs, binomial_probabilities
-from ladderboard.analysts._shifted._normal import (
+from ladderboard.analysts._shifted._comparison_rule import (
+    ComparisonRule,
     normal_cdf,
     truncated_mean,
     upper_quantile,
     upper_tail_mean,
 )
+from ladderboard.analysts._shifted._local_search import LabelBeliefs, binomial_probabilities
 from ladderboard.analysts._shifted._random_guesses import GuessOdds
 
 N = 10_000

@@ -13,8 +13,7 @@ from ladderboard.arena import (
     calibrate,
     calibration_table,
 )
-from ladderboard.arena._calibration._compiled_games import measure_candidate
-from ladderboard.arena._calibration._search import (
+from ladderboard.arena._calibration._calibrate import (
     SearchEffort,
     _allowed_grids,
     _neighbours,
@@ -22,6 +21,7 @@ from ladderboard.arena._calibration._search import (
     rank_finalists,
     search_settings,
 )
+from ladderboard.arena._calibration._compiled_games import measure_candidate
 from ladderboard.errors import InvalidSetting
 
 QUICK = {"n": 500, "questions": 100, "quick": True}

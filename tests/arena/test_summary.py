@@ -7,7 +7,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack
-from ladderboard.arena._experiments._shifted import exact_bias
+from ladderboard.arena._experiments._paper import exact_bias
 from ladderboard.arena._experiments._summary import summarize_pairs
 from ladderboard.arena._runner._task import GameRow
 

@@ -12,8 +12,7 @@ import ladderboard as lb
 from ladderboard.analysts import Plateau
 from ladderboard.arena._runner import _task
 from ladderboard.arena._runner._participants import resolve_analysts, resolve_mechanisms
-from ladderboard.arena._runner._run import make_matches
-from ladderboard.arena._runner._sweep import ResultsFile, run_serially, run_tasks
+from ladderboard.arena._runner._sweep import ResultsFile, make_matches, run_serially, run_tasks
 from ladderboard.arena._runner._task import Match, result_key
 from ladderboard.errors import InvalidSetting
 

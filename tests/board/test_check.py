@@ -250,7 +250,8 @@ def test_the_suggested_sizes_remove_the_warning(folder, monkeypatch):
     path = folder(**{"board.yaml": rules, "holdout.csv": label_file(np.arange(900) % 2)})
     (message,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
     number = r"([\d,]+)"
-    way = f"{number} independent examples, or {number} submissions, or {number} submissions for {number} t"
+    both = f"{number} submissions for {number} teams"
+    way = f"{number} independent examples, or {number} submissions, or {both}"
     match = re.search(f"It is useful with {way}", message)
     larger, fewer, half, teams = (int(group.replace(",", "")) for group in match.groups())
     for rows, questions, of in ((larger, 1000, 20), (900, fewer, 20), (900, half, teams)):

@@ -131,7 +131,7 @@ def test_a_key_beside_the_database_and_a_database_without_one(doctor, run_cli, f
 
 
 def test_formats_that_are_newer_or_older(doctor, database_options, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._doctor._database.latest_format", lambda: 3)
+    monkeypatch.setattr("ladderboard.server._doctor.latest_format", lambda: 3)
     state, message, do = doctor(*database_options)["database"][0]
     assert (state, "format 2, an old one" in message) == ("note", True)
     assert "copies and migrates it" in do

@@ -182,7 +182,6 @@ def test_script_serve_in_a_fresh_clone(tmp_path):
             )
             farewell = "Stopped. All data are in .ladderboard/boards.db."
             assert stop_server(process)[:2] == (0, farewell)
-            if tokens:
-                check_same_as_readme(output[output.index("digits is created") :], clone)
+            assert ("digits is created" in output) == bool(tokens)
     assert (clone / ".ladderboard/boards.db").exists()
     assert (clone / ".ladderboard").stat().st_mode & 0o777 == 0o700

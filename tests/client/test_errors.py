@@ -12,9 +12,13 @@ import pytest
 
 from ladderboard import errors
 from ladderboard.client import AsyncClient, Client
-from ladderboard.client._errors import ERRORS_BY_CODE, error_from_problem
 from ladderboard.client._requests import board, boards, make_upload_body, submissions, submit
-from ladderboard.client._transport import RawResponse, RetryBackoff
+from ladderboard.client._transport import (
+    ERRORS_BY_CODE,
+    RawResponse,
+    RetryBackoff,
+    error_from_problem,
+)
 from ladderboard.server._problems import _KINDS, PROBLEMS
 from support.server.live_server import make_predictions
 

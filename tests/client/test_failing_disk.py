@@ -68,7 +68,7 @@ def test_without_room_for_a_receipt_nothing_is_sent(receipts_file, live_server, 
     ("status", "code", "kind"), [(507, "disk_full", DiskFull), (503, "read_only", ReadOnly)]
 )
 def test_a_full_disk_of_the_server_is_a_definite_answer(status, code, kind):
-    from ladderboard.client._errors import error_from_problem
+    from ladderboard.client._transport import error_from_problem
 
     data = json.loads('{"detail": "Nothing was recorded.", "errors": []}')
     error = error_from_problem(status, {**data, "code": code}, None)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from ladderboard.client import Client
-from ladderboard.client._address import Address, parse_address
+from ladderboard.client._config import Address, parse_address
 from ladderboard.errors import InvalidPredictions, ServerUnreachable
 from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from ladderboard.client import Client
-from ladderboard.client._errors import error_from_problem
-from ladderboard.client._transport import RetryBackoff, parse_retry_after
+from ladderboard.client._transport import RetryBackoff, error_from_problem, parse_retry_after
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,

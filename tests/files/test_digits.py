@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladderboard.files._formats import _digits
-from ladderboard.files._formats._digits import read_digits
+from ladderboard.files._formats import _csv
+from ladderboard.files._formats._csv import read_digits
 
 HEADER = b"some header\n"
 
@@ -21,7 +21,7 @@ def test_digits(step, width, start, data):
     number = st.one_of(st.integers(0, 9), st.integers(0, 99_999_999))
     rows = data.draw(st.lists(st.lists(number, min_size=width, max_size=width), min_size=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_digits, "_BLOCK_BYTES", step)
+        patch.setattr(_csv, "_DIGIT_BLOCK_BYTES", step)
         for end in ("\n", ""):
             lines = csv_lines(rows, end, HEADER[len(HEADER) - start :])
             columns = read_digits(lines, start, ",", width)

@@ -15,7 +15,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.files._formats import _npy
+from ladderboard.files._formats import _open
 
 IDS = ["a", "b", "c", "d"]
 ROSTER = Roster.of(IDS, kind="number")
@@ -267,7 +267,7 @@ def test_a_system_error_of_the_python_parser_is_retried(monkeypatch):
             raise SystemError("AST constructor recursion depth mismatch")
         return read(text)
 
-    monkeypatch.setattr(_npy.ast, "literal_eval", faulty)
+    monkeypatch.setattr(_open.ast, "literal_eval", faulty)
     file = io.BytesIO()
     np.save(file, np.array(EXPECTED))
     assert read_predictions(file.getvalue(), ROSTER, LOSS).tolist() == EXPECTED

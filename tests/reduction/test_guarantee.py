@@ -12,7 +12,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, OutsideTheorem
-from ladderboard.reduction import _guarantee
+from ladderboard.reduction import _estimator
 
 
 def _log_binomial(total: int, chosen: int) -> float:
@@ -83,13 +83,13 @@ def test_no_smaller_alpha_and_no_better_ladder_was_passed_over(n: int) -> None:
     guarantee = lb.reduction.accuracy_guarantee(n)
     unit = 10 ** (math.floor(math.log10(guarantee.alpha)) - 2)
     smaller = [guarantee.alpha - steps * unit for steps in (1, 2, 3)]
-    assert not any(_guarantee._guarantee_for(n, 0.05, round(number, 12)) for number in smaller)
+    assert not any(_estimator._guarantee_for(n, 0.05, round(number, 12)) for number in smaller)
     step, grid = guarantee.mechanism.step, guarantee.mechanism.grid
     assert grid is not None
     for times in (0.5, 0.7, 1.4, 2):
         other = lb.Ladder(step=times * step, grid=times * grid)
         assert (
-            _guarantee._error_bound(n, 0.05, guarantee.classifiers, other) > 0.995 * guarantee.error
+            _estimator._error_bound(n, 0.05, guarantee.classifiers, other) > 0.995 * guarantee.error
         )
 
 

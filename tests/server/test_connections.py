@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from ladderboard.server._problems import RequestRefused
-from ladderboard.server._process import _connections
+from ladderboard.server._process import _listener
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
 from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 from support.server import HOSTILE_CLIENTS
@@ -128,7 +128,7 @@ def test_a_client_that_reads_slowly_is_not_closed(monkeypatch):
 
 def test_clients_that_do_not_read_are_closed_for_new_ones(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "max_connections", 5)
-    monkeypatch.setattr(_connections, "_SILENCE_GRACE", 0.0)
+    monkeypatch.setattr(_listener, "_SILENCE_GRACE", 0.0)
     with MinimalServer() as server:
         for _ in range(5):
             server.connect(BIG, buffer=4096)

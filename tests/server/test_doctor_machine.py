@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from ladderboard.server import check_installation
-from ladderboard.server._doctor._examine import check_disk, check_port
+from ladderboard.server._doctor import check_disk, check_port
 from support.credentials import ALL_INTERFACES
 from support.server import SERVE_FIRST_BOARD
 

@@ -128,7 +128,7 @@ def test_older_newer_and_damaged_formats(database_url, monkeypatch):
     open_boards(database_url).close()
     assert checks_by_subject(database_url)["database"].state == "ok"
     with monkeypatch.context() as newer:
-        newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 3)
+        newer.setattr("ladderboard.server._doctor.latest_format", lambda: 3)
         assert "an old one" in checks_by_subject(database_url)["database"].message
     import psycopg
 

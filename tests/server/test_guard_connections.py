@@ -6,7 +6,7 @@ import socket
 import pytest
 
 import ladderboard as lb
-from ladderboard.server._process._connections import GuardProtocol
+from ladderboard.server._process._listener import GuardProtocol
 
 PARTIAL = b"POST /api/v1/guard/questions HTTP/1.1\r\nHost: x\r\nX: "
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n"

@@ -10,8 +10,8 @@ from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import ReplyTexts, format_reply
 from ladderboard.mechanisms import Release
-from ladderboard.server._pages._file_format import describe_file_format
 from ladderboard.server._pages._reply import ReplyContext, bound_text, describe_reply, problem_items
+from ladderboard.server._pages._submit import describe_file_format
 
 TEAM = {"name": "team", "remaining": 9, "allowed": 10}
 BOUND = {

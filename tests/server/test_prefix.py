@@ -4,7 +4,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from ladderboard.client._address import RESERVED_PATHS
+from ladderboard.client._config import RESERVED_PATHS
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Settings
 from support.server.live_server import make_predictions

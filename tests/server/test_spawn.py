@@ -7,7 +7,7 @@ import pytest
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import restart_command
-from ladderboard.server._process._spawn import worker_spec_from_env
+from ladderboard.server._process._workers import worker_spec_from_env
 
 INHERIT_SOCKETS = """
 import os, socket

@@ -88,7 +88,9 @@ def run_commands(page, folder, environment, exact=("board close",), unchecked=()
                     server = subprocess.Popen(serve_arguments, stderr=subprocess.DEVNULL, **options)
                     output = "".join(server.stdout.readline() for _ in expected.splitlines())
                     while not (address := re.search(r"http://127\.0\.0\.1:\d+", output)):
-                        output += server.stdout.readline()
+                        line = server.stdout.readline()
+                        assert line, f"the server ended: {output}"
+                        output += line
                     url = address[0]
                     if expected:
                         check_same_output(expected, output.replace(url, _URL))
@@ -106,4 +108,5 @@ def run_commands(page, folder, environment, exact=("board close",), unchecked=()
             shell.kill()
             if server is not None:
                 server.kill()
+                server.wait()
                 server.stdout.close()

@@ -31,10 +31,16 @@ if TYPE_CHECKING:
         TeamRef,
         TeamStatus,
     )
-    from ladderboard.client._address import parse_address, split_board
     from ladderboard.client._async_client import AsyncClient
     from ladderboard.client._client import BoardGuard, Client
-    from ladderboard.client._config import Config, change_config, find_access, read_config
+    from ladderboard.client._config import (
+        Config,
+        change_config,
+        find_access,
+        parse_address,
+        read_config,
+        split_board,
+    )
     from ladderboard.client._models import (
         ReplyDisplay,
         SubmissionResult,
@@ -77,8 +83,8 @@ __all__ = [
 # httpx.
 _MODULE_OF = {
     "find_access": "_config",
-    "parse_address": "_address",
-    "split_board": "_address",
+    "parse_address": "_config",
+    "split_board": "_config",
     "AsyncClient": "_async_client",
     "Config": "_config",
     "change_config": "_config",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from ladderboard.client import _requests as requests
-from ladderboard.client._address import check_board_name
+from ladderboard.client._config import check_board_name
 from ladderboard.client._transport import (
     TRANSPORT_ERRORS,
     BaseClient,

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ladderboard._formatting import format_count, format_gain
 from ladderboard.board import BoardInfo, LimitStatus, MetricBound, MetricDisplay, TeamRef
 from ladderboard.bounds import Certificate
-from ladderboard.client._address import check_board_name
+from ladderboard.client._config import check_board_name
 from ladderboard.holdout import BoardAnswer, Reply, describe_board_answer
 
 _WORST_LOSS = 1.0  # the value of a ladder before the first improvement

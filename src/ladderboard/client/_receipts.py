@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ladderboard.client._address import Address
+    from ladderboard.client._config import Address
     from ladderboard.client._models import SubmissionResult
     from ladderboard.client._requests import UploadBody
     from ladderboard.errors import LadderboardError

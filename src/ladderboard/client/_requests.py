@@ -18,7 +18,7 @@ from ladderboard.board import (
     TeamCredentials,
     TeamStatus,
 )
-from ladderboard.client._address import check_board_name
+from ladderboard.client._config import check_board_name
 from ladderboard.client._models import SubmissionResult, parse_model
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import encode_predictions

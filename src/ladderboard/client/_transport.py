@@ -15,18 +15,31 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import httpx
 
 from ladderboard import _settings
+from ladderboard._formatting import printable
 from ladderboard._version import __version__
 from ladderboard.client import _requests as requests
-from ladderboard.client._address import check_board_name
-from ladderboard.client._config import find_access, receipts_folder
-from ladderboard.client._errors import error_from_problem
+from ladderboard.client._config import check_board_name, find_access, receipts_folder
 from ladderboard.client._receipts import ReceiptStore
 from ladderboard.client._requests import make_upload_body
 from ladderboard.errors import (
+    BudgetSpent,
+    Conflict,
+    DiskFull,
+    IdempotencyKeyReused,
+    InvalidInput,
+    InvalidPredictions,
+    InvalidRules,
     InvalidSetting,
     LadderboardError,
     NotAllowed,
+    NotFound,
+    NotOpen,
+    Problem,
+    QuotaExceeded,
+    RateLimited,
+    ReadOnly,
     ServerUnreachable,
+    StorageFailed,
 )
 
 if TYPE_CHECKING:
@@ -327,3 +340,82 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError("not a finite number")
     return value
+
+
+ERRORS_BY_CODE: dict[str, type[LadderboardError]] = {
+    "bad_request": InvalidSetting,
+    "form": InvalidSetting,
+    "no_token": NotAllowed,
+    "not_allowed": NotAllowed,
+    "csrf": NotAllowed,
+    "wrong_host": ServerUnreachable,
+    "not_found": NotFound,
+    "method": InvalidSetting,
+    "not_acceptable": InvalidSetting,
+    "too_slow": ServerUnreachable,
+    "not_open": NotOpen,
+    "budget_spent": BudgetSpent,
+    "taken": Conflict,
+    "too_large": InvalidPredictions,
+    "content_type": InvalidSetting,
+    "invalid": InvalidSetting,
+    "invalid_predictions": InvalidPredictions,
+    "invalid_rules": InvalidRules,
+    "invalid_setting": InvalidSetting,
+    "key_reused": IdempotencyKeyReused,
+    "too_soon": RateLimited,
+    "rate": RateLimited,
+    "broken": ServerUnreachable,
+    "storage": StorageFailed,
+    "read_only": ReadOnly,
+    "busy": ServerUnreachable,
+    "unavailable": ServerUnreachable,
+    "no_room": QuotaExceeded,
+    "disk_full": DiskFull,
+}
+"""The exception for each problem code."""
+_STATUSES: dict[int, type[LadderboardError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}
+
+
+def error_from_problem(status: int, document: Any, wait: float | None) -> LadderboardError | None:
+    """Return the exception for a problem document; None if it is not one.
+
+    An unknown code, from a newer server, is mapped by the HTTP status.
+    """
+    try:
+        detail, code = _printable_text(document["detail"]), _printable_text(document["code"])
+        problems = tuple(map(_parse_problem, document["errors"]))
+    except (ValueError, TypeError, KeyError, ArithmeticError):
+        return None
+    kind = ERRORS_BY_CODE.get(code)
+    if kind is None:
+        kind = _STATUSES.get(status, ServerUnreachable if status >= 500 else InvalidSetting)
+    if kind is RateLimited:
+        return RateLimited(detail, wait=0 if wait is None else int(wait))
+    if kind is StorageFailed:
+        # The document does not say whether the commit succeeded.
+        return StorageFailed(detail, uncertain=True)
+    if code == "too_large":
+        problems = (Problem("too_many_bytes", None, 1, (), detail),)
+    if issubclass(kind, InvalidInput):
+        make: Callable[..., LadderboardError] = kind
+        return make(detail, problems=problems)
+    return kind(detail)
+
+
+def _parse_problem(item: dict[str, Any]) -> Problem:
+    column = item["column"]
+    return Problem(
+        code=_printable_text(item["code"]),
+        column=None if column is None else _printable_text(column),
+        count=int(item["count"]),
+        ids=tuple(map(_printable_text, item["ids"])),
+        message=_printable_text(item["message"]),
+    )
+
+
+def _printable_text(text: Any) -> str:
+    """Return a server's text with control characters escaped."""
+    if not isinstance(text, str):
+        raise TypeError
+    return printable(text, keep="\n")

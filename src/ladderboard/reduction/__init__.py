@@ -6,9 +6,13 @@ returns the smallest error that can be guaranteed for its answers; :func:`is_fai
 whether the paper's lower bound applies to a mechanism.
 """
 
-from ladderboard.reduction._estimator import GeneralEstimator, QueryAnswer
+from ladderboard.reduction._estimator import (
+    AccuracyGuarantee,
+    GeneralEstimator,
+    QueryAnswer,
+    accuracy_guarantee,
+)
 from ladderboard.reduction._faithful import Faithfulness, ProbeResult, is_faithful
-from ladderboard.reduction._guarantee import AccuracyGuarantee, accuracy_guarantee
 
 __all__ = [
     "AccuracyGuarantee",

@@ -5,7 +5,6 @@ cross-validated score: a few questions. :class:`GuardScorer` asks about every ca
 there are no data left to validate on: one question for each candidate, not for each fold.
 """
 
-from ladderboard.adapters.sklearn._scorer import GuardScorer
-from ladderboard.adapters.sklearn._search import JudgedSearch, judge_search
+from ladderboard.adapters.sklearn._scorer import GuardScorer, JudgedSearch, judge_search
 
 __all__ = ["GuardScorer", "JudgedSearch", "judge_search"]

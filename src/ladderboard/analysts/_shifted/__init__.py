@@ -5,10 +5,8 @@ search around the best model (``_local_search``) or by the odds of fresh guesses
 (``_random_guesses``).
 """
 
-from ladderboard.analysts._shifted._abstaining import AbstainingAttack
-from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
-from ladderboard.analysts._shifted._majority import ShiftedMajority, SybilAttack
-from ladderboard.analysts._shifted._normal import normal_cdf
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, normal_cdf
+from ladderboard.analysts._shifted._majority import AbstainingAttack, ShiftedMajority, SybilAttack
 from ladderboard.analysts._shifted._placement import GuessModel, LadderRungs, plan_placements
 from ladderboard.analysts._shifted._random_guesses import GuessOdds
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ladderboard.analysts._shifted._normal import (
+from ladderboard.analysts._shifted._comparison_rule import (
     normal_cdf,
     normal_density,
     upper_quantile,

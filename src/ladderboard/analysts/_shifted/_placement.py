@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
-from ladderboard.analysts._shifted._normal import normal_cdf
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, normal_cdf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.mechanisms import Mechanism
+
 
 _LUCK = np.linspace(-5, 5, 61)  # of a guess, in standard deviations: fewer examples wrong
 _WEIGHT = np.exp(-_LUCK * _LUCK / 2) / np.exp(-_LUCK * _LUCK / 2).sum()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ladderboard.analysts._shifted._normal import normal_cdf_array, truncated_mean
+from ladderboard.analysts._shifted._comparison_rule import normal_cdf_array, truncated_mean
 from ladderboard.analysts._worlds import random_bits, unpack_bits
 
 if TYPE_CHECKING:

@@ -3,10 +3,9 @@
 from ladderboard.arena._experiments._arena import arena_experiment
 from ladderboard.arena._experiments._calibrated import calibrated_experiment
 from ladderboard.arena._experiments._faithful import faithful_experiment
-from ladderboard.arena._experiments._paper import paper_experiment
+from ladderboard.arena._experiments._paper import paper_experiment, shifted_experiment
 from ladderboard.arena._experiments._peers import peers_experiment
 from ladderboard.arena._experiments._play import play_experiment
-from ladderboard.arena._experiments._shifted import shifted_experiment
 from ladderboard.arena._experiments._summary import PairSummary
 
 __all__ = [

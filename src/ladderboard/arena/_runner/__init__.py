@@ -7,8 +7,14 @@ from ladderboard.arena._runner._participants import (
     resolve_analysts,
     resolve_mechanisms,
 )
-from ladderboard.arena._runner._run import make_matches, parse_sizes, run
-from ladderboard.arena._runner._sweep import ExperimentRun, available_cores, progress_bar
+from ladderboard.arena._runner._sweep import (
+    ExperimentRun,
+    available_cores,
+    make_matches,
+    parse_sizes,
+    progress_bar,
+    run,
+)
 from ladderboard.arena._runner._task import GameRow, Match, repetition_seed
 
 __all__ = [

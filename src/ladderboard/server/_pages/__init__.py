@@ -8,7 +8,6 @@ from fastapi import APIRouter
 
 from ladderboard.server._pages import (
     _board,
-    _data,
     _downloads,
     _organise,
     _play,
@@ -31,5 +30,5 @@ __all__ = [
 ]
 
 router = APIRouter(include_in_schema=False)
-for _module in (_board, _data, _downloads, _submit, _sign_in, _organise, _play, _static):
+for _module in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):
     router.routes.extend(_module.router.routes)

@@ -1,21 +1,28 @@
-"""Downloads: all standings as CSV or JSON, a feed of records, and the whole ledger."""
+"""Downloads: the page Data, all standings, a feed of records, and the whole ledger."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Any
+from typing import Annotated, Any, BinaryIO
 from uuid import UUID, uuid5
 
-from fastapi import Request
+from fastapi import Path, Request
 from starlette.responses import Response, StreamingResponse
 
+from ladderboard.board import DataFileRow
 from ladderboard.errors import InvalidState, NotAllowed, NotFound
 from ladderboard.server._api import Slug, standings_csv
 from ladderboard.server._context import get_context, is_public, make_response, open_page
 from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._pages._charts import tag
-from ladderboard.server._pages._rendering import PRIVATE, format_value, page_router, server_url
+from ladderboard.server._pages._rendering import (
+    PRIVATE,
+    format_value,
+    page_response,
+    page_router,
+    server_url,
+)
 
 router = page_router()
 _ENTRIES_PER_READ = 1000  # ledger entries
@@ -167,3 +174,59 @@ def _read_ledger(
     view = board.as_seen_by(caller)
     entry_count, head = view.head()
     return view.ledger(first=first, limit=limit), entry_count, head
+
+
+FileName = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+_CHUNK_BYTES = 2**18
+_SAMPLE = "sample_submission.csv"
+
+
+@router.get("/boards/{board}/data")
+def data_page(request: Request, board: Slug) -> Response:
+    """Show what there is to download."""
+    opened, caller = open_page(request, board)
+    return page_response(
+        request,
+        "data.html",
+        board=opened.as_seen_by(caller).summary(),
+        role=caller.role.name.lower(),
+        data=opened.data.summary(caller),
+        sample=_SAMPLE,
+    )
+
+
+@router.get("/boards/{board}/sample_submission.csv")
+def download_sample(request: Request, board: Slug) -> Response:
+    """Return a submission that can be scored."""
+    opened, caller = open_page(request, board)
+    headers = {"Content-Disposition": f'attachment; filename="{_SAMPLE}"'}
+    return make_response(
+        request, opened.data.sample(caller), media_type="text/csv", headers=headers
+    )
+
+
+@router.get("/boards/{board}/data/{name}")
+async def download_file(request: Request, board: Slug, name: FileName) -> Response:
+    """Return a file."""
+    # A slow reader must not use up its address's slots; there is no body to wait for.
+    request.scope[OWN_BODY_LIMIT] = True
+    run_in_thread = get_context(request).run_in_thread
+
+    def open_file() -> tuple[DataFileRow, BinaryIO]:
+        opened, caller = open_page(request, board)
+        return opened.data.open(caller, name)
+
+    row, file = await run_in_thread(open_file)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        with file:
+            while chunk := await run_in_thread(file.read, _CHUNK_BYTES):
+                yield chunk
+
+    # Never shown by a browser: the file is the organiser's, and not to be trusted.
+    headers = {
+        **PRIVATE,
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Length": str(row.size),
+    }
+    return StreamingResponse(chunks(), 200, headers, "application/octet-stream")

@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ladderboard.server._process._connections import GuardProtocol
     from ladderboard.server._process._listener import (
+        GuardProtocol,
         Listener,
         check_port_free,
         listen_on_address,
@@ -13,9 +13,8 @@ if TYPE_CHECKING:
         listen_on_unix_socket,
     )
     from ladderboard.server._process._run import serve, serve_as_worker
-    from ladderboard.server._process._shutdown import BoardProtocol
-    from ladderboard.server._process._signals import stop_on_signals
-    from ladderboard.server._process._spawn import (
+    from ladderboard.server._process._shutdown import BoardProtocol, stop_on_signals
+    from ladderboard.server._process._workers import (
         is_worker,
         restart_command,
         subprocess_command,
@@ -42,18 +41,18 @@ __all__ = [
 # Lazy: a guard needs no packages of boards, and is_worker is called before anything is loaded.
 _MODULES = {
     "BoardProtocol": "_shutdown",
-    "GuardProtocol": "_connections",
+    "GuardProtocol": "_listener",
     "Listener": "_listener",
-    "subprocess_env": "_spawn",
-    "is_worker": "_spawn",
+    "subprocess_env": "_workers",
+    "is_worker": "_workers",
     "listen_on_address": "_listener",
     "listen_on_unix_socket": "_listener",
     "listen_on_loopback": "_listener",
-    "restart_command": "_spawn",
-    "subprocess_command": "_spawn",
+    "restart_command": "_workers",
+    "subprocess_command": "_workers",
     "serve": "_run",
     "serve_as_worker": "_run",
-    "stop_on_signals": "_signals",
+    "stop_on_signals": "_shutdown",
     "check_port_free": "_listener",
 }
 

@@ -32,20 +32,22 @@ from ladderboard.server._log import (
     worker_log,
 )
 from ladderboard.server._process._listener import listen_on_address, listen_on_inherited_socket
-from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
-from ladderboard.server._process._signals import (
+from ladderboard.server._process._shutdown import (
+    BoardProtocol,
+    BoardServer,
     die_from_signal,
     handle_signals,
     has_terminal,
     is_terminal_closed,
 )
-from ladderboard.server._process._spawn import (
+from ladderboard.server._process._workers import (
+    REPLACED_SIGNAL,
+    Workers,
     reexec,
     restart_command,
     start_worker,
     worker_spec_from_env,
 )
-from ladderboard.server._process._workers import REPLACED_SIGNAL, Workers
 from ladderboard.server._rate_limits import AddressLimit
 from ladderboard.server._sandbox import ParserPool
 
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board import Boards
     from ladderboard.server._process._listener import Listener
-    from ladderboard.server._process._spawn import WorkerSpec
+    from ladderboard.server._process._workers import WorkerSpec
     from ladderboard.server._settings import Settings
 
 _BACKLOG = 512
