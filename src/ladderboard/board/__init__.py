@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import DataRule as DataRule
     from ladderboard.board._model import DisplayValue as DisplayValue
     from ladderboard.board._model import FileLimits as FileLimits
+    from ladderboard.board._model import FinalMetric as FinalMetric
     from ladderboard.board._model import FinalRanking as FinalRanking
     from ladderboard.board._model import FinalRankingRow as FinalRankingRow
     from ladderboard.board._model import FinalsRule as FinalsRule
@@ -209,6 +210,7 @@ _NAMES = {
         "DisplayValue",
         "FileLimits",
         "FinalRanking",
+        "FinalMetric",
         "FinalRankingRow",
         "FinalsRule",
         "Id",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from ladderboard.board._folder import split_mask
+from ladderboard.board._folder import make_scorers, split_mask
 from ladderboard.board._repository import (
     find_record_entry,
     find_team_record_entry,
@@ -23,7 +23,13 @@ from ladderboard.board._rules import Rules
 from ladderboard.board._standings import read_records
 from ladderboard.bounds import TYPICAL_LOSS, describe_gains, resolution
 from ladderboard.errors import LadderboardError, StorageFailed
-from ladderboard.holdout import Meter, Scorer, changes_reader, decode_sample
+from ladderboard.holdout import (
+    AlignedPredictions,
+    Meter,
+    Scorer,
+    changes_reader,
+    decode_sample,
+)
 from ladderboard.ledger import Entry, release_from_entry
 
 if TYPE_CHECKING:
@@ -227,7 +233,8 @@ class _LabelEpoch(NamedTuple):
     number: int
     limits: Limits
     table: HoldoutTable
-    scorer: Scorer
+    scorers: tuple[Scorer, ...]
+    """The scorers of the public split, one for each metric; the first reads submissions."""
     ranked: bool
     """Whether the split has private rows, so that there is a final ranking."""
 
@@ -286,25 +293,23 @@ class BoardContext:
         cached, limits = self._epoch, self.rules_of(row).files.limits
         if cached is None or cached.number != row.epoch:
             table = decode_sample(self.book.read_encrypted(sample_key(row.epoch)))
-            rules = self.rules_of(row)
-            scorer = Scorer(
-                table,
-                rules.loss,
-                limits,
-                rows=split_mask(table, "public"),
-                columns=rules.columns,
-            )
+            scorers = make_scorers(table, self.rules_of(row), "public")
             private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
-            cached = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)
+            cached = self._epoch = _LabelEpoch(row.epoch, limits, table, scorers, ranked)
         elif cached.limits != limits:
-            scorer = cached.scorer.with_limits(limits)
-            cached = self._epoch = cached._replace(limits=limits, scorer=scorer)
+            scorers = tuple(scorer.with_limits(limits) for scorer in cached.scorers)
+            cached = self._epoch = cached._replace(limits=limits, scorers=scorers)
         return cached
 
     def scorer_of(self, row: BoardRow) -> Scorer:
-        """Return the scorer of the public split."""
-        return self.epoch_of(row).scorer
+        """Return the scorer of the public split by the first metric."""
+        return self.epoch_of(row).scorers[0]
+
+    def check_predictions(self, row: BoardRow, submission: AlignedPredictions) -> None:
+        """Refuse predictions that a further metric cannot take, whatever the labels are."""
+        for scorer in self.epoch_of(row).scorers[1:]:
+            scorer.check(submission)
 
     def scorer(self) -> Scorer:
         """Return the current scorer of the public split."""

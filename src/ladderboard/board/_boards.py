@@ -20,7 +20,7 @@ from ladderboard.board._amendments import Amendments
 from ladderboard.board._board import BoardContext
 from ladderboard.board._data import DataFiles
 from ladderboard.board._finals import BoardCloser
-from ladderboard.board._folder import split_mask
+from ladderboard.board._folder import make_scorers
 from ladderboard.board._model import BOARD, BoardRow
 from ladderboard.board._people import Identities, Teams, caller_of, new_credential
 from ladderboard.board._repository import (
@@ -59,7 +59,6 @@ from ladderboard.errors import (
     NotFound,
 )
 from ladderboard.holdout import (
-    Scorer,
     describe_sample,
     encode_sample,
     make_key_file,
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
     from ladderboard.board._submissions import SubmissionAnswer
+    from ladderboard.holdout import Scorer
     from ladderboard.ledger import (
         BookTransaction,
         Encryption,
@@ -275,13 +275,7 @@ class Boards:
         """Create a board: commit to its holdout, key and rules, and submit its baselines."""
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.without_labels()
-        scorer = Scorer(
-            table,
-            rules.loss,
-            rules.files.limits,
-            rows=split_mask(table, "public"),
-            columns=rules.columns,
-        )
+        scorer = make_scorers(table, rules, "public")[0]
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
         if mechanism.needs == "losses" and (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_time
 from ladderboard.board._access import check_permission
-from ladderboard.board._folder import split_mask
+from ladderboard.board._folder import make_scorers, split_mask
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     clear_chosen,
@@ -30,9 +30,9 @@ from ladderboard.board._repository import (
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
-from ladderboard.bounds import MAX_COMPARED_MODELS, rank_ranges
+from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
-from ladderboard.holdout import Scorer, iter_decrypted_entries, write_bundle_opening
+from ladderboard.holdout import iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import (
     Commitment,
     ScoredQuestion,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
-    from ladderboard.board._rules import DisplayRules, Rules
+    from ladderboard.board._rules import Rules
     from ladderboard.board._submissions import Sandbox
     from ladderboard.ledger import (
         BookTransaction,
@@ -225,22 +225,41 @@ class BoardCloser:
         private = split_mask(table, "private")
         if private is None or not private.any():
             return None
-        scorer = Scorer(table, rules.loss, rows=private)
+        scorers, deciding = make_scorers(table, rules, "private"), rules.final_metric_number
+        scorer = scorers[deciding or 0]
         effective_n = int(scorer.grouping.effective_n)
-        best: dict[str, tuple[float, _Finalist]] = {}
+        risks: list[list[float]] = []
         compared: list[tuple[str, NDArray[np.float32]]] = []
         few = sum(finalist.baseline is None for finalist in entrants) <= MAX_COMPARED_MODELS
         with open_stored_predictions(board, row, sandbox) as read:
             for finalist in entrants:
-                scored = scorer.score(read(finalist.submission))
-                if finalist.team not in best or scored.risk < best[finalist.team][0]:
-                    best[finalist.team] = (scored.risk, finalist)
-                if few and finalist.baseline is None:
-                    compared.append((finalist.team, scorer.contributions(scored)))
+                submission = read(finalist.submission)
+                scored = [metric.score(submission) for metric in scorers]
+                risks.append([result.risk for result in scored])
+                if few and finalist.baseline is None and deciding is not None:
+                    compared.append((finalist.team, scorer.contributions(scored[deciding])))
+        if deciding is None:
+            teams = [finalist.team if finalist.baseline is None else None for finalist in entrants]
+            keys = mean_ranks(risks, teams)
+        else:
+            keys = [values[deciding] for values in risks]
+        best: dict[str, int] = {}
+        for index, finalist in enumerate(entrants):
+            if finalist.team not in best or keys[index] < keys[best[finalist.team]]:
+                best[finalist.team] = index
         rows = []
-        for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
-            low, high = scorer.fresh_interval(risk, models=len(entrants), beta=rules.beta)
-            rows.append(_final_row(rules, finalist, risk, (low, high), ranks.get(finalist.team)))
+        for index in sorted(best.values(), key=keys.__getitem__):
+            finalist, risk = entrants[index], risks[index][deciding or 0]
+            interval = scorer.fresh_interval(risk, models=len(entrants), beta=rules.beta)
+            final_row = _final_row(rules, finalist, risk, interval, ranks.get(finalist.team))
+            if rules.metrics:
+                final_row["metrics"] = [
+                    metric.serialize(value)
+                    for metric, value in zip(rules.all_metrics, risks[index], strict=True)
+                ]
+            if deciding is None:
+                final_row["mean_rank"] = keys[index]
+            rows.append(final_row)
         _set_rank_ranges(rows, compared, rules.beta)
         rank_finals(rows)
         return {
@@ -264,7 +283,7 @@ def _final_row(
         "score": risk,
         "low": low,
         "high": high,
-        "display": round_for_display(rules.display, risk),
+        "display": round_for_display(rules.final_display, risk),
         "submission": finalist.submission.id,
         "public_rank": rank,
         "move": None,
@@ -304,8 +323,9 @@ def rank_finals(rows: list[dict[str, Any]], *, removed: int = 0) -> None:
     for counted, row in enumerate(teams, start=1):
         if row["public_rank"] is not None:
             row["public_rank"] = public.index(row["public_rank"]) + 1
-        if row["score"] != last:
-            last, rank = row["score"], counted
+        decides = row.get("mean_rank", row["score"])
+        if decides != last:
+            last, rank = decides, counted
         row["rank"] = rank
         if removed and row.get("ranks") is not None:
             low, high = row["ranks"]
@@ -314,13 +334,26 @@ def rank_finals(rows: list[dict[str, Any]], *, removed: int = 0) -> None:
             row["move"] = row["public_rank"] - rank
 
 
-def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str, Any]:
-    """Return a row of the final ranking, which is stored in losses, in the board's metric."""
+def serialize_final_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
+    """Return a row of the final ranking, which is stored in losses, in the board's metrics."""
+    display = rules.final_display
     low, high = sorted((display.metric_value(row["low"]), display.metric_value(row["high"])))
     score = to_metric(display, row["score"])
     # Boards that were closed by an older version have no ranges.
     ranges = {"ranks": row.get("ranks"), "band": row.get("band")}
-    return {**row, "score": score, "loss": row["score"], "low": low, "high": high, **ranges}
+    metrics = [
+        {
+            **stored,
+            "score": to_metric(metric.display, stored["score"]),
+            "loss": stored["score"],
+            "digits": metric.display.digits,
+        }
+        for metric, stored in zip(rules.all_metrics, row.get("metrics", ()), strict=False)
+        if metric.display != display
+    ]
+    converted = {"score": score, "loss": row["score"], "low": low, "high": high}
+    further = {"metrics": metrics, "mean_rank": row.get("mean_rank")}
+    return {**row, **converted, **ranges, **further}
 
 
 def list_final_standings(view: ReadView) -> list[dict[str, Any]]:

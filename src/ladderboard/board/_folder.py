@@ -27,7 +27,7 @@ from ladderboard.files import (
     read_holdout,
     read_predictions,
 )
-from ladderboard.holdout import describe_sample, is_zero_one, sample_digest
+from ladderboard.holdout import Scorer, describe_sample, is_zero_one, sample_digest
 from ladderboard.ledger import digest
 from ladderboard.losses import metric as metric_of
 from ladderboard.mechanisms import Setup
@@ -232,8 +232,14 @@ def read_folder(path: Path | str) -> BoardFolder:
     people = _read_people(folder, rules, problems)
     data = _find_data_files(folder, sample, problems)
     rules, table = problems.require(rules), problems.require(table)
-    loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
-    derived, rules = loss != rules.loss, replace(rules, loss=loss)
+    sample_values = _read_sample_values(sample, rules, table)
+    loss = rules.loss.with_inferred_classes(table.labels, sample_values)
+    metrics = [
+        replace(metric, loss=metric.loss.with_inferred_classes(table.labels, sample_values))
+        for metric in rules.metrics
+    ]
+    derived, rules = loss != rules.loss, replace(rules, loss=loss, metrics=tuple(metrics))
+    _check_metrics(table, rules, problems)
     board_folder = BoardFolder(folder, rules, table, sample, baselines, derived, people, data)
     _check_mechanism(board_folder, problems)
     problems.refuse_if_any()
@@ -380,6 +386,18 @@ def _check_mechanism(folder: BoardFolder, problems: RuleProblems) -> None:
         problems.add("bad_value", str(error), key="mechanism")
 
 
+def _check_metrics(table: HoldoutTable, rules: Rules, problems: RuleProblems) -> None:
+    """Note further metrics that do not work with the labels or the submissions."""
+    splits = {None} if table.split is None else {"public", "private"} & set(table.split.tolist())
+    for metric in rules.metrics:
+        try:
+            for split in sorted(splits, key=str):
+                rows = None if split is None else split_mask(table, split)
+                Scorer(table, metric.loss, rows=rows, read_by=rules.loss)
+        except InvalidInput as error:
+            problems.add("bad_value", f"metrics, {metric.display.name}: {error}", key="metrics")
+
+
 def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> HoldoutTable | None:
     """Return the holdout's table with normalized splits; note everything that is wrong."""
     name = path.name
@@ -410,6 +428,19 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
 def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
     """Return the mask of a split's rows; None if there is no split and all are public."""
     return None if table.split is None else np.asarray(table.split == split)
+
+
+def make_scorers(table: HoldoutTable, rules: Rules, split: str) -> tuple[Scorer, ...]:
+    """Return the scorers of a split, one for each metric; the first reads submissions."""
+    rows = split_mask(table, split)
+    first = Scorer(table, rules.loss, rules.files.limits, rows=rows, columns=rules.columns)
+    return (
+        first,
+        *(
+            Scorer(table, metric.loss, rules.files.limits, rows=rows, read_by=rules.loss)
+            for metric in rules.metrics
+        ),
+    )
 
 
 def _normalize_splits(table: HoldoutTable, name: str, problems: RuleProblems) -> HoldoutTable:

@@ -545,6 +545,8 @@ class BoardInfo(Document):
     description: Annotated[str, Description("Markdown; not to be trusted.")]
     loss: dict[str, Any]
     display: MetricDisplay
+    metrics: tuple[dict[str, Any], ...] = ()
+    final_metric: str | None = None
     mechanism: dict[str, Any]
     beta: float
     questions: int
@@ -687,9 +689,23 @@ class ListedToken(Document):
     expires: datetime | None
 
 
+@dataclass(frozen=True)
+class FinalMetric:
+    """A metric in a row of the final ranking, besides the one that decides."""
+
+    name: str
+    score: float
+    loss: float
+    display: float
+    digits: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class FinalRankingRow(Document):
     """A row of the final ranking; the intervals of all rows hold together.
+
+    ``score`` is in the metric that decides, ``metrics`` are the others. ``mean_rank`` is the mean
+    of the ranks in all metrics where that decides; ``score`` is then in the first metric.
 
     ``ranks`` are the first and last rank that the data allow the team, for all teams at once. Teams
     of one ``band`` cannot be told apart from the first of them. Both are None for baselines.
@@ -708,6 +724,8 @@ class FinalRankingRow(Document):
     move: int | None
     ranks: tuple[int, int] | None = None
     band: int | None = None
+    metrics: tuple[FinalMetric, ...] = ()
+    mean_rank: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -720,6 +738,8 @@ class FinalRanking(Document):
     selected: int
     beta: float
     rows: tuple[FinalRankingRow, ...]
+    metric: str | None = None
+    display: MetricDisplay | None = None
 
 
 class DocumentField(NamedTuple):

@@ -273,6 +273,7 @@ class SubmissionService:
             elif earlier is not None:
                 recorded = None
             else:
+                board.check_predictions(row, incoming.submission)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
                 recorded = None
         if recorded is None and earlier is not None:

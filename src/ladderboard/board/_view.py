@@ -116,6 +116,8 @@ class View:
             "rows": opening["rules"]["rows"],
             "kind": opening["rules"]["kind"],
             "takes": rules.takes,
+            "metrics": [metric.summarize() for metric in rules.metrics],
+            "final_metric": rules.final_metric,
             "mechanism": opening["mechanism"],
             "share": rules.share,
             "phase": None if phase is None else phase.name,
@@ -448,8 +450,10 @@ class View:
             own_id = self._own_team_id(view)
         remaining = [row for row in final["rows"] if not teams[row["team"]["id"]].disqualified]
         rank_finals(remaining, removed=len(final["rows"]) - len(remaining))
-        display = self._board.rules_of(row).display
-        final["rows"] = [serialize_final_row(final_row, display) for final_row in remaining]
+        rules = self._board.rules_of(row)
+        final["metric"] = rules.final_metric or rules.display.name
+        final["display"] = rules.final_display.describe()
+        final["rows"] = [serialize_final_row(final_row, rules) for final_row in remaining]
         for final_row in final["rows"]:
             team = teams[final_row["team"]["id"]]
             final_row["team"] = self._team_ref(row, team.id, team.name, team.kind, own_id)

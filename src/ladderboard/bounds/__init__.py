@@ -43,6 +43,7 @@ from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
 from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
 from ladderboard.bounds._ranks import RankRange, rank_ranges
+from ladderboard.bounds._ranks import mean_ranks as mean_ranks
 from ladderboard.bounds._resolution import MORE_ROWS as MORE_ROWS
 from ladderboard.bounds._resolution import RECORDS as RECORDS
 from ladderboard.bounds._resolution import TYPICAL_LOSS as TYPICAL_LOSS

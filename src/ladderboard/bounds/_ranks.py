@@ -6,6 +6,7 @@ Proof and simulated coverage: docs/explanation/ranks.md.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -178,3 +179,30 @@ def _bands(scores: NDArray[np.float64], ahead: NDArray[np.bool_]) -> list[int]:
             leader, band = team, band + 1
         bands[team] = band
     return bands
+
+
+def mean_ranks(risks: Sequence[Sequence[float]], teams: Sequence[str | None]) -> list[float]:
+    """Return the mean over metrics of the rank of each submission, 1 being the best.
+
+    ``risks`` has a row for each submission and a column for each metric; ``teams`` are theirs, None
+    for a baseline. The rank is 1 plus the number of other teams with a lower risk in any of their
+    submissions: a team counts once, however many it selected, and baselines do not count.
+
+    >>> mean_ranks([[0.1, 0.3], [0.2, 0.1], [0.2, 0.2]], ["a", "b", None])
+    [1.5, 1.5, 2.0]
+    """
+    ranks = []
+    for column in zip(*risks, strict=True):
+        best: dict[str, float] = {}
+        for team, risk in zip(teams, column, strict=True):
+            if team is not None:
+                best[team] = min(risk, best.get(team, risk))
+        lowest = sorted(best.values())
+        # A team's own best is below its risk or equal to it: it is taken off where it is below.
+        ranks.append(
+            [
+                1 + bisect_left(lowest, risk) - (team is not None and best[team] < risk)
+                for team, risk in zip(teams, column, strict=True)
+            ]
+        )
+    return [sum(row) / len(row) for row in zip(*ranks, strict=True)]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import InvalidSetting, InvalidState
+from ladderboard.errors import InvalidInput, InvalidSetting, InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.ledger import decode, decode_predictions, encode_predictions
-from ladderboard.losses import LOSSES
+from ladderboard.losses import LOSSES, predictions_converter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -112,6 +112,8 @@ class Scorer:
         A mask of the rows to score; all if None. Predictions must cover all rows.
     columns
         The declared names of a submission's columns.
+    read_by
+        The loss that predictions are read for, if it is another: that of the board's first metric.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class Scorer:
         *,
         rows: NDArray[np.bool_] | None = None,
         columns: DeclaredColumns | None = None,
+        read_by: Loss | None = None,
     ) -> None:
         self.loss = loss
         self.roster = Roster.of(table, columns=columns)
@@ -137,12 +140,32 @@ class Scorer:
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
         self._is_custom_loss = type(loss) not in LOSSES.values()
+        self._convert = None if read_by is None else self._converter(read_by)
         self._binary = loss.is_binary
 
     @property
     def zero_one(self) -> bool:
         """Whether every risk is a multiple of 1/n."""
         return is_zero_one(self.loss, self.grouping)
+
+    def _converter(self, read_by: Loss) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        given, wanted = (
+            loss.columns(kind=self.roster.kind, width=self.roster.width)
+            for loss in (read_by, self.loss)
+        )
+        convert = predictions_converter(given, wanted)
+        if convert is None:
+            raise InvalidSetting(
+                f"{self.loss.name} cannot be computed from the predictions that {read_by.name} "
+                "takes."
+            )
+        return convert
+
+    def check(self, submission: AlignedPredictions) -> None:
+        """Refuse predictions that another loss read and this one refuses, whatever labels are."""
+        if self._convert is not None:
+            shape = (self.roster.n, *self._labels.shape[1:])
+            self.loss.read_predictions(self._convert(submission.values), shape)
 
     def with_limits(self, limits: Limits) -> Scorer:
         """Return the same scorer with other limits."""
@@ -170,9 +193,14 @@ class Scorer:
         as the worst risk.
         """
         try:
-            return self._evaluate(self._scored_rows(submission.values))
-        except (Exception, SystemExit):
-            if self._is_custom_loss:
+            values = submission.values
+            return self._evaluate(
+                self._scored_rows(values if self._convert is None else self._convert(values))
+            )
+        except (Exception, SystemExit) as error:
+            # Predictions that another loss accepted may be none for this one.
+            refused = self._convert is not None and isinstance(error, InvalidInput)
+            if self._is_custom_loss or refused:
                 return ScoringResult(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # such as a lack of memory: nothing was asked, and nothing is spent
 

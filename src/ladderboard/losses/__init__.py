@@ -7,6 +7,7 @@ function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` o
 """
 
 from ladderboard.losses._arrays import ExpectedColumns
+from ladderboard.losses._arrays import predictions_converter as predictions_converter
 from ladderboard.losses._base import Loss, Promise
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes

@@ -17,6 +17,8 @@ import numpy as np
 from ladderboard.errors import InvalidInput, InvalidSetting, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 
@@ -301,3 +303,41 @@ def list_classes(classes: tuple[Any, ...]) -> str:
     listed = ", ".join(map(str, classes[:_MAX_CLASSES_NAMED]))
     rest = len(classes) - _MAX_CLASSES_NAMED
     return listed if rest <= 0 else f"{listed} and {rest} more"
+
+
+def predictions_converter(
+    given: ExpectedColumns, wanted: ExpectedColumns
+) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """Return how predictions for one loss are read by another; None if they cannot be.
+
+    Probabilities give the likeliest class, the first of equals, to a loss that wants classes, and
+    the probability of the second class to one that wants scores.
+
+    >>> given = ExpectedColumns("text", "classes", ("a", "b"), 2, single=True)
+    >>> convert = predictions_converter(given, ExpectedColumns("text", "one", ("a", "b")))
+    >>> convert(np.array([[0.7, 0.3], [0.2, 0.8]])).tolist(), convert(np.array([0.3])).tolist()
+    (['a', 'b'], ['a'])
+    """
+    classes = given.classes
+    if given.form == wanted.form and given.width == wanted.width and not given.column:
+        same = given.number or not wanted.number
+        # Scores may be any number, so only a loss that takes all of them reads them.
+        return _unchanged if same and wanted.classes in {None, classes} else None
+    if given.form == "classes" and wanted.form == "one" and classes is not None:
+        if wanted.classes == classes:
+            names = np.array(classes)
+
+            def likeliest(values: NDArray[Any]) -> NDArray[Any]:
+                chosen = (values > 0.5).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+                return names[chosen]
+
+            return likeliest
+        if wanted.classes is None and wanted.number and len(classes) == 2:
+            return lambda values: values if values.ndim == 1 else values[:, 1]
+    if given.form == "one" and classes is None and wanted.single and given.number:
+        return _unchanged  # a score is read as the probability of the second class
+    return None
+
+
+def _unchanged(values: NDArray[Any]) -> NDArray[Any]:
+    return values

@@ -223,7 +223,10 @@ class _Verification:
         if history.rules.gate is not None:
             self.gate = GateReplay(fields, mechanism)
         self.risks = RiskChecker(
-            _find_loss(fields["loss"], loss), history.rules.is_board, history.rules.columns
+            _find_loss(fields["loss"], loss),
+            history.rules.is_board,
+            history.rules.columns,
+            tuple(_find_loss(metric.loss, None) for metric in history.rules.metrics[1:]),
         )
         for holdout in self._holdouts:
             self.risks.add_labels(holdout)
@@ -305,7 +308,7 @@ class _Verification:
         submission, losses = rescore_file(fields["number"], scorer, opened, file, max_file=max_file)
         self.scored += 1
         if file.selected:
-            self.finals.score_selected(fields["asker"], file, submission, risks)
+            self.finals.score_selected(fields["asker"], file, submission, risks, history.rules)
         return losses
 
     def _check_rankings(
@@ -324,8 +327,8 @@ class _Verification:
         bundle.read_rankings()
         self._standings = rows = check_standings(history, bundle.standings, bundle.names)
         risks = self.risks
-        loss, named = None if risks is None else risks.loss, bundle.names is None
-        final = check_finals(history, bundle.finals, rows, loss, named=named)
+        losses = [] if risks is None else [risks.loss, *risks.further]
+        final = check_finals(history, bundle.finals, rows, losses, named=bundle.names is None)
         if risks is None or not risks.tables:
             return final
         if len(risks.tables) != history.epoch + 1:

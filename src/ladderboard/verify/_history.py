@@ -27,6 +27,8 @@ _FIXED_RULES = {
     "beta",
     "ladder",
     "baselines",
+    "metrics",
+    "final_metric",
 }  # from the first question on
 _FIXED_DISPLAY = ("direction", "as")
 _DIGEST_WORDS = 3  # of 8 bytes each: a collision of 24 bytes cannot be found
@@ -115,6 +117,26 @@ class LedgerRules:
         return board
 
     @property
+    def metrics(self) -> list[MetricRule]:
+        """The metrics of a board; the first decides the leaderboard."""
+        if not self.is_board:
+            return []
+        board, display = self.board, self.board["display"]
+        return [
+            MetricRule(self._decided["loss"], display["name"], display["as"], display["digits"]),
+            *(MetricRule.read(item) for item in board.get("metrics", ())),
+        ]
+
+    @property
+    def final_metric(self) -> int | None:
+        """Which metric decides the final ranking; None for the mean of the ranks."""
+        name = self.board.get("final_metric")
+        if name == "mean_rank":
+            return None
+        titles = [metric.title for metric in self.metrics]
+        return 0 if name is None else titles.index(name)
+
+    @property
     def holdout(self) -> str:
         """The commitment to the current labels."""
         shown: str = self._decided["holdout"]
@@ -175,6 +197,22 @@ class LedgerRules:
 def _describe_by_name(described: dict[str, Any], what: str) -> dict[str, Any]:
     """Return a description with the key ``name``, as in a board's rules."""
     return {("name" if key == what else key): value for key, value in described.items()}
+
+
+class MetricRule(NamedTuple):
+    """A metric in the rules of a board: its described loss, and how it is shown."""
+
+    loss: dict[str, Any]
+    title: str
+    form: str
+    digits: int
+
+    @classmethod
+    def read(cls, item: dict[str, Any]) -> MetricRule:
+        """Return one of the further metrics."""
+        settings = dict(item)
+        title, form, digits = (settings.pop(key) for key in ("title", "as", "digits"))
+        return cls({"loss": settings.pop("name"), **settings}, title, form, digits)
 
 
 class TeamBest(NamedTuple):

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.bounds import MAX_COMPARED_MODELS, rank_ranges
+from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, digest, parse_strict_json
 from ladderboard.losses import display_risk
 from ladderboard.verify._strict import has_exact_keys, is_release_value, same_encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from ladderboard.holdout import AlignedPredictions
+    from ladderboard.holdout import AlignedPredictions, Scorer
     from ladderboard.losses import Loss
-    from ladderboard.verify._history import HistoryChecker
+    from ladderboard.verify._history import HistoryChecker, LedgerRules, MetricRule
     from ladderboard.verify._risks import RiskChecker, SubmittedFile
 
 _STANDING_FIELDS = {"team", "name", "baseline", "disqualified", "rank", "released", "since"}
@@ -113,7 +116,7 @@ def check_finals(
     history: HistoryChecker,
     text: str | None,
     standings: RankingRows | None,
-    loss: Loss | None,
+    losses: Sequence[Loss | None],
     *,
     named: bool,
 ) -> dict[str, Any] | None:
@@ -129,6 +132,9 @@ def check_finals(
     finals = parse_strict_json(text)
     rows = finals["rows"]
     fields = _FINAL_FIELDS if any("ranks" in row for row in rows) else _EARLIER_FINAL_FIELDS
+    metrics, deciding = history.rules.metrics, history.rules.final_metric
+    fields = fields | ({"metrics"} if len(metrics) > 1 else set())
+    fields = fields | ({"mean_rank"} if deciding is None else set())
     if not has_exact_keys(finals, _FINALS_FIELDS) or not all(
         has_exact_keys(row, fields) and _is_final(row, named) for row in rows
     ):
@@ -141,20 +147,26 @@ def check_finals(
         raise BrokenLedger("The final ranking has another closing time than the ledger.")
     _check_final_teams(history, rows, standings)
     _check_final_ranks(rows, standings)
-    if loss is not None:
-        form = board["display"]["as"]
-        _check_final_display(rows, board["display"], loss.display_unit(form))
+    for number, loss in enumerate(losses):
+        if loss is not None:
+            _check_final_display(rows, metrics, number, loss, decides=number == (deciding or 0))
     return finals
 
 
 def _is_final(row: dict[str, Any], named: bool) -> bool:
-    numbers = (row["score"], row["low"], row["high"])
+    numbers = (row["score"], row["low"], row["high"], row.get("mean_rank", 1.0))
     return all(number is not None and is_release_value(number) for number in numbers) and (
         type(row["baseline"]) is bool
         and has_exact_keys(row["team"], {"id", "name"})
         and all(type(text) is str for text in (row["team"]["id"], row["submission"]))
         and _is_name(row["team"]["name"], named or row["baseline"])
         and _is_rank_range(row)
+        and all(
+            has_exact_keys(metric, {"name", "score", "display"})
+            and metric["score"] is not None
+            and is_release_value(metric["score"])
+            for metric in row.get("metrics", ())
+        )
     )
 
 
@@ -181,9 +193,15 @@ def _check_final_teams(
             )
 
 
+def _deciding(row: dict[str, Any]) -> float:
+    """Return the number that a row is ranked by."""
+    decides: float = row.get("mean_rank", row["score"])
+    return decides
+
+
 def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None:
     """Refuse ranks that do not follow from scores; baselines have no rank."""
-    all_scores = [row["score"] for row in rows]
+    all_scores = [_deciding(row) for row in rows]
     if all_scores != sorted(all_scores):
         raise BrokenLedger("The final ranking is not sorted by score.")
     teams = [row for row in rows if not row["baseline"]]
@@ -192,11 +210,11 @@ def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None
         ranks = {row["team"]: row["rank"] for row in standings}
         before = {team: ranks[team] for team in before}
     public_ranks = sorted(rank for rank in before.values() if rank is not None)
-    scores = [row["score"] for row in teams]
+    scores = [_deciding(row) for row in teams]
     for row in rows:
         rank = public = move = None
         if not row["baseline"]:
-            rank = 1 + bisect_left(scores, row["score"])
+            rank = 1 + bisect_left(scores, _deciding(row))
             public = before[row["team"]["id"]]
             public = None if public is None else 1 + bisect_left(public_ranks, public)
             move = None if public is None else public - rank
@@ -207,74 +225,124 @@ def _check_final_ranks(rows: RankingRows, standings: RankingRows | None) -> None
             )
 
 
-def _check_final_display(rows: RankingRows, display: dict[str, Any], unit: float) -> None:
-    """Refuse a displayed number that does not follow from the score."""
+def _check_final_display(
+    rows: RankingRows, metrics: list[MetricRule], number: int, loss: Loss, *, decides: bool
+) -> None:
+    """Refuse a displayed number of a metric that does not follow from its score."""
+    metric = metrics[number]
+    unit = loss.display_unit(metric.form)
     for row in rows:
-        shown = display_risk(display["as"], row["score"], unit)
-        if not same_encoding(row["display"], round(shown, display["digits"])):
-            team = row["team"]["id"]
-            raise BrokenLedger(f"The displayed number of team {team!r:.40} is not its final score.")
+        stored = [row] if decides else []
+        if len(metrics) > 1:
+            stored.append(row["metrics"][number])
+            if row["metrics"][number]["name"] != metric.title:
+                raise BrokenLedger("The final ranking names other metrics than the rules.")
+        for entry in stored:
+            shown = display_risk(metric.form, entry["score"], unit)
+            if not same_encoding(entry["display"], round(shown, metric.digits)):
+                team = row["team"]["id"]
+                raise BrokenLedger(
+                    f"The displayed number of team {team!r:.40} is not its final score."
+                )
+
+
+class _ScoredFile(NamedTuple):
+    """A selected file of a team, and its risk by every metric; NaN for a custom one."""
+
+    team: str
+    risks: list[float]
 
 
 class FinalsChecker:
     """Scores the selected files on the private split, and checks the finals against them."""
 
     def __init__(self) -> None:
-        self._best: dict[str, tuple[float, set[str]]] = {}
-        self._files: set[str] = set()
+        self._files: dict[str, _ScoredFile] = {}
         self._compared: list[tuple[str, NDArray[np.float32]]] = []
-        self._selected_by_team: Counter[str] = Counter()
 
     def score_selected(
-        self, team: str, file: SubmittedFile, submission: AlignedPredictions, risks: RiskChecker
+        self,
+        team: str,
+        file: SubmittedFile,
+        submission: AlignedPredictions,
+        risks: RiskChecker,
+        rules: LedgerRules,
     ) -> None:
-        """Score a file that a team selected for the finals."""
-        scorer = risks.find_scorer(len(risks.tables) - 1, "private")
-        if scorer is None or file.id in self._files:
+        """Score a file that a team selected for the finals, by every metric."""
+        scorers = risks.find_final_scorers()
+        if scorers[0] is None or file.id in self._files:
             raise BrokenLedger(
                 "A file is selected twice for the final ranking, or without private rows."
             )
-        scored = scorer.score(submission)
-        risk = scored.risk
-        self._files.add(file.id)
-        if len(self._compared) <= MAX_COMPARED_MODELS:
-            self._compared.append((team, scorer.contributions(scored)))
-        self._selected_by_team[team] += 1
-        best, ids = self._best.get(team, (risk, set()))
-        if risk <= best:
-            self._best[team] = (risk, {*(ids if risk == best else ()), file.id})
+        scored = [None if scorer is None else scorer.score(submission) for scorer in scorers]
+        self._files[file.id] = _ScoredFile(
+            team, [math.nan if result is None else result.risk for result in scored]
+        )
+        deciding = rules.final_metric
+        if deciding is None or len(self._compared) > MAX_COMPARED_MODELS:
+            return
+        scorer, result = scorers[deciding], scored[deciding]
+        if scorer is not None and result is not None:
+            self._compared.append((team, scorer.contributions(result)))
 
     def check(self, final: dict[str, Any], history: HistoryChecker, risks: RiskChecker) -> None:
         """Refuse a final ranking that does not follow from files and labels."""
-        scorer = risks.find_scorer(len(risks.tables) - 1, "private")
+        deciding = history.rules.final_metric
+        scorer = risks.find_final_scorers()[deciding or 0]
         if scorer is None:
-            raise BrokenLedger("The bundle has a final ranking but no private rows.")
-        grouping = scorer.grouping
-        effective_n = int(grouping.effective_n)
-        models = self._selected_by_team.total()
+            if risks.find_final_scorers()[0] is None:
+                raise BrokenLedger("The bundle has a final ranking but no private rows.")
+            return  # a custom metric decides
+        selected = Counter(file.team for file in self._files.values())
         rules = history.rules.board["finals"]
         max_selections = 1 if rules is None else rules["selections"]
         within_limit = all(
-            self._selected_by_team[row["team"]["id"]] <= (1 if row["baseline"] else max_selections)
+            selected[row["team"]["id"]] <= (1 if row["baseline"] else max_selections)
             for row in final["rows"]
         )
+        effective_n, models = int(scorer.grouping.effective_n), len(self._files)
         if not within_limit or not same_encoding(
             [final["n"], final["selected"]], [effective_n, models]
         ):
             raise BrokenLedger("The final ranking does not match the selected files.")
+        self._check_scores(final, deciding, scorer)
+        self._check_rank_ranges(final)
+
+    def _check_scores(self, final: dict[str, Any], deciding: int | None, scorer: Scorer) -> None:
+        """Refuse scores, intervals and mean ranks that are not those of a team's best file."""
+        keys = {id_: file.risks[deciding or 0] for id_, file in self._files.items()}
+        if deciding is None:
+            files = self._files.values()
+            if any(math.isnan(risk) for file in files for risk in file.risks):
+                return  # a custom metric has a part in the ranks
+            baselines = {row["team"]["id"] for row in final["rows"] if row["baseline"]}
+            teams = [None if file.team in baselines else file.team for file in files]
+            ranks = mean_ranks([file.risks for file in files], teams)
+            keys = dict(zip(self._files, ranks, strict=True))
+        best: dict[str, float] = {}
+        for id_, (team, _) in self._files.items():
+            best[team] = min(keys[id_], best.get(team, keys[id_]))
         for row in final["rows"]:
-            team = row["team"]["id"]
-            if team not in self._best:
+            team, file = row["team"]["id"], self._files.get(row["submission"])
+            if team not in best:
                 raise BrokenLedger("The final ranking does not match the selected files.")
-            risk, ids = self._best[team]
-            interval = scorer.fresh_interval(risk, models=models, beta=final["beta"])
-            if (row["score"], row["low"], row["high"]) != (risk, *interval) or (
-                row["submission"] not in ids
+            if file is None or file.team != team or keys[row["submission"]] != best[team]:
+                raise BrokenLedger(
+                    f"The final score of team {team!r:.40} does not match its files."
+                )
+            risk = file.risks[deciding or 0]
+            interval = scorer.fresh_interval(risk, models=len(keys), beta=final["beta"])
+            stated = [row["score"], row["low"], row["high"], _deciding(row)]
+            stated += [metric["score"] for metric in row.get("metrics", ())]
+            actual = [risk, *interval, best[team]]
+            actual += file.risks if "metrics" in row else []
+            if any(
+                one != other and not math.isnan(other)
+                for one, other in zip(stated, actual, strict=True)
             ):
                 raise BrokenLedger(
                     f"The final score of team {team!r:.40} does not match its files."
                 )
-        self._check_rank_ranges(final)
 
     def _check_rank_ranges(self, final: dict[str, Any]) -> None:
         """Refuse rank ranges that do not follow from files and labels.
@@ -283,7 +351,9 @@ class FinalsChecker:
         narrower ranges.
         """
         rows = [row for row in final["rows"] if not row["baseline"] and "ranks" in row]
-        if len(self._compared) > MAX_COMPARED_MODELS or not rows:
+        if not self._compared and any(row["ranks"] is not None for row in rows):
+            raise BrokenLedger("The final ranking has rank ranges, though no metric decides it.")
+        if len(self._compared) > MAX_COMPARED_MODELS or not rows or not self._compared:
             return
         teams = {row["team"]["id"]: row for row in rows}
         compared = [(team, losses) for team, losses in self._compared if team in teams]

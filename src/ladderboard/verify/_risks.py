@@ -51,10 +51,12 @@ class RiskChecker:
     loss: Loss | None
     is_board: bool
     columns: DeclaredColumns | None = None
+    further: tuple[Loss | None, ...] = ()
+    """The losses of a board's further metrics; None for a custom one."""
     tables: list[HoldoutTable] = field(default_factory=list)
     _first: bytes | None = None
     _commitments: list[str] = field(default_factory=list)
-    _scorers: dict[tuple[int, str], Scorer] = field(default_factory=dict)
+    _scorers: dict[tuple[int, str, int], Scorer] = field(default_factory=dict)
 
     def add_labels(self, holdout: dict[str, Any]) -> None:
         """Add the labels of the next epoch."""
@@ -111,17 +113,29 @@ class RiskChecker:
         if self._commitments[epoch] != holdout:
             raise broken_entry(number, "the labels in the bundle are not those that it commits to")
 
-    def find_scorer(self, epoch: int, split: str = "public") -> Scorer | None:
+    def find_scorer(self, epoch: int, split: str = "public", metric: int = 0) -> Scorer | None:
         """Return the scorer of a split with the labels of an epoch; None if it has no rows."""
-        if (epoch, split) not in self._scorers:
+        loss = self.loss if metric == 0 else self.further[metric - 1]
+        if (epoch, split, metric) not in self._scorers:
             table = self.tables[epoch]
             rows = None
             if self.is_board and table.split is not None:
                 rows = np.asarray(table.split == split)
-            if self.loss is None or (split != "public" and (rows is None or not rows.any())):
+            if loss is None or (split != "public" and (rows is None or not rows.any())):
                 return None
-            self._scorers[epoch, split] = Scorer(table, self.loss, rows=rows, columns=self.columns)
-        return self._scorers[epoch, split]
+            self._scorers[epoch, split, metric] = Scorer(
+                table,
+                loss,
+                rows=rows,
+                columns=self.columns,
+                read_by=self.loss if metric else None,
+            )
+        return self._scorers[epoch, split, metric]
+
+    def find_final_scorers(self) -> list[Scorer | None]:
+        """Return the scorers of the private split, one for each metric; None for a custom one."""
+        epoch = len(self.tables) - 1
+        return [self.find_scorer(epoch, "private", at) for at in range(1 + len(self.further))]
 
 
 def rescore_file(

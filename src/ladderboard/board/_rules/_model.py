@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from ladderboard import _settings
 from ladderboard.board._rules._parse import (
     CALIBRATED,
+    MEAN_RANK,
     MappingReader,
     RuleProblems,
     read_rule_fields,
 )
-from ladderboard.board._rules._parts import DataRules
+from ladderboard.board._rules._parts import DataRules, MetricRules
 from ladderboard.board._rules._yaml import read_yaml
 from ladderboard.mechanisms import GrowingLadder
 
@@ -44,6 +45,8 @@ _FIXED_KEYS = {
     "protection": "the mechanism was calibrated for it",
     "baselines": "they were submitted and counted at the start",
     "columns": "submissions are read by these names",
+    "metrics": "participants were promised these",
+    "final_metric": "participants were promised a final ranking by it",
 }
 # Other names of keys, as ``board.yaml`` may have them.
 _CANONICAL_KEYS = {"submissions": "questions", "metric": "loss"}
@@ -91,6 +94,8 @@ class Rules:
     baselines: tuple[Baseline, ...]
     finals: FinalsRules | None
     files: FileRules
+    metrics: tuple[MetricRules, ...] = ()
+    final_metric: str | None = None
     accounts: int | None = None
     protection: str | None = None
     columns: DeclaredColumns | None = None
@@ -108,6 +113,24 @@ class Rules:
     def takes(self) -> Literal["predictions", "scores"]:
         """What submissions hold: predictions, or scores that evaluators gave to each example."""
         return "predictions" if self.loss.uses_labels else "scores"
+
+    @property
+    def all_metrics(self) -> tuple[MetricRules, ...]:
+        """All metrics of the board; the first decides the leaderboard."""
+        return (MetricRules(self.loss, self.display), *self.metrics)
+
+    @property
+    def final_metric_number(self) -> int | None:
+        """Which of all metrics decides the final ranking; None for the mean of the ranks."""
+        if self.final_metric == MEAN_RANK:
+            return None
+        names = [metric.display.name for metric in self.all_metrics]
+        return 0 if self.final_metric is None else names.index(self.final_metric)
+
+    @property
+    def final_display(self) -> DisplayRules:
+        """How the scores of the final ranking are shown."""
+        return self.all_metrics[self.final_metric_number or 0].display
 
     @cached_property
     def scored_baseline_count(self) -> int:
@@ -208,8 +231,9 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``accounts``, ``protection``, ``columns``, ``play``, ``sign_in``, ``data`` and ``listing``
-        are included only if they are set, so that older boards keep their description.
+        ``metrics``, ``final_metric``, ``accounts``, ``protection``, ``columns``, ``play``,
+        ``sign_in``, ``data`` and ``listing`` are included only if they are set, so that older
+        boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -231,6 +255,8 @@ class Rules:
             "baselines": [baseline.describe() for baseline in self.baselines],
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
+            **({"metrics": [metric.describe() for metric in self.metrics]} if self.metrics else {}),
+            **({"final_metric": self.final_metric} if self.final_metric is not None else {}),
             **({"accounts": self.accounts} if self.accounts is not None else {}),
             **({"protection": self.protection} if self.protection is not None else {}),
             **({} if self.columns is None else {"columns": self.columns.describe()}),

@@ -17,6 +17,7 @@ from ladderboard.board._rules._parts import (
     DisplayRules,
     FileRules,
     FinalsRules,
+    MetricRules,
     PhaseRules,
     RateLimitRules,
     SignInRules,
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CALIBRATED = "calibrated"
+MEAN_RANK = "mean_rank"
 _SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]i?b|b)", re.IGNORECASE | re.ASCII)
 _POWERS = "bkmgt"
 _MAX_SIZE = 2**50
 KNOWN_KEYS = (
-    "slug", "title", "description", "loss", "metric", "columns", "display", "mechanism", "beta",
-    "submissions", "questions", "teams", "accounts", "protection", "per_team", "window", "start",
+    "slug", "title", "description", "loss", "metric", "metrics", "final_metric", "columns",
+    "display", "mechanism", "beta", "submissions", "questions", "teams", "accounts", "protection",
+    "per_team", "window", "start",
     "end", "phases", "ladder", "registration", "visibility", "baselines", "finals", "files",
     "play", "sign_in", "data", "listing",
 )  # fmt: skip
@@ -364,12 +367,16 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "sign_in" if keys.has("sign_in") else "invited",
     )
     baselines = _read_baselines(keys)
+    shown = _read_display(keys, display)
+    metrics = _read_metrics(keys, shown.name)
     return {
         "slug": name,
         "title": keys.read_key("title", read_short_text, name),
         "description": keys.read_key("description", read_long_text, ""),
         "loss": display.loss,
-        "display": _read_display(keys, display),
+        "display": shown,
+        "metrics": metrics,
+        "final_metric": _read_final_metric(keys, shown.name, metrics),
         "mechanism": keys.read_key("mechanism", read_mechanism, None),
         "beta": keys.read_key("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
         **_read_budget(
@@ -483,6 +490,79 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
         shown_as,
         metric_read.loss.display_unit(shown_as),
     )
+
+
+def _read_metrics(keys: MappingReader, first: str) -> tuple[MetricRules, ...]:
+    """Return the further metrics; each has another title."""
+    items = keys.mapping.get("metrics") or []
+    if not isinstance(items, list):
+        message = "metrics must be a list, such as [log_loss, brier]"
+        keys.add_problem("metrics", f"{message}; got {_settings.safe_repr(items)}.")
+        return ()
+    metrics: list[MetricRules] = []
+    titles = [first]
+    for number, item in enumerate(items):
+        name = f"metrics[{number}]"
+        try:
+            metrics.append(_read_metric(name, item))
+        except InvalidInput as error:
+            keys.add_problem("metrics", str(error))
+            continue
+        title = metrics[-1].display.name
+        if title.casefold() in [other.casefold() for other in titles]:
+            message = f"{name} has the title {_settings.safe_repr(title)}, which another metric has"
+            keys.add_problem("metrics", f"{message}; give it a title of its own.")
+        titles.append(title)
+    return tuple(metrics)
+
+
+def _read_metric(name: str, item: Any) -> MetricRules:
+    """Return a metric from its name, or from a mapping with settings, title, as and digits."""
+    settings = dict(item) if isinstance(item, dict) else {"name": item}
+    title, form, digits = (settings.pop(key, None) for key in ("title", "as", "digits"))
+    read = read_loss(name, settings)
+    if form is None:
+        form = read.shown_as
+    _settings.choice(f"{name}.as", form, _SHOWN_AS)
+    if title is None:
+        title = read.title.rpartition(":")[2][:_MAX_NAME_LENGTH]
+    return MetricRules(
+        read.loss,
+        DisplayRules(
+            read_short_text(f"{name}.title", title, max_length=_MAX_NAME_LENGTH),
+            4 if digits is None else _count_reader(0, 10)(f"{name}.digits", digits),
+            form,
+            read.loss.display_unit(form),
+        ),
+    )
+
+
+def _read_final_metric(
+    keys: MappingReader, first: str, metrics: tuple[MetricRules, ...]
+) -> str | None:
+    """Return the title of the metric that decides the final ranking, or ``mean_rank``."""
+    text = keys.read_key("final_metric", read_short_text, None)
+    if text is None or "metrics" in keys.wrong:
+        return None
+    if text == MEAN_RANK and metrics:
+        return text
+    titles = [first, *(metric.display.name for metric in metrics)]
+    names = {_fold_title(title): title for title in titles}
+    typed = [keys.mapping.get("metric") or keys.mapping.get("loss")]
+    typed += keys.mapping.get("metrics") or []
+    for item, title in zip(typed, titles, strict=False):
+        name = item.get("name") if isinstance(item, dict) else item
+        names.setdefault(_fold_title(str(name)), title)
+    if _fold_title(text) in names:
+        return names[_fold_title(text)]
+    choices = [*titles, *([MEAN_RANK] if metrics else [])]
+    message = f"final_metric must be one of {', '.join(choices)}"
+    keys.add_problem("final_metric", f"{message}; got {_settings.safe_repr(text)}.")
+    return None
+
+
+def _fold_title(title: str) -> str:
+    return re.sub(r"[\s_-]+", " ", title).strip().casefold()
 
 
 def _read_window(keys: MappingReader) -> RateLimitRules | None:

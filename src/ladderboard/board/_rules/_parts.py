@@ -12,6 +12,7 @@ from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
+    from ladderboard.losses import Loss
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,28 @@ class DisplayRules:
             "digits": self.digits,
             "as": self.shown_as,
         }
+
+
+@dataclass(frozen=True)
+class MetricRules:
+    """A metric of a board: its loss, and how it is shown."""
+
+    loss: Loss
+    display: DisplayRules
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON-able fields, as ``metrics`` in ``board.yaml`` has them."""
+        shown = {"as": self.display.shown_as, "digits": self.display.digits}
+        return {"name": self.loss.name, **self.loss.params, "title": self.display.name, **shown}
+
+    def summarize(self) -> dict[str, Any]:
+        """Return what the board's page and the API say of it."""
+        return {**self.display.describe(), "loss": {"name": self.loss.name, **self.loss.params}}
+
+    def serialize(self, risk: float) -> dict[str, Any]:
+        """Return a risk in this metric, as a final ranking stores it."""
+        shown = round_for_display(self.display, risk)
+        return {"name": self.display.name, "score": risk, "display": shown}
 
 
 @dataclass(frozen=True)

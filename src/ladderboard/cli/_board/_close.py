@@ -34,7 +34,7 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import Board, DisplayRules
+    from ladderboard.board import Board
     from ladderboard.ledger import ChainHead
     from ladderboard.server import Site
 
@@ -151,7 +151,7 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
     if final is None:
         echo("There is no private split, so the standings are the final ranking.")
     else:
-        echo_finals(final, board.rules.display)
+        echo_finals(final)
 
 
 def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainHead":
@@ -168,31 +168,36 @@ def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainH
         ) from error
 
 
-def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
+def echo_finals(final: dict[str, Any]) -> None:
     """Print the final ranking."""
+    metric, digits = final["display"]["name"], final["display"]["digits"]
+    names = [other["name"] for row in final["rows"][:1] for other in row["metrics"]]
+    names += ["mean rank"] if final["metric"] == "mean_rank" else []
     sentence = (
         f"Final ranking on {final['n']:,} private examples. With probability at least "
-        f"{1 - final['beta']:g}, every interval contains its team's true {display.name}. 'ranks' "
+        f"{1 - final['beta']:g}, every interval contains its team's true {metric}. 'ranks' "
         "are those that the data allow each team, at the same confidence for all teams. With "
         f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close do "
         "so too."
     )
     echo(*wrap_lines(sentence, indent="  ", first=""))
     echo_table(
-        ("rank", "ranks", "team", display.name, "interval", "public rank", "move"),
+        ("rank", "ranks", "team", metric, "interval", *names, "public rank", "move"),
         [
             (
                 "baseline" if row["baseline"] else row["rank"],
                 format_rank_range(row["ranks"]),
                 row["team"]["name"],
-                display.text(row["loss"]),
-                "[{}, {}]".format(*round_outwards(row["low"], row["high"], display.digits)),
+                f"{row['display']:.{digits}f}",
+                "[{}, {}]".format(*round_outwards(row["low"], row["high"], digits)),
+                *(f"{other['display']:.{other['digits']}f}" for other in row["metrics"]),
+                *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
                 row["public_rank"],
                 None if row["move"] is None else f"{row['move']:+d}" if row["move"] else "0",
             )
             for row in final["rows"]
         ],
-        right=("rank", display.name, "public rank", "move"),
+        right=("rank", metric, *names, "public rank", "move"),
     )
 
 

@@ -95,7 +95,7 @@ def show(
     _echo_standings(standings, display)
     if final is not None:
         echo("")
-        echo_finals(final, display)
+        echo_finals(final)
 
 
 def _describe_bound(

@@ -106,20 +106,25 @@ def _echo_finals(
     if not quiet:
         echo("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
     counts = Counter(row.rank for row in final.rows)
+    display = final.display or board.display
+    names = [metric.name for row in final.rows[:1] for metric in row.metrics]
+    names += ["mean rank"] if final.metric == "mean_rank" else []
     echo_table(
-        ("rank", "ranks", "team", board.display.name, "public rank", "move"),
+        ("rank", "ranks", "team", display.name, *names, "public rank", "move"),
         [
             (
                 "baseline" if row.baseline else f"{'=' * (counts[row.rank] > 1)}{row.rank}",
                 format_rank_range(row.ranks),
                 row.team.id if row.team.name is None else row.team.name,
-                f"{row.display:.{board.display.digits}f}",
+                f"{row.display:.{display.digits}f}",
+                *(f"{metric.display:.{metric.digits}f}" for metric in row.metrics),
+                *(() if row.mean_rank is None else (f"{row.mean_rank:.4g}",)),
                 row.public_rank,
                 None if row.move is None else f"{row.move:+d}" if row.move else "0",
             )
             for row in final.rows[:_MAX_ROWS]
         ],
-        right=("rank", board.display.name, "public rank", "move"),
+        right=("rank", display.name, *names, "public rank", "move"),
     )
     if not quiet:
         rows = f"These are the first {_MAX_ROWS}; all" if len(final.rows) > _MAX_ROWS else "All"

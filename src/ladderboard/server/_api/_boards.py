@@ -191,10 +191,11 @@ def finals_csv(ranking: dict[str, Any]) -> bytes:
     rows = [
         (*_team_columns(row), row["score"], row["display"], row["low"], row["high"],
          row["public_rank"], row["move"], row["loss"], *(row["ranks"] or (None, None)),
-         row["band"])
+         row["band"], *(metric["score"] for metric in row["metrics"]))
         for row in ranking["rows"]
     ]  # fmt: skip
-    return _to_csv([_FINALS, *rows])
+    names = [metric["name"] for row in ranking["rows"][:1] for metric in row["metrics"]]
+    return _to_csv([(*_FINALS, *map(escape_formula, names)), *rows])
 
 
 def _team_columns(row: dict[str, Any]) -> tuple[Any, ...]:

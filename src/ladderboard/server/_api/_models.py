@@ -88,6 +88,7 @@ _SCHEMAS: dict[Any, str] = {
     board.BoardPhase: "Phase",
     board.DataRule: "DataRule",
     board.FileLimits: "FileRule",
+    board.FinalMetric: "FinalMetric",
     board.FinalRankingRow: "Finalist",
     board.FinalsRule: "FinalsRule",
     board.LedgerHead: "Head",
@@ -418,6 +419,12 @@ class SelectionList(ResponseModel):
     """What a team selected for the finals; empty where the default holds."""
 
     submissions: list[Id]
+
+
+class FinalMetric(ResponseModel):
+    """A metric in a row of the final ranking, besides the one that decides."""
+
+    __annotations__ = fields_of(board.FinalMetric)
 
 
 class Finalist(ResponseModel):

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import format_rank_range, format_time, round_outwards
-from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
+from ladderboard.board import PUBLIC, Board, Caller
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import (
@@ -176,7 +176,7 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
         else relative_time(data["finals"]["closed"], now),
         "digits": display.digits,
         "standings": standings_table(data["standings"], display.digits),
-        "finals": finals_table(data["finals"], display, data["team"]),
+        "finals": finals_table(data["finals"], data["team"]),
         "is_later_page": data["is_later_page"],
         "points": points[-2 : -_RECORDS_LISTED - 2 : -1],
         "history": history,
@@ -202,6 +202,7 @@ class FinalRow(NamedTuple):
     high: str
     ranks: str
     starts_band: bool
+    others: list[str]
 
 
 def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] | None:
@@ -272,11 +273,13 @@ def _team_label(team: dict[str, Any]) -> str:
 
 
 def finals_table(
-    final: dict[str, Any] | None, display: DisplayRules, team: dict[str, Any] | None
+    final: dict[str, Any] | None, team: dict[str, Any] | None
 ) -> dict[str, Any] | None:
     """Return the first rows of the final ranking, and the row of the caller's own team."""
     if final is None:
         return None
+    names = [metric["name"] for row in final["rows"][:1] for metric in row["metrics"]]
+    names += ["Mean rank"] if final["metric"] == "mean_rank" else []
     own_id = None if team is None else team["id"]
     rank_counts = Counter(row["rank"] for row in final["rows"])
     # The first team of each band; a dict keeps the last value given for a key.
@@ -284,7 +287,7 @@ def finals_table(
     rows = [
         _final_row(
             row,
-            display,
+            final["display"]["digits"],
             own_id,
             tied=row["rank"] is not None and rank_counts[row["rank"]] > 1,
             starts_band=row["band"] is not None and row["team"]["id"] in band_leaders,
@@ -299,6 +302,7 @@ def finals_table(
         **final,
         **confidences,
         "rows": rows,
+        "others": names,
         "ranged": any(row.ranks for row in rows),
         "row_count": len(final["rows"]),
         "shown_count": len(rows),
@@ -315,7 +319,7 @@ def _shown_rows(rows: Iterable[dict[str, Any]], own_id: str | None) -> Iterable[
 
 def _final_row(
     row: dict[str, Any],
-    display: DisplayRules,
+    digits: int,
     own_id: str | None,
     *,
     tied: bool,
@@ -327,12 +331,16 @@ def _final_row(
         "" if row["rank"] is None else f"{row['rank']}{'=' if tied else ''}",
         _team_label(row["team"]),
         "you" if is_own else "baseline" if row["baseline"] else "",
-        format_value(row["display"], display.digits),
+        format_value(row["display"], digits),
         "" if row["public_rank"] is None else str(row["public_rank"]),
         rank_change(row["move"]),
-        *round_outwards(row["low"], row["high"], display.digits),
+        *round_outwards(row["low"], row["high"], digits),
         format_rank_range(row["ranks"]),
         starts_band,
+        [
+            *(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
+            *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
+        ],
     )
 
 

@@ -213,6 +213,7 @@ def describe_rules(
     """Return the rules as pairs of a topic and a text; texts with times are Markup."""
     rules = [
         ("Score", _describe_score(board, loss)),
+        ("Further metrics", describe_further_metrics(board)),
         ("Files", _describe_files(board)),
         ("Submissions", _describe_submissions(board)),
         ("What is released", _describe_answers(board, mechanism)),
@@ -411,6 +412,30 @@ def _describe_baselines(board: Mapping[str, Any]) -> str:
     if declared:
         sentences.append(f"{format_list(declared)}: declared by the organiser, not scored here.")
     return " ".join(sentences)
+
+
+def describe_further_metrics(board: Mapping[str, Any]) -> str:
+    """Return which metrics there are besides the first, and which of them decides.
+
+    >>> board = {"display": {"name": "AUC"}, "final_metric": "log loss", "status": "open"}
+    >>> board["metrics"] = [{"name": "log loss", "direction": "lower"}]
+    >>> print(describe_further_metrics(board))
+    When the board is closed, the final ranking also shows log loss (lower is better). It is ranked
+    by log loss.
+    """
+    if not board["metrics"]:
+        return ""
+    names = [f"{item['name']} ({item['direction']} is better)" for item in board["metrics"]]
+    ranked_by = board["final_metric"] or board["display"]["name"]
+    if ranked_by == "mean_rank":
+        ranked_by = "the mean of the ranks in all metrics"
+    when, is_ranked = "is closed", "is ranked"
+    if board["status"] == "closed":
+        when, is_ranked = "was closed", "was ranked"
+    return (
+        f"When the board {when}, the final ranking also shows {format_list(names)}. "
+        f"It {is_ranked} by {ranked_by}."
+    )
 
 
 def _describe_finals(board: Mapping[str, Any]) -> str:
