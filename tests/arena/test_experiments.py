@@ -11,6 +11,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.arena import _figures
 from ladderboard.arena._experiments import _arena, _paper, _shifted, _summary
+from ladderboard.arena._runner import STANDARD_MECHANISMS
 
 
 @pytest.fixture
@@ -166,6 +167,10 @@ def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, mo
 
 
 def test_a_mechanism_looks_the_same_in_every_figure():
+    names = list(STANDARD_MECHANISMS)
+    styles = _figures.line_styles(names).values()
+    assert len({style["color"] for style in styles}) == len(names)
+    assert len({style["marker"] for style in styles}) == len(names)
     looks = _figures._style_indices(["ladder", "own", "other", "exact"])
     assert looks["ladder"] == _figures._style_indices(["ladder"])["ladder"]
     assert len(set(looks.values())) == 4

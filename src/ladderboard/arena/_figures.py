@@ -36,6 +36,7 @@ COLOURS = (
     "#A6761D",
     "#5E3C99",
     "#000000",
+    "#C2003D",
 )
 # Noise in units of 1/sqrt(n), on the correlation.
 NOISE_COLOURS = {0.0: COLOURS[0], 1.0: COLOURS[1], 3.0: COLOURS[2]}
@@ -57,7 +58,7 @@ _DATE_FIELDS = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 
 _MAX_COLUMNS = 4
 _FEW_TICKS = 6
-_MARKERS = "osD^vP*Xphd"
+_MARKERS = "osD^vP*Xphd<"
 _TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
 _ERROR, _BIAS = COLOURS[0], COLOURS[3]
 
