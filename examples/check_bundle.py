@@ -496,7 +496,7 @@ class Chain:
         used = sum(count > 0 for count, _ in self.ladders)
         declared = self.decided["rules"].get("ladders", used)  # by guards only
         need(used <= declared, "it is asked on a ladder more than were declared")
-        self.questions += 1
+        self.questions += "metric" not in entry  # a further metric of the question before it
         tests = self.decided["rules"].get("proven", False)
         need(("proven" in entry) == tests, "it lacks the field proven, or has it without the rule")
         if tests:

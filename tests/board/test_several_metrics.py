@@ -9,6 +9,7 @@ import ladderboard as lb
 from ladderboard.board import read_folder, read_rules, write_board_bundle
 from ladderboard.errors import BrokenLedger, InvalidPredictions, InvalidRules
 from ladderboard.verify import verify_bundle
+from ladderboard.verify._history import HistoryChecker
 from support.verify.second_verifier import run_second_verifier
 
 RULES = "slug: several\nsubmissions: 100\nteams: 4\nfinals: {selections: 2}\n"
@@ -195,3 +196,155 @@ def test_metrics_that_need_other_predictions_are_refused(tmp_path):
     path = write_board(tmp_path / "several", "metric: roc_auc\nmetrics: [accuracy]\n")
     with pytest.raises(InvalidRules, match="cannot be computed from the predictions"):
         read_folder(path)
+
+
+LIVE = "metric: roc_auc\nmetrics: [{name: log_loss, show: live}, {name: brier, title: Brier}]\n"
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_a_live_metric_has_ladders_of_its_own(boards, join, submit, organiser, tmp_path):
+    board = boards.create(read_folder(write_board(tmp_path / "several", LIVE)))
+    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+    first = submit(board, ada, file_of(ADA)).describe()
+    (log,) = first["metrics"]
+    assert (log["name"], log["improved"]) == ("log loss", True)
+    public = lb.metric("log_loss").value(LABELS[~PRIVATE], ADA[~PRIVATE])
+    assert log["released"] == pytest.approx(public, abs=0.1)
+    assert "log loss: new best, " in first["reason"]
+    second = submit(board, ada, file_of(BOB)).describe()  # worse by AUC, better by log loss
+    assert not second["improved"]
+    assert second["metrics"][0]["improved"]
+    assert second["metrics"][0]["released"] < log["released"]
+    again = submit(board, ada, file_of(BOB)).describe()
+    assert again["again"]
+    assert again["metrics"] == second["metrics"]
+    submit(board, bob, file_of(EVE))
+    # A submission uses one of the budget, and its changes on all ladders are counted.
+    state = board.book.chain_state()
+    assert (state.asked, state.ladders, state.changes) == (3, 5, 5)
+    rows = board.as_seen_by(bob).leaderboard()["rows"]
+    assert rows[0]["metrics"][0]["released"] == second["metrics"][0]["released"]
+    submissions = board.as_seen_by(ada).submissions()
+    assert [one["metrics"] for one in submissions] == [second["metrics"], first["metrics"]]
+    assert board.as_seen_by(ada).team()["metrics"][0]["loss"] == second["metrics"][0]["loss"]
+    assert board.book.check() == 6
+    board.closer.close(organiser)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    result = verify_bundle(tmp_path / "bundle")
+    assert (result.questions, result.releases, result.risks) == (3, 6, 6)
+    assert "3 questions" in run_second_verifier(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("forge", "message"),
+    [
+        (lambda entry: None, "was not answered by all metrics"),
+        (lambda entry: {**entry, "metric": 2}, "is not the next of its submission"),
+        (lambda entry: {**entry, "asker": "0" * 16}, "is not the next of its submission"),
+        (lambda entry: {**entry, "ladder": 1, "question": 3}, "another ladder"),
+    ],
+)
+def test_a_submission_that_not_all_live_metrics_answered_is_found(
+    boards, join, submit, tmp_path, forge, message
+):
+    board = boards.create(read_folder(write_board(tmp_path / "several", LIVE)))
+    ada = join(boards, board, "Ada")[0]
+    for values in (ADA, BOB):
+        submit(board, ada, file_of(values))
+    entries = [fields for _, fields in board.book.entries()]
+    at = next(i for i, fields in enumerate(entries) if "metric" in fields)
+    if forge(entries[at]) is None:
+        del entries[at]
+    else:
+        second = max(i for i, fields in enumerate(entries) if "metric" in fields)
+        entries[second] = forge(entries[second])
+    history = HistoryChecker(entries[0])
+
+    def check_all():
+        for number, fields in enumerate(entries):
+            history.check_entry(number, fields)
+
+    with pytest.raises(BrokenLedger, match=message):
+        check_all()
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_corrected_labels_are_asked_again_by_every_live_metric(
+    boards, join, submit, organiser, tmp_path
+):
+    path = write_board(tmp_path / "several", LIVE)
+    board = boards.create(read_folder(path))
+    ada = join(boards, board, "Ada")[0]
+    submit(board, ada, file_of(ADA))
+    text = (path / "holdout.csv").read_text().replace("r5,1,", "r5,0,")
+    (path / "holdout.csv").write_text(text)
+    assert board.amendments.correct_labels(organiser, read_folder(path).table) == 1
+    assert board.as_seen_by(ada).team()["metrics"][0]["released"] is not None
+    submit(board, ada, file_of(BOB))
+    board.closer.close(organiser)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    assert verify_bundle(tmp_path / "bundle").risks == 6
+    assert "3 questions" in run_second_verifier(tmp_path / "bundle")
+
+
+def test_live_metrics_count_as_more_ladders_and_accounts():
+    text = "slug: a\nmetric: roc_auc\nsubmissions: 100\nteams: 5\n"
+    one = read_rules(text)
+    two = read_rules(f"{text}metrics: [{{name: brier, show: live}}, log_loss]\n")
+    assert (one.ladders, one.attacker_accounts) == (5, 2)
+    assert (two.ladders, two.attacker_accounts, two.answers) == (10, 4, 2)
+    assert two.mechanism_for(1000) == lb.GrowingLadder.calibrated(
+        n=1000, questions=200, teams=10, accounts=4, scale="model"
+    )
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_certificates_of_several_live_metrics_share_beta(boards, join, submit, tmp_path):
+    highs = []
+    for name, text in {
+        "one": "metric: accuracy\n",
+        "two": "metric: accuracy\nmetrics: [{name: f1_macro, show: live}]\n",
+    }.items():
+        path = write_board(tmp_path / name, text.replace("slug: several", ""))
+        rules = (path / "board.yaml").read_text().replace("slug: several", f"slug: {name}")
+        mechanism = "mechanism: {name: ladder, step: 0.01}\n"
+        (path / "board.yaml").write_text(rules + mechanism)
+        board = boards.create(read_folder(path))
+        ada = join(boards, board, "Ada")[0]
+        submit(board, ada, file_of((BOB > 0.5).astype(int)))
+        certificate = board.as_seen_by(ada).certificate()
+        assert certificate.beta == 0.05
+        highs.append(certificate.nats)
+    # Twice the questions, another change, and half of beta: ln 2 and more.
+    assert highs[1] - highs[0] > np.log(2)
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_two_worlds_look_alike_to_every_metric(boards, join, submit, tmp_path):
+    """Worlds that differ in labels, not in what the ladders release, answer the same."""
+    answers = []
+    for name, flipped in {"first": 0, "second": 1}.items():
+        path = write_board(
+            tmp_path / name,
+            LIVE.replace("roc_auc", "brier").replace(", {name: brier, title: Brier}", ""),
+        )
+        rules = (path / "board.yaml").read_text().replace("slug: several", f"slug: {name}")
+        (path / "board.yaml").write_text(
+            rules + "mechanism: {name: ladder, step: 0.2, grid: 0.2}\n"
+        )
+        lines = (path / "holdout.csv").read_text()
+        if flipped:  # one label, which moves no risk across the grid
+            lines = lines.replace("r6,0,public", "r6,1,public")
+            assert "r6,1,public" in lines
+        (path / "holdout.csv").write_text(lines)
+        board = boards.create(read_folder(path))
+        ada = join(boards, board, "Ada")[0]
+        told = []
+        for values in (ADA, BOB, EVE, ADA * 0.5):
+            answer = submit(board, ada, file_of(values)).describe()
+            told.append({key: answer[key] for key in ("released", "improved", "reason", "metrics")})
+        public = board.as_seen_by(ada).leaderboard()["rows"][0]
+        told.append((public["released"], public["metrics"]))
+        answers.append(told)
+    assert answers[0] == answers[1]

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import Metric as Metric
     from ladderboard.board._model import MetricBound as MetricBound
     from ladderboard.board._model import MetricDisplay as MetricDisplay
+    from ladderboard.board._model import MetricRelease as MetricRelease
     from ladderboard.board._model import RateLimit as RateLimit
     from ladderboard.board._model import SignInRule as SignInRule
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
@@ -223,6 +224,7 @@ _NAMES = {
         "Metric",
         "MetricBound",
         "MetricDisplay",
+        "MetricRelease",
         "RateLimit",
         "SignInRule",
         "SubmissionInfo",

@@ -19,7 +19,7 @@ from ladderboard.board._repository import (
     insert,
     list_best_submissions,
     read_board,
-    read_team,
+    read_board_and_team,
     sample_key,
     to_json,
     update_board,
@@ -30,7 +30,7 @@ from ladderboard.board._rules import SECRET_VISIBILITIES, RuleProblems
 from ladderboard.board._submissions import open_stored_predictions
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
-from ladderboard.ledger import Commitment, Entry, ScoredQuestion, digest, write_array
+from ladderboard.ledger import Commitment, Entry, digest, write_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -362,21 +362,18 @@ def replay_submissions(
 def _replay_one(
     board: BoardContext, team: int, number: int, submission: AlignedPredictions
 ) -> None:
-    row = board.row()
-    evidence = board.scorer_of(row).evidence(submission, board.book.mechanism)
+    with board.reading() as view:
+        row, team_row = read_board_and_team(view, team)
+    questions = board.score(row, team_row, submission)
 
     def record_replay(transaction: BookTransaction) -> None:
         view = transaction.view
-        now, team_row = read_board(view), read_team(view, team)
-        question = ScoredQuestion(
-            submission=submission.digest,
-            ladder=board.ladder_of(now, team_row),
-            asker=team_row.id,
-            **evidence,
-        )
-        if board.book.read_duplicate(view, question) is not None:
+        now = read_board(view)
+        if board.book.read_duplicate(view, questions[0]) is not None:
             return
-        outcome = transaction.answer(question, budget=board.rules_of(now).questions)
+        outcome = transaction.answer(questions[0], budget=board.rules_of(now).questions)
+        for question in questions[1:]:
+            transaction.answer(question)
         release, time = outcome.release, transaction.chain_state.time
         update_submission(
             view,

@@ -30,7 +30,7 @@ from ladderboard.holdout import (
     changes_reader,
     decode_sample,
 )
-from ladderboard.ledger import Entry, release_from_entry
+from ladderboard.ledger import Entry, ScoredQuestion, release_from_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ladderboard.board._store import SubmissionStore
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import Book, BookTransaction, ChainState, ReadView
+    from ladderboard.mechanisms import Release
 
 
 _MAX_JOBS_PER_TRANSACTION = 64  # bounds how long a job waits for others
@@ -315,10 +316,68 @@ class BoardContext:
         """Return the current scorer of the public split."""
         return self.scorer_of(self.row())
 
-    def ladder_of(self, row: BoardRow, team: TeamRow) -> str:
-        """Return the name of a team's ladder in the row's epoch."""
-        name = "" if self.rules_of(row).ladder == "board" else team.id
+    def ladder_of(self, row: BoardRow, team: str, metric: int = 0) -> str:
+        """Return the name of a team's ladder for a metric in the row's epoch."""
+        name = "" if self.rules_of(row).ladder == "board" else team
+        name += f" metric {metric}" if metric else ""
         return name if row.epoch == 0 else f"{name} epoch {row.epoch}".strip()
+
+    def score(
+        self, row: BoardRow, team: TeamRow, submission: AlignedPredictions, key: str | None = None
+    ) -> list[ScoredQuestion]:
+        """Return the questions that a submission asks, one for each live metric."""
+        scorers = self.epoch_of(row).scorers
+        return [
+            self.question_for(row, team, submission.digest, metric, key)._replace(
+                **scorers[metric].evidence(submission, self.book.mechanism)
+            )
+            for metric in self.rules_of(row).live_metrics
+        ]
+
+    def question_for(
+        self,
+        row: BoardRow,
+        team: TeamRow,
+        digest: bytes,
+        metric: int = 0,
+        key: str | None = None,
+    ) -> ScoredQuestion:
+        """Return the question of a submission by one metric, not scored; the first has the key."""
+        return ScoredQuestion(
+            submission=digest,
+            risk=1.0,
+            ladder=self.ladder_of(row, team.id, metric),
+            asker=team.id,
+            idempotency_key=None if metric else key,
+            metric=metric,
+        )
+
+    def released_by_metric(self, view: ReadView, row: BoardRow, team: str) -> list[float | None]:
+        """Return the released value of each further live metric on a team's ladders."""
+        values: list[float | None] = []
+        for metric in self.rules_of(row).live_metrics[1:]:
+            number = self.book.ladder_number(view, self.ladder_of(row, team, metric))
+            changed = number is not None and view.ladder_changes(number)
+            values.append(
+                self.book.ladder_sessions.resume(view, number).value  # type: ignore[arg-type]
+                if changed
+                else None
+            )
+        return values
+
+    def further_releases(self, view: ReadView, entry: int) -> list[Release]:
+        """Return the releases of a submission by its further live metrics.
+
+        Their entries follow that of the first; starts of ladders may lie between.
+        """
+        wanted = self.book.opening["rules"].get("answers", 1) - 1
+        releases: list[Release] = []
+        if wanted:
+            for encoded in view.entries(entry + 1, entry + 1 + 2 * wanted):
+                fields = Entry(encoded).read()
+                if fields["kind"] == "question" and "metric" in fields and len(releases) < wanted:
+                    releases.append(release_from_entry(fields))
+        return releases
 
     def cached_records(self, view: ReadView, row: BoardRow, state: ChainState) -> RecordHistory:
         """Return the board's records; they are read again only if anything changed."""
@@ -342,7 +401,7 @@ class BoardContext:
     def smallest_visible_gain(self, view: ReadView, row: BoardRow, team: TeamRow) -> float:
         """Return the gain in loss that shows on a team's ladder 19 times out of 20; 0 for any."""
         book, shared = self.book, self.rules_of(row).ladder == "board"
-        ladder = view.ladder_number(self.ladder_of(row, team))
+        ladder = view.ladder_number(self.ladder_of(row, team.id))
         released = row.best if shared else team.released
         if ladder is None or (released is None and not book.mechanism.hides_value):
             return 0.0  # the first submission always gets a number
@@ -376,7 +435,7 @@ class BoardContext:
             resolution(
                 mechanism,
                 n=self.book.opening["rules"]["worth"],
-                questions=rules.questions,
+                questions=rules.questions * rules.answers,
                 teams=rules.ladders,
                 accounts=mechanism.attacker_accounts(rules.ladders),
                 released=released,

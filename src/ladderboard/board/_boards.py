@@ -59,6 +59,7 @@ from ladderboard.errors import (
     NotFound,
 )
 from ladderboard.holdout import (
+    describe_further,
     describe_sample,
     encode_sample,
     make_key_file,
@@ -275,7 +276,8 @@ class Boards:
         """Create a board: commit to its holdout, key and rules, and submit its baselines."""
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.without_labels()
-        scorer = make_scorers(table, rules, "public")[0]
+        scorers = make_scorers(table, rules, "public")
+        scorer, live = scorers[0], [scorers[at] for at in rules.live_metrics]
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
         if mechanism.needs == "losses" and (
@@ -299,8 +301,9 @@ class Boards:
                 "kind": table.kind,
                 "worth": worth,
                 "weighted": scorer.grouping.weight is not None,
-                "zero_one": scorer.zero_one,
+                "zero_one": all(other.zero_one for other in live),
                 **({} if scorer.promise is None else {"promise": scorer.promise}),
+                **describe_further(live),
                 "board": described,
             },
             holdout=sample_digest(describe_sample(table)),

@@ -500,7 +500,7 @@ def _write_entries_with_files(
         if file is not None and file.entry == number:
             _write_submitted_file(bundle, board, file, selected=file.id in selected)
             file = next(files, None)
-        elif secret is not None and row.epoch:
+        elif secret is not None and row.epoch and "metric" not in entry.read():
             later = _find_replayed_file(board, view, row, entry, secret)
             if later is not None:
                 _write_submitted_file(bundle, board, later, selected=False)
@@ -520,7 +520,7 @@ def _find_replayed_file(
     """
     team = find_team(view, entry.read()["asker"])
     for epoch in range(1, row.epoch + 1):
-        ladder = board.ladder_of(replace(row, epoch=epoch), team)
+        ladder = board.ladder_of(replace(row, epoch=epoch), team.id)
         question = ScoredQuestion(secret.submission, 0, ladder=ladder, asker=team.id)
         number = view.find_by_dedupe_key(board.book.dedupe_key(question))
         submission = None if number is None else find_submission_by_entry(view, number)

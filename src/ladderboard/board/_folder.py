@@ -396,6 +396,9 @@ def _check_metrics(table: HoldoutTable, rules: Rules, problems: RuleProblems) ->
                 Scorer(table, metric.loss, rows=rows, read_by=rules.loss)
         except InvalidInput as error:
             problems.add("bad_value", f"metrics, {metric.display.name}: {error}", key="metrics")
+    if rules.answers > 1 and rules.mechanism is not None and rules.mechanism.needs == "losses":
+        message = f"{rules.mechanism.name} compares losses one by one; show metrics at the close"
+        problems.add("bad_value", f"{message}, not live.", key="metrics")
 
 
 def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> HoldoutTable | None:

@@ -583,6 +583,30 @@ class BoardInfo(Document):
     head: LedgerHead
 
 
+@dataclass(frozen=True)
+class MetricRelease:
+    """A release by one of the further metrics that are shown while the board runs.
+
+    ``improved`` is None for the best of a team. The name is printed, so it must be printable.
+    """
+
+    name: str
+    released: Metric
+    loss: Loss
+    display: DisplayValue
+    digits: int
+    improved: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would spoil a terminal or fill the memory."""
+        _check_printed(self.name, self.digits)
+
+
+def _check_printed(name: str, digits: int) -> None:
+    if not (name.isprintable() and 0 <= digits <= 17):
+        raise ValueError("unprintable name or too many digits")
+
+
 @dataclass(frozen=True, kw_only=True)
 class SubmissionInfo(Document):
     """An answered submission; ``receipt`` is set by ``Client.submission`` only."""
@@ -602,6 +626,7 @@ class SubmissionInfo(Document):
     improved: bool
     question: int
     display: DisplayValue
+    metrics: tuple[MetricRelease, ...] = ()
     receipt: dict[str, Any] | None = field(default=None, repr=False)
 
 
@@ -620,6 +645,7 @@ class LeaderboardRow(Document):
     since: datetime | None
     submissions: int
     last: datetime | None
+    metrics: tuple[MetricRelease, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -650,6 +676,7 @@ class TeamStatus(Document):
     limit: str
     limits: tuple[LimitStatus, ...]
     next_submission_at: datetime | None
+    metrics: tuple[MetricRelease, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -698,6 +725,10 @@ class FinalMetric:
     loss: float
     display: float
     digits: int
+
+    def __post_init__(self) -> None:
+        """Refuse what would spoil a terminal or fill the memory."""
+        _check_printed(self.name, self.digits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def board_resolution(
     return resolution(
         mechanism,
         n=n,
-        questions=rules.questions,
+        questions=rules.questions * rules.answers,
         teams=rules.ladders,
         accounts=mechanism.attacker_accounts(rules.ladders),
         released=released,

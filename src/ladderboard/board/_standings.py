@@ -153,7 +153,9 @@ _OWN_FIELDS = ("number", "time", "loss", "display", "improved")
 
 _CERTIFICATE_RULES = (
     "questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected", "promise",
+    "answers", "further",
 )  # fmt: skip
+_PROMISES = {"promise", "further"}
 Values = tuple[tuple[str, Any], ...]
 MAX_BINS = 60
 _MAX_TEAMS = 100
@@ -287,10 +289,10 @@ def cached_certificate(meter: Meter, released: float | None) -> Certificate:
 
 
 def _certificate_rules(meter: Meter) -> Values:
-    """Return the rules that a certificate depends on, hashable: a promise becomes JSON."""
+    """Return the rules that a certificate depends on, hashable: promises become JSON."""
     rules = {name: meter.rules[name] for name in _CERTIFICATE_RULES if name in meter.rules}
-    if "promise" in rules:
-        rules["promise"] = json.dumps(rules["promise"])
+    for name in _PROMISES & rules.keys():
+        rules[name] = json.dumps(rules[name])
     return tuple(rules.items())
 
 
@@ -309,8 +311,8 @@ def _certificate(
 ) -> Certificate:
     """Return a certificate; it depends on public values only, so caching reveals nothing."""
     read_rules = dict(rules)
-    if "promise" in read_rules:
-        read_rules["promise"] = json.loads(read_rules["promise"])
+    for name in _PROMISES & read_rules.keys():
+        read_rules[name] = json.loads(read_rules[name])
     meter = Meter(mechanism, read_rules, state)
     if not isinstance(changes, int):
         meter = replace(meter, read_changes=lambda: changes)

@@ -30,8 +30,10 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._rules import (
     SECRET_VISIBILITIES,
+    format_further,
     round_for_display,
     serialize_bound,
+    serialize_releases,
     to_metric,
 )
 from ladderboard.errors import (
@@ -52,10 +54,12 @@ from ladderboard.holdout import (
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, TeamRow
-    from ladderboard.board._rules import DisplayRules, Rules
+    from ladderboard.board._rules import Rules
     from ladderboard.board._store import PreparedFile
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import (
@@ -116,6 +120,8 @@ class SubmissionAnswer:
         The answer in one sentence.
     receipt
         The team's proof that it was answered.
+    further
+        The releases by the further live metrics.
     """
 
     id: str
@@ -133,6 +139,7 @@ class SubmissionAnswer:
     reason: str
     rules: Rules
     receipt: Receipt
+    further: Sequence[Release] = ()
 
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields in the board's metric; ``loss`` is the loss of ``released``."""
@@ -159,6 +166,7 @@ class SubmissionAnswer:
             "score_loss": release.score,
             "ladder": self.rules.ladder,
             "again": self.again,
+            "metrics": serialize_releases(self.rules, self.further),
             "receipt": self.receipt.describe(),
             "display": {
                 **shown.describe(),
@@ -181,7 +189,7 @@ class _ScoredSubmission(NamedTuple):
     id: str
     epoch: int
     number: int
-    question: ScoredQuestion
+    questions: list[ScoredQuestion]
     incoming: IncomingSubmission
     prepared: PreparedFile
 
@@ -197,6 +205,7 @@ class _RecordedAnswer(NamedTuple):
     time: int
     receipt: Receipt
     visible_gain: float
+    further: list[Release]
 
 
 class _LabelsChanged(LadderboardError):
@@ -266,7 +275,8 @@ class SubmissionService:
         board = self._board
         with board.book.reading_now() as (view, moment):
             row, team_row = self._check_sender(view, caller, team)
-            question = self._question_for(row, team_row, incoming)
+            key, digest = incoming.idempotency_key, incoming.submission.digest
+            question = board.question_for(row, team_row, digest, key=key)
             earlier = board.book.read_duplicate(view, question)
             if earlier is not None and self._is_idempotency_key_known(view, question):
                 recorded = self._answer_duplicate(view, row, team_row, earlier)
@@ -281,7 +291,7 @@ class SubmissionService:
                 lambda transaction: self._answer_retry(transaction, team_row.number, question)
             )
         elif recorded is None:
-            recorded = self._score_and_record(row, team_row, question, incoming)
+            recorded = self._score_and_record(row, team_row, incoming)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
 
     def _check_sender(
@@ -315,17 +325,6 @@ class SubmissionService:
             raise _LabelsChanged
         return self._answer_duplicate(view, *read_board_and_team(view, number), earlier)
 
-    def _question_for(
-        self, row: BoardRow, team_row: TeamRow, incoming: IncomingSubmission
-    ) -> ScoredQuestion:
-        return ScoredQuestion(
-            submission=incoming.submission.digest,
-            risk=1.0,
-            ladder=self._board.ladder_of(row, team_row),
-            asker=team_row.id,
-            idempotency_key=incoming.idempotency_key,
-        )
-
     def _refuse_if_not_allowed_now(
         self,
         view: ReadView,
@@ -349,19 +348,16 @@ class SubmissionService:
         self,
         row: BoardRow,
         team_row: TeamRow,
-        question: ScoredQuestion,
         incoming: IncomingSubmission,
     ) -> _RecordedAnswer:
         board = self._board
-        scorer = board.scorer_of(row)
-        evidence = scorer.evidence(incoming.submission, board.book.mechanism)
-        question = question._replace(**evidence)
+        questions = board.score(row, team_row, incoming.submission, incoming.idempotency_key)
         submission_id = board.book.environment.salt()[-16:].hex()
         prepared = board.store.prepare(submission_id, incoming.submission.packed)
         is_stored = False
         try:
             job = _ScoredSubmission(
-                submission_id, row.epoch, team_row.number, question, incoming, prepared
+                submission_id, row.epoch, team_row.number, questions, incoming, prepared
             )
             recorded = board.queue.run(
                 lambda transaction: self._record_in_transaction(transaction, job)
@@ -382,9 +378,9 @@ class SubmissionService:
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, transaction.view
-        submission_id, epoch, number, question, incoming, prepared = job
+        submission_id, epoch, number, questions, incoming, prepared = job
         row, team_row = read_board_and_team(view, number)
-        earlier = transaction.find_duplicate(question)
+        earlier = transaction.find_duplicate(questions[0])
         if earlier is not None:
             return self._answer_duplicate(view, row, team_row, earlier)
         if row.epoch != epoch:
@@ -392,7 +388,10 @@ class SubmissionService:
         rules = board.rules_of(row)
         moment = transaction.moment()
         self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment)
-        outcome = transaction.answer(question, budget=rules.questions)
+        outcome = transaction.answer(questions[0], budget=rules.questions)
+        further = [transaction.answer(question) for question in questions[1:]]
+        if further:
+            outcome = outcome._replace(chain_state=further[-1].chain_state)
         prepared.commit(view)
         moment = moment._replace(chain_state=outcome.chain_state)
         release, time, count = outcome.release, outcome.chain_state.time, team_row.used + 1
@@ -439,7 +438,10 @@ class SubmissionService:
         quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = outcome.receipt or board.book.receipt_for(view, outcome)
         gain = outcome.smallest_gain or 0.0
-        return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt, gain)
+        releases = [answer.release for answer in further]
+        return _RecordedAnswer(
+            outcome, team_row, quota, submission_id, count, time, receipt, gain, releases
+        )
 
     def _answer_duplicate(
         self, view: ReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
@@ -452,8 +454,9 @@ class SubmissionService:
         quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = self._board.book.receipt_for(view, outcome)
         gain = self._board.smallest_visible_gain(view, row, team_row)
+        releases = self._board.further_releases(view, known.entry)
         return _RecordedAnswer(
-            outcome, team_row, quota, known.id, known.number, known.time, receipt, gain
+            outcome, team_row, quota, known.id, known.number, known.time, receipt, gain, releases
         )
 
     def _build_answer(
@@ -480,9 +483,10 @@ class SubmissionService:
             best=value,
             visible_gain=recorded.visible_gain,
             quota=recorded.quota,
-            reason=_format_reason(recorded, rules.display),
+            reason=_format_reason(recorded, rules),
             rules=rules,
             receipt=recorded.receipt,
+            further=recorded.further,
         )
 
     def _redact(self, row: BoardRow, recorded: _RecordedAnswer) -> _RecordedAnswer:
@@ -492,6 +496,12 @@ class SubmissionService:
         if rules.ladder == "board":
             value = release.value if release.improved else None
             release = release._replace(value=value, question=recorded.number)
+            recorded = recorded._replace(
+                further=[
+                    other._replace(value=other.value if other.improved else None)
+                    for other in recorded.further
+                ]
+            )
         share = compute_shares(rules, row, outcome.chain_state).share
         return recorded._replace(
             outcome=outcome._replace(release=release),
@@ -506,8 +516,9 @@ def _must_redact(row: BoardRow, caller: Caller) -> bool:
     return row.visibility in SECRET_VISIBILITIES and caller.role < Role.EVALUATOR
 
 
-def _format_reason(recorded: _RecordedAnswer, display: DisplayRules) -> str:
+def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
     """Return the answer's sentence, with the tightest limit as the remaining count."""
+    display = rules.display
     tightest = recorded.quota.tightest
     outcome = recorded.outcome
     release = outcome.release
@@ -518,8 +529,8 @@ def _format_reason(recorded: _RecordedAnswer, display: DisplayRules) -> str:
     )
     text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)
     if recorded.quota.next is not None and tightest.remaining == 0:
-        return f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
-    return text
+        text = f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
+    return " ".join([text, *format_further(rules, recorded.further)])
 
 
 if TYPE_CHECKING:

@@ -37,7 +37,13 @@ from ladderboard.board._repository import (
     read_board,
     read_team,
 )
-from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
+from ladderboard.board._rules import (
+    round_for_display,
+    serialize_bound,
+    serialize_releases,
+    serialize_values,
+    to_metric,
+)
 from ladderboard.board._standings import (
     CurrentState,
     cached_certificate,
@@ -213,15 +219,22 @@ class View:
             "board": board.slug,
             "as_of": format_time(state.time),
             "frozen": frozen,
-            "rows": [self._serialize_standing(row, standing, own_id) for standing in page.rows],
+            "rows": [
+                self._serialize_standing(view, row, standing, own_id) for standing in page.rows
+            ],
             "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
 
     def _serialize_standing(
-        self, row: BoardRow, standing: TeamStanding, own_id: str | None
+        self, view: ReadView, row: BoardRow, standing: TeamStanding, own_id: str | None
     ) -> dict[str, Any]:
-        display, team = self._board.rules_of(row).display, standing.team
+        rules, team = self._board.rules_of(row), standing.team
+        display, metrics = rules.display, []
+        # The ladders of further metrics are those of now: a frozen board shows none.
+        if rules.answers > 1 and rules.ladder == "team" and not self._is_frozen(row):
+            values = self._board.released_by_metric(view, row, team.id)
+            metrics = serialize_values(rules, values)
         return make_document(
             LeaderboardRow,
             team,
@@ -232,6 +245,7 @@ class View:
             you=team.number == self._caller.team,
             **_release_fields(display, team.released),
             submissions=team.used,
+            metrics=metrics,
         )
 
     def _team_ref(
@@ -331,6 +345,9 @@ class View:
                 )
                 gain = 0.0 if rules.ladder == "board" else gain
             best = row.best if rules.ladder == "board" else team_row.released
+            values = []
+            if rules.answers > 1 and rules.ladder == "team":
+                values = board.released_by_metric(view, row, team_row.id)
         return make_document(
             TeamStatus,
             team_row,
@@ -341,6 +358,7 @@ class View:
             limit=quota.tightest.name,
             limits=[limit.describe() for limit in quota.limits],
             next_submission_at=quota.next,
+            metrics=serialize_values(rules, values),
         )
 
     def _find_visible_team(self, view: ReadView, team: str | None) -> TeamRow:
@@ -393,7 +411,7 @@ class View:
         with self._board.reading() as view:
             row, team_row = read_board(view), self._find_visible_team(view, team)
             rows = list_submissions(view, team_row.number, before=before, limit=limit)
-        return [self._serialize_submission(row, submission) for submission in rows]
+            return [self._serialize_submission(view, row, submission) for submission in rows]
 
     def own_history(self, team: str | None = None) -> dict[str, Any]:
         """Return a team's chart of the current epoch, oldest first; of many the newest."""
@@ -405,7 +423,9 @@ class View:
                 if row.status in ENDED_STATUSES
                 else self._board.book.environment.current_time(view)
             )
-        submissions = [self._serialize_submission(row, submission) for submission in reversed(rows)]
+            submissions = [
+                self._serialize_submission(view, row, submission) for submission in reversed(rows)
+            ]
         submissions = [submission for submission in submissions if submission["epoch"] == row.epoch]
         display = self._board.rules_of(row).display
         return serialize_own_history(display, submissions, now, thinned=team_row.used > len(rows))
@@ -420,16 +440,26 @@ class View:
             if known is None or not (self._sees_everything or known.team == self._caller.team):
                 raise NotFound("There is no such submission.")
             receipt = self._board.book.read_receipt(view, known.entry)
-        return self._serialize_submission(row, known, receipt)
+            return self._serialize_submission(view, row, known, receipt)
 
     def _serialize_submission(
-        self, row: BoardRow, submission: SubmissionRow, receipt: Receipt | None = None
+        self,
+        view: ReadView,
+        row: BoardRow,
+        submission: SubmissionRow,
+        receipt: Receipt | None = None,
     ) -> dict[str, Any]:
         rules, redact = self._board.rules_of(row), self._must_redact(row)
         sender = self._sees_everything or rules.takes == "predictions"
-        return serialize_submission(
+        serialized = serialize_submission(
             rules, submission, redact=redact, sender=sender, receipt=receipt
         )
+        releases = self._board.further_releases(view, submission.entry)
+        if redact and rules.ladder == "board":
+            releases = [
+                other._replace(value=other.value if other.improved else None) for other in releases
+            ]
+        return {**serialized, "metrics": serialize_releases(rules, releases)}
 
     def selections(self) -> list[str]:
         """Return the ids that the caller's team selected; empty if it selected none."""

@@ -14,7 +14,14 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ladderboard._formatting import format_count, format_gain
-from ladderboard.board import BoardInfo, LimitStatus, MetricBound, MetricDisplay, TeamRef
+from ladderboard.board import (
+    BoardInfo,
+    LimitStatus,
+    MetricBound,
+    MetricDisplay,
+    MetricRelease,
+    TeamRef,
+)
 from ladderboard.bounds import Certificate
 from ladderboard.client._config import check_board_name
 from ladderboard.holdout import BoardAnswer, Reply, describe_board_answer
@@ -59,7 +66,8 @@ class SubmissionResult(Reply):
     ladder, and None if it would reveal other teams' activity. ``ladder`` is ``team`` or ``board``.
     ``remaining`` is what is left of the tightest of ``limits``, named by ``limit``;
     ``next_submission_at`` is None if no more questions will be available. ``receipt`` proves later
-    that the submission was answered. ``raw`` is the whole JSON document.
+    that the submission was answered. ``metrics`` are the releases by further metrics. ``raw`` is
+    the whole JSON document.
     """
 
     score: float | None = field()  # a board always sends these
@@ -80,6 +88,7 @@ class SubmissionResult(Reply):
     bound: MetricBound | None = field()  # type: ignore[assignment]
     display: ReplyDisplay
     receipt: dict[str, Any] = field(repr=False)
+    metrics: tuple[MetricRelease, ...] = ()
     raw: dict[str, Any] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -110,7 +119,15 @@ def _describe_result(result: SubmissionResult) -> str:
         has_best=result.improved or result.loss is None or result.loss < _WORST_LOSS,
         gain=format_gain(result.visible_gain),
     )
-    return " ".join(describe_board_answer(answer))
+    return " ".join([*describe_board_answer(answer), *map(_describe_metric, result.metrics)])
+
+
+def _describe_metric(metric: MetricRelease) -> str:
+    """Return the best by a further metric, and whether it is a new one."""
+    if metric.display is None:
+        return f"{metric.name}: no best yet."
+    news = "new best, " if metric.improved else "best "
+    return f"{metric.name}: {news}{metric.display:.{metric.digits}f}."
 
 
 def _describe_remaining(result: SubmissionResult) -> str:

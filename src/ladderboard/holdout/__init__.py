@@ -40,6 +40,7 @@ from ladderboard.holdout._scorer import (
     ScoringResult,
     is_zero_one,
 )
+from ladderboard.holdout._scorer import describe_further as describe_further
 from ladderboard.holdout._status import (
     LadderStatus,
     Meter,

@@ -16,7 +16,7 @@ from ladderboard.ledger import decode, decode_predictions, encode_predictions
 from ladderboard.losses import LOSSES, predictions_converter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -86,6 +86,13 @@ class ScoringResult:
     risk: float
     losses: NDArray[np.float64]
     broken: bool
+
+
+def describe_further(live: Sequence[Scorer]) -> dict[str, Any]:
+    """Return what a board with several live metrics publishes of the further ones."""
+    if len(live) == 1:
+        return {}
+    return {"answers": len(live), "further": [scorer.promise for scorer in live[1:]]}
 
 
 def is_zero_one(loss: Loss, grouping: Grouping) -> bool:

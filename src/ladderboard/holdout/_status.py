@@ -42,7 +42,8 @@ class Meter:
         From the first entry: ``questions``, ``beta``, ``worth``, ``weighted``, ``zero_one`` and
         ``ladders``, the declared maximum; guards of older versions lack the last two. Also
         ``declared``, the original budget if it was changed, and ``corrected`` if labels were
-        corrected.
+        corrected. Of boards with several live metrics ``answers``, their number, and ``further``,
+        what is published for the further ones.
     chain_state
         The state of the ledger's chain.
     verdict_nats
@@ -71,8 +72,14 @@ class Meter:
         state = self.chain_state
         if self.read_changes is None or state.charged:
             # Each lost answer may have been a change, on a ladder of its own.
-            return state.changes + state.charged
+            return state.changes + state.charged * self._answers
         return self.read_changes()
+
+    @property
+    def _answers(self) -> int:
+        """The number of ladders that answer each question: a board's live metrics."""
+        answers: int = self.rules.get("answers", 1)
+        return answers
 
     @property
     def budget(self) -> int:
@@ -126,13 +133,15 @@ class Meter:
     def _remaining_beta(self) -> float:
         """Beta after other prices: so many nats more are the same as a smaller beta."""
         beta: float = self.rules["beta"]
-        nats = self.verdict_nats + self._published_nats
+        # The certificates of several metrics hold together: each has its share of beta.
+        nats = self.verdict_nats + self._published_nats + math.log(self._answers)
         return max(beta * math.exp(-nats), _LEAST_BETA) if nats else beta
 
     @property
     def _published_nats(self) -> float:
         """The price of what a statistic publishes of the labels, such as class counts."""
-        return float((self.rules.get("promise") or {}).get("nats", 0.0))
+        promises = [self.rules.get("promise"), *self.rules.get("further", ())]
+        return math.fsum((promise or {}).get("nats", 0.0) for promise in promises)
 
     def _certificate(self, released: float | None) -> Certificate:
         from ladderboard.bounds import (  # noqa: PLC0415
@@ -142,7 +151,7 @@ class Meter:
             vacuous_certificate,
         )
 
-        chain_state, declared = self.chain_state, self.rules.get("ladders")
+        chain_state, declared, answers = self.chain_state, self.rules.get("ladders"), self._answers
         promise = self.rules.get("promise")
         if promise is not None and not promise.get("effective_n"):
             return vacuous_certificate(NOTHING_PROVED, self.rules["beta"])
@@ -151,14 +160,14 @@ class Meter:
             released = None
         result = certificate_of_record(
             self.rules["worth"],
-            self.rules.get("declared", self.budget),
+            self.rules.get("declared", self.budget) * answers,
             self.changes(),
             self.mechanism,
             self._remaining_beta,
             released=released,
-            asked=max(self.used, 1),
+            asked=max(self.used, 1) * answers,
             ladders=declared,
-            opened=(declared or chain_state.ladders) + chain_state.charged,
+            opened=(declared or chain_state.ladders) + chain_state.charged * answers,
             zero_one=self.rules.get("zero_one", False),
             proven=self.rules.get("proven", False),
             effective_n=promise["effective_n"] if promise else None,

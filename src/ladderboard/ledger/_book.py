@@ -417,7 +417,8 @@ class Book(BookContext):
         with self._changes_lock:
             if len(self._changes) < chain_state.changes:
                 with self.storage.read_transaction(self.name) as view:
-                    self._changes += read_changes(view, len(self._changes), chain_state)
+                    known, answers = len(self._changes), self.opening["rules"].get("answers", 1)
+                    self._changes += read_changes(view, known, chain_state, answers)
             return self._changes[: chain_state.changes]
 
     def snapshot(self) -> tuple[ChainState, dict[str, float | None], list[dict[str, Any]]]:

@@ -83,6 +83,9 @@ class ScoredQuestion(NamedTuple):
         An opaque id of the team or run that asks.
     idempotency_key
         An idempotency key, under which the same question may be sent again.
+    metric
+        Which of a board's metrics the risk is in. Questions about further ones belong to the
+        question before them: they use none of the budget.
     """
 
     submission: bytes
@@ -95,6 +98,7 @@ class ScoredQuestion(NamedTuple):
     idempotency_key: str | None = None
     standard_error: float | None = None
     record: RecordTest | None = None
+    metric: int = 0
 
 
 class RecordedAnswer(NamedTuple):
@@ -285,7 +289,8 @@ class BookTransaction:
     def answer(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
         """Answer a question that has no answer yet, as ``find_duplicate`` returned."""
         book = self._book
-        refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
+        if not question.metric:
+            refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
         new_answer = self._ask_and_record(question)
         for key in (book.dedupe_key(question), book.idempotency_dedupe_key(question)):
@@ -355,12 +360,14 @@ class BookTransaction:
             fields["error_class"] = release.error_class
         if book.tests_records:
             fields["proven"] = release.proven
+        if question.metric:
+            fields["metric"] = question.metric
         number = self.chain_state.entries
         self.append_entry(
             "question",
             fields,
             book.encryption.encrypt(f"secret {number}", packed),
-            asked=self.chain_state.asked + 1,
+            asked=self.chain_state.asked + (question.metric == 0),
             changes=self.chain_state.changes + release.improved,
         )
         book.ladder_sessions.store(view, ladder, state_after, session, changed=release.improved)

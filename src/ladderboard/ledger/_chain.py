@@ -348,8 +348,13 @@ def release_from_entry(fields: dict[str, Any]) -> Release:
     )
 
 
-def read_changes(view: ReadView, known: int, chain_state: ChainState) -> tuple[VisibleChange, ...]:
-    """Return the changes after the first ``known`` ones, up to a state of the chain."""
+def read_changes(
+    view: ReadView, known: int, chain_state: ChainState, answers: int = 1
+) -> tuple[VisibleChange, ...]:
+    """Return the changes after the first ``known`` ones, up to a state of the chain.
+
+    ``answers`` is how many metrics answer each question that is counted.
+    """
     changes, first = [], 0
     for count in range(known + 1, chain_state.changes + 1):
         # The first entry after which there are so many changes is the change itself.
@@ -361,8 +366,9 @@ def read_changes(view: ReadView, known: int, chain_state: ChainState) -> tuple[V
         )
         fields = Entry(next(view.entries(number, number + 1))).read()
         asked = view.chain_state_at(number + 1).asked
+        question = (asked - 1) * answers + fields.get("metric", 0) + 1
         released = fields["value"], fields["ladder"], fields.get("error_class")
-        changes.append(VisibleChange(asked, *released))
+        changes.append(VisibleChange(question, *released))
         first = number + 1
     return tuple(changes)
 
@@ -452,7 +458,9 @@ def state_changes(chain_state: ChainState, fields: dict[str, Any]) -> dict[str, 
     """Return the counts of the chain state that an entry changes, with their new values."""
     kind = fields["kind"]
     if kind == "question":
-        return {"asked": chain_state.asked + 1, "changes": chain_state.changes + fields["improved"]}
+        counted = "metric" not in fields  # otherwise it belongs to the question before it
+        changes = chain_state.changes + fields["improved"]
+        return {"asked": chain_state.asked + counted, "changes": changes}
     if kind == "look":
         return {"asked": chain_state.asked + 1}
     if kind == "ladder":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
 _QUESTION_FIELDS = len(_COMMON) + 8  # fields of a question
+_OPTIONAL_FIELDS = ("error_class", "proven", "metric")  # of a question
 _DECIDED = {"n", "loss", "mechanism", "rules", "holdout", "key"}
 # The fields of each kind of entry: the required ones, and the optional ones.
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
@@ -52,7 +53,7 @@ class ChainReader:
             if fields["kind"] != "question":
                 _check_fields(fields)
             elif (
-                len(fields) != _QUESTION_FIELDS + ("error_class" in fields) + ("proven" in fields)
+                len(fields) != _QUESTION_FIELDS + sum(name in fields for name in _OPTIONAL_FIELDS)
                 or "secret" not in fields
                 or "submission" not in fields
             ):

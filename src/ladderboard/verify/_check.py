@@ -34,7 +34,7 @@ from ladderboard.verify._rankings import FinalsChecker, check_finals, check_stan
 from ladderboard.verify._receipts import SavedEvidence, WrongArgument
 from ladderboard.verify._replay import ReleaseChecker, Replay, decode_opened_secret
 from ladderboard.verify._result import CheckSummary, VerificationResult, describe_checks
-from ladderboard.verify._risks import RiskChecker, rescore_file
+from ladderboard.verify._risks import RiskChecker, check_risk, rescore_file
 from ladderboard.verify._source import BundleReader, PublicLedger, open_source
 from ladderboard.verify._strict import same_encoding
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ladderboard.holdout import AlignedPredictions
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
     from ladderboard.verify._rankings import RankingRows
@@ -115,6 +116,8 @@ class _Verification:
         self.duplicates = DuplicateChecker()
         self.finals = FinalsChecker()
         self.scored = self.files = 0
+        self._submission: AlignedPredictions | None = None
+        self._last_digest = b""
         self._standings: RankingRows | None = None
         self._holdouts: list[dict[str, Any]] = []
 
@@ -177,7 +180,7 @@ class _Verification:
             custom_mechanism=replay is not None and replay.needs is None,
             standings=bundle is not None and bundle.standings is not None,
             finals=final is not None,
-            finals_rescored=final is not None and self.scored == history.questions,
+            finals_rescored=final is not None and self.scored == history.answers,
             board=history.rules.is_board,
             names=bundle is not None and bundle.names is not None,
         )
@@ -227,6 +230,7 @@ class _Verification:
             history.rules.is_board,
             history.rules.columns,
             tuple(_find_loss(metric.loss, None) for metric in history.rules.metrics[1:]),
+            tuple(history.rules.live_metrics),
         )
         for holdout in self._holdouts:
             self.risks.add_labels(holdout)
@@ -261,8 +265,9 @@ class _Verification:
                 opened.submission,
                 is_replay=history.is_repeat,
             )
-            losses = None  # a file may have been lost before the close; the result says so
-            if file is not None:
+            if "metric" in fields:
+                losses = self._score_further(history, risks, fields, opened, file)
+            else:
                 losses = self._score(history, risks, fields, opened, file)
             replay.check_question(number, fields, opened, losses)
         elif secret is not None or file is not None:
@@ -291,21 +296,44 @@ class _Verification:
             raise broken_entry(number, "its loss failed, and its risk is not 1")
         return opened
 
+    def _score_further(
+        self,
+        history: HistoryChecker,
+        risks: RiskChecker,
+        fields: dict[str, Any],
+        opened: OpenedSecret,
+        file: SubmittedFile | None,
+    ) -> NDArray[Any] | None:
+        """Score the last submission by a further metric, if its file and labels are there."""
+        if file is not None:
+            raise broken_entry(fields["number"], "it has a file, which only the first metric has")
+        if opened.submission != self._last_digest:
+            raise broken_entry(fields["number"], "it is about another submission than the last")
+        scorer = risks.find_scorer(history.epoch, metric=fields["metric"]) if risks.tables else None
+        if scorer is None or self._submission is None:
+            return None
+        self.scored += 1
+        return check_risk(fields["number"], scorer, self._submission, opened)
+
     def _score(
         self,
         history: HistoryChecker,
         risks: RiskChecker,
         fields: dict[str, Any],
         opened: OpenedSecret,
-        file: SubmittedFile,
+        file: SubmittedFile | None,
     ) -> NDArray[Any] | None:
         """Score a question's file again if labels are there; return the loss of every example."""
+        self._submission, self._last_digest = None, opened.submission
+        if file is None:  # it may have been lost before the close; the result says so
+            return None
         self.files += 1
         scorer = risks.find_scorer(history.epoch) if risks.tables else None
         if scorer is None:
             return None
         max_file = history.rules.max_file
         submission, losses = rescore_file(fields["number"], scorer, opened, file, max_file=max_file)
+        self._submission = submission
         self.scored += 1
         if file.selected:
             self.finals.score_selected(fields["asker"], file, submission, risks, history.rules)
@@ -337,7 +365,7 @@ class _Verification:
             raise BrokenLedger(
                 "There are private rows, but the closing entry commits to no final ranking."
             )
-        if final is not None and self.scored == history.questions:
+        if final is not None and self.scored == history.answers:
             self.finals.check(final, history, risks)
         return final
 

@@ -19,6 +19,7 @@ _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
 # Missing in ledgers of older versions, or where they are not needed.
 _OPTIONAL_RULES = {"zero_one", "ladders", "proven", "gate", "promise", "metric", "columns"}
+_OPTIONAL_BOARD_RULES = {"zero_one", "promise", "answers", "further"}
 _GATE_RULES = {"margin", "worse", "test", "guard"}
 _FIXED_RULES = {
     "slug",
@@ -43,7 +44,7 @@ class LedgerRules:
             raise broken_entry(0, "its commitment is not the hash of its fields")
         rules = opening["rules"]
         self.is_board = "board" in rules
-        later = {"zero_one", "promise"} if self.is_board else _OPTIONAL_RULES
+        later = _OPTIONAL_BOARD_RULES if self.is_board else _OPTIONAL_RULES
         wanted = (
             _GUARD_RULES
             | ({"board"} if self.is_board else set())
@@ -74,6 +75,9 @@ class LedgerRules:
         pairs.append((_describe_by_name(opening["loss"], "loss"), board["loss"]))
         if board["mechanism"] != "calibrated":
             pairs.append((_describe_by_name(opening["mechanism"], "mechanism"), board["mechanism"]))
+        answers = sum(metric.get("show") == "live" for metric in board.get("metrics", ())) + 1
+        pairs.append((rules.get("answers", 1), answers))
+        pairs.append((len(rules.get("further", ())), answers - 1))
         if not all(same_encoding(first, second) for first, second in pairs):
             raise broken_entry(0, "its board rules contradict its loss, mechanism, budget or beta")
 
@@ -126,6 +130,13 @@ class LedgerRules:
             MetricRule(self._decided["loss"], display["name"], display["as"], display["digits"]),
             *(MetricRule.read(item) for item in board.get("metrics", ())),
         ]
+
+    @property
+    def live_metrics(self) -> list[int]:
+        """The places of the metrics that answer every submission; 0 is the first."""
+        further = self.board.get("metrics", ()) if self.is_board else ()
+        live = [at for at, item in enumerate(further, 1) if item.get("show") == "live"]
+        return [0, *live]
 
     @property
     def final_metric(self) -> int | None:
@@ -212,6 +223,7 @@ class MetricRule(NamedTuple):
         """Return one of the further metrics."""
         settings = dict(item)
         title, form, digits = (settings.pop(key) for key in ("title", "as", "digits"))
+        settings.pop("show", None)
         return cls({"loss": settings.pop("name"), **settings}, title, form, digits)
 
 
@@ -232,7 +244,8 @@ class HistoryChecker:
         self.rules = LedgerRules(opening)
         """The rules after the last entry."""
         self.epoch = 0
-        self.questions = self.looks = self._charged = 0
+        self.questions = self.looks = self.answers = self._charged = 0
+        self._awaited: list[tuple[int, str]] = []  # metrics of the last submission, and its team
         self.ladder_questions: list[int] = []
         """The number of questions on each ladder."""
         self.closed: dict[str, Any] | None = None
@@ -249,8 +262,8 @@ class HistoryChecker:
         """Whether the last question was repeated because labels were corrected."""
         self._paused = False
         self._repeated_by: set[str] = set()
-        self._ladder_by_team: dict[tuple[str | None, int], int] = {}
-        self._team_by_ladder: dict[int, tuple[str | None, int]] = {}
+        self._ladder_by_team: dict[tuple[str | None, int, int], int] = {}
+        self._team_by_ladder: dict[int, tuple[str | None, int, int]] = {}
         self._checks: dict[str, Callable[[int, dict[str, Any]], None]] = {
             "question": self._check_question,
             "look": self._check_look,
@@ -300,7 +313,9 @@ class HistoryChecker:
 
     def _check_question(self, number: int, fields: dict[str, Any]) -> None:
         ladder, question = fields["ladder"], fields["question"]
-        self._check_budget(number, "question")
+        is_further = self._check_metric(number, fields)
+        if not is_further:
+            self._check_budget(number, "question")
         if self.rules.gate is not None and not self.rules.gate["guard"]:
             raise broken_entry(number, "it is a question to a gate without a guard")
         if type(ladder) is not int or not 0 <= ladder < len(self.ladder_questions):
@@ -312,7 +327,8 @@ class HistoryChecker:
         if not (is_release_value(fields["value"]) and is_release_value(fields["score"])):
             raise broken_entry(number, "its release is not a number")
         self.ladder_questions[ladder] += 1
-        self.questions += 1
+        self.questions += not is_further
+        self.answers += 1
         declared = self.rules.max_ladders
         if (
             declared is not None
@@ -324,11 +340,31 @@ class HistoryChecker:
         if self.rules.is_board:
             self._check_team(number, fields)
 
+    def _check_metric(self, number: int, fields: dict[str, Any]) -> bool:
+        """Check that every submission is answered by all live metrics, in order.
+
+        Returns whether the entry is about a further one.
+        """
+        metric = fields.get("metric", 0)
+        if metric or "metric" in fields:
+            expected = self._awaited.pop(0) if self._awaited else None
+            if type(metric) is not int or (metric, fields["asker"]) != expected:
+                raise broken_entry(number, "its metric is not the next of its submission")
+            return True
+        if self._awaited:
+            raise broken_entry(number, "the submission before it was not answered by all metrics")
+        self._awaited = [(at, fields["asker"]) for at in self.rules.live_metrics[1:]]
+        return False
+
     def _check_team(self, number: int, fields: dict[str, Any]) -> None:
         """Check the limits of a team, and record its best released value."""
         asker, board = fields["asker"], self.rules.board
         if type(asker) is not str:
             raise broken_entry(number, "it names no team")
+        metric = fields.get("metric", 0)
+        if metric:
+            self._check_ladder_of_team(number, fields["ladder"], asker, metric)
+            return
         self.is_repeat = self._paused
         if self._paused:
             if not self.epoch or asker not in self.questions_by_team or asker in self._repeated_by:
@@ -344,10 +380,10 @@ class HistoryChecker:
         if fields["improved"]:
             self.best_by_team[asker] = TeamBest(fields["value"], fields["time"])
 
-    def _check_ladder_of_team(self, number: int, ladder: int, asker: str) -> None:
+    def _check_ladder_of_team(self, number: int, ladder: int, asker: str, metric: int = 0) -> None:
         """Check that a team stays on one ladder: a second one would be a second draw of noise."""
         team = asker if self.rules.board["ladder"] == "team" else None
-        climb = (team, self.epoch)
+        climb = (team, self.epoch, metric)
         if self._ladder_by_team.setdefault(climb, ladder) != ladder:
             raise broken_entry(
                 number, "it was asked on another ladder than the team's earlier questions"
@@ -391,6 +427,8 @@ class HistoryChecker:
         self._paused = True
 
     def _check_close(self, number: int, fields: dict[str, Any]) -> None:
+        if self._awaited:
+            raise broken_entry(number, "the submission before it was not answered by all metrics")
         if self.closed is not None:
             raise broken_entry(number, "it closes a ledger that is already closed")
         if type(fields["values"]) is not list or len(fields["values"]) != len(

@@ -53,6 +53,8 @@ class RiskChecker:
     columns: DeclaredColumns | None = None
     further: tuple[Loss | None, ...] = ()
     """The losses of a board's further metrics; None for a custom one."""
+    live: tuple[int, ...] = (0,)
+    """The places of the metrics that answer every submission; 0 is the first."""
     tables: list[HoldoutTable] = field(default_factory=list)
     _first: bytes | None = None
     _commitments: list[str] = field(default_factory=list)
@@ -90,9 +92,14 @@ class RiskChecker:
             return
         table, grouping = self.tables[0], scorer.grouping
         stated = [rules[name] for name in ("n", "rows", "kind", "weighted")]
-        stated += [rules.get("zero_one", scorer.zero_one), rules.get("promise")]
+        live = [self.find_scorer(0, metric=at) for at in self.live]
+        if None in live:
+            return  # a custom metric, of which nothing can be checked
+        zero_one = all(other is not None and other.zero_one for other in live)
+        stated += [rules.get("zero_one", zero_one), rules.get("promise"), rules.get("further", [])]
         weighted = grouping.weight is not None
-        actual = [grouping.n, len(table), table.kind, weighted, scorer.zero_one, scorer.promise]
+        actual: list[Any] = [grouping.n, len(table), table.kind, weighted, zero_one, scorer.promise]
+        actual += [[other.promise for other in live[1:] if other is not None]]
         if not same_encoding(stated, actual) or rules["worth"] != int(grouping.effective_n):
             raise broken_entry(
                 0, "what it states about the labels is not true of those in the bundle"
@@ -161,6 +168,16 @@ def rescore_file(
         raise broken_entry(number, "its predictions are not for the rows of the holdout")
     if submission.digest != opened.submission:
         raise broken_entry(number, "its file is not what was submitted")
+    return submission, check_risk(number, scorer, submission, opened)
+
+
+def check_risk(
+    number: int, scorer: Scorer, submission: AlignedPredictions, opened: OpenedSecret
+) -> NDArray[Any] | None:
+    """Score a submission again; refuse another risk than the recorded one.
+
+    Returns the loss of every example.
+    """
     try:
         scored = scorer.score(submission)
     except (IndexError, TypeError, ValueError):  # predictions that no parser has checked
@@ -169,7 +186,7 @@ def rescore_file(
         raise broken_entry(number, "its risk is not that of its file on the labels")
     if opened.standard_error not in {None, scorer.standard_error(scored)}:
         raise broken_entry(number, "its standard error is not that of its file on the labels")
-    return submission, scorer.group_losses(scored)
+    return scorer.group_losses(scored)
 
 
 def sha256_digest(body: bytes | Path) -> bytes:

@@ -169,7 +169,7 @@ def compute_promise(folder: BoardFolder, baseline: BaselineScore | None = None) 
     """Return what a board can promise before its first question."""
     rules, effective_n = folder.rules, folder.effective_n
     mechanism = rules.mechanism_for(effective_n)
-    budget = rules.questions, rules.ladders, rules.beta
+    budget = rules.questions * rules.answers, rules.ladders, rules.beta / rules.answers
     worst, likely, changes = _certificates_at_end(
         mechanism, effective_n, *budget, zero_one=folder.zero_one
     )
@@ -191,10 +191,11 @@ def is_promise_informative(
     rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool
 ) -> bool:
     """Return whether these sizes would promise more than is known without data."""
-    rules = replace(rules, questions=questions, teams=teams, accounts=rules.attacker_accounts)
-    _, likely, _ = _certificates_at_end(
-        rules.mechanism_for(n), n, questions, rules.ladders, rules.beta, zero_one=zero_one
-    )
+    accounts = rules.attacker_accounts // rules.answers
+    rules = replace(rules, questions=questions, teams=teams, accounts=accounts)
+    answers = rules.answers
+    budget = questions * answers, rules.ladders, rules.beta / answers
+    _, likely, _ = _certificates_at_end(rules.mechanism_for(n), n, *budget, zero_one=zero_one)
     return likely.theorem != NO_THEOREM and _error_or_trivial(likely) < _TRIVIAL_ERROR
 
 

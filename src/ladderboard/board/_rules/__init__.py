@@ -1,6 +1,13 @@
 """The rules of a board: the model, reading ``board.yaml``, and amendments."""
 
-from ladderboard.board._rules._model import SECRET_VISIBILITIES, Rules, read_rules
+from ladderboard.board._rules._model import (
+    SECRET_VISIBILITIES,
+    Rules,
+    format_further,
+    read_rules,
+    serialize_releases,
+    serialize_values,
+)
 from ladderboard.board._rules._parse import RuleProblems
 from ladderboard.board._rules._parts import (
     Baseline,
@@ -27,9 +34,12 @@ __all__ = [
     "RuleProblems",
     "Rules",
     "SignInRules",
+    "format_further",
     "read_rules",
     "read_yaml",
     "round_for_display",
     "serialize_bound",
+    "serialize_releases",
+    "serialize_values",
     "to_metric",
 ]

@@ -14,12 +14,12 @@ from ladderboard.board._rules._parse import (
     RuleProblems,
     read_rule_fields,
 )
-from ladderboard.board._rules._parts import DataRules, MetricRules
+from ladderboard.board._rules._parts import DataRules, MetricRules, serialize_metric_release
 from ladderboard.board._rules._yaml import read_yaml
 from ladderboard.mechanisms import GrowingLadder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ladderboard.board._rules._parts import (
         Baseline,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from ladderboard.files import DeclaredColumns
     from ladderboard.losses import Loss
-    from ladderboard.mechanisms import Mechanism
+    from ladderboard.mechanisms import Mechanism, Release
 
 # Why a key cannot change after the start.
 _FIXED_KEYS = {
@@ -117,7 +117,17 @@ class Rules:
     @property
     def all_metrics(self) -> tuple[MetricRules, ...]:
         """All metrics of the board; the first decides the leaderboard."""
-        return (MetricRules(self.loss, self.display), *self.metrics)
+        return (MetricRules(self.loss, self.display, live=True), *self.metrics)
+
+    @property
+    def live_metrics(self) -> tuple[int, ...]:
+        """The places of the metrics that are shown while the board runs, from 0, the first."""
+        return tuple(at for at, metric in enumerate(self.all_metrics) if metric.live)
+
+    @property
+    def answers(self) -> int:
+        """The number of ladders that answer each submission, one for each live metric."""
+        return len(self.live_metrics)
 
     @property
     def final_metric_number(self) -> int | None:
@@ -155,19 +165,20 @@ class Rules:
     @property
     def ladders(self) -> int:
         """The largest possible number of ladders."""
-        return 1 if self.ladder == "board" else self.teams + self.scored_baseline_count
+        teams = 1 if self.ladder == "board" else self.teams + self.scored_baseline_count
+        return teams * self.answers
 
     @property
     def attacker_accounts(self) -> int:
         """How many ladders one attacker may hold: two if teams are known, all if anyone registers.
 
-        With one ladder for all it is one.
+        With one ladder for all it is one; each has as many ladders as there are live metrics.
         """
         if self.accounts is not None:
             known = self.accounts
         else:
             known = self.teams if self.registration == "open" else _KNOWN_TEAMS_ACCOUNTS
-        return min(known, self.ladders)
+        return min(known * self.answers, self.ladders)
 
     @property
     def selections(self) -> int:
@@ -199,11 +210,13 @@ class Rules:
             return self.mechanism
         mechanism = GrowingLadder.calibrated(
             n=n,
-            questions=self.questions,
+            questions=self.questions * self.answers,
             teams=self.ladders,
             accounts=self.attacker_accounts,
             protection=self.protection or "balanced",
-            scale="value" if self.loss.is_binary else "model",
+            scale="value"
+            if all(metric.loss.is_binary for metric in self.all_metrics if metric.live)
+            else "model",
         )
         return mechanism.for_board(hides_others=self.visibility in SECRET_VISIBILITIES)
 
@@ -265,6 +278,35 @@ class Rules:
             **({} if self.data == DataRules() else {"data": self.data.describe()}),
             **({} if self.listing == "listed" else {"listing": self.listing}),
         }
+
+
+def serialize_releases(rules: Rules, releases: Sequence[Release]) -> list[dict[str, Any]]:
+    """Return releases by the further live metrics, each in its metric."""
+    return [
+        serialize_metric_release(
+            rules.all_metrics[at].display, release.value, improved=release.improved
+        )
+        for at, release in zip(rules.live_metrics[1:], releases, strict=False)
+    ]
+
+
+def serialize_values(rules: Rules, values: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Return released values by the further live metrics, each in its metric."""
+    return [
+        serialize_metric_release(rules.all_metrics[at].display, value)
+        for at, value in zip(rules.live_metrics[1:], values, strict=False)
+    ]
+
+
+def format_further(rules: Rules, releases: Sequence[Release]) -> list[str]:
+    """Return a sentence for each further live metric: its best, and whether it is a new one."""
+    displays = [rules.all_metrics[at].display for at in rules.live_metrics[1:]]
+    return [
+        f"{display.name}: {'new best, ' if release.improved else 'best '}"
+        f"{display.text(release.value)}."
+        for display, release in zip(displays, releases, strict=False)
+        if release.value is not None
+    ]
 
 
 def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None) -> Rules:

@@ -517,9 +517,10 @@ def _read_metrics(keys: MappingReader, first: str) -> tuple[MetricRules, ...]:
 
 
 def _read_metric(name: str, item: Any) -> MetricRules:
-    """Return a metric from its name, or from a mapping with settings, title, as and digits."""
+    """Return a metric from its name, or from a mapping with settings and how it is shown."""
     settings = dict(item) if isinstance(item, dict) else {"name": item}
     title, form, digits = (settings.pop(key, None) for key in ("title", "as", "digits"))
+    show = _settings.choice(f"{name}.show", settings.pop("show", "close"), ("live", "close"))
     read = read_loss(name, settings)
     if form is None:
         form = read.shown_as
@@ -534,6 +535,7 @@ def _read_metric(name: str, item: Any) -> MetricRules:
             form,
             read.loss.display_unit(form),
         ),
+        show == "live",
     )
 
 

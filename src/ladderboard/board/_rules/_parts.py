@@ -139,19 +139,26 @@ class DisplayRules:
 
 @dataclass(frozen=True)
 class MetricRules:
-    """A metric of a board: its loss, and how it is shown."""
+    """A metric of a board: its loss, and how it is shown.
+
+    A ``live`` one has ladders of its own; the others are computed at the close.
+    """
 
     loss: Loss
     display: DisplayRules
+    live: bool = False
 
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields, as ``metrics`` in ``board.yaml`` has them."""
         shown = {"as": self.display.shown_as, "digits": self.display.digits}
-        return {"name": self.loss.name, **self.loss.params, "title": self.display.name, **shown}
+        show = {"show": "live"} if self.live else {}
+        title = {"title": self.display.name}
+        return {"name": self.loss.name, **self.loss.params, **title, **shown, **show}
 
     def summarize(self) -> dict[str, Any]:
         """Return what the board's page and the API say of it."""
-        return {**self.display.describe(), "loss": {"name": self.loss.name, **self.loss.params}}
+        loss = {"name": self.loss.name, **self.loss.params}
+        return {**self.display.describe(), "loss": loss, "show": "live" if self.live else "close"}
 
     def serialize(self, risk: float) -> dict[str, Any]:
         """Return a risk in this metric, as a final ranking stores it."""
@@ -287,6 +294,20 @@ def to_metric(display: DisplayRules, loss: float | None) -> float | None:
     0.9
     """
     return None if loss is None else round(display.metric_value(loss), _METRIC_DIGITS)
+
+
+def serialize_metric_release(
+    display: DisplayRules, value: float | None, *, improved: bool | None = None
+) -> dict[str, Any]:
+    """Return a released loss in a metric; ``improved`` is None for the best of a team."""
+    return {
+        "name": display.name,
+        "released": to_metric(display, value),
+        "loss": value,
+        "display": round_for_display(display, value),
+        "digits": display.digits,
+        "improved": improved,
+    }
 
 
 class _MetricEnds(NamedTuple):

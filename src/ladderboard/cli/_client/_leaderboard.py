@@ -138,6 +138,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
     if not rows and not declared:
         return
     digits = board.display.digits
+    names = [metric.name for row in rows[:1] for metric in row.metrics]
     lines: list[tuple[float | None, tuple[object, ...]]] = [
         (
             row.loss,
@@ -147,6 +148,10 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
                 None if row.display is None else f"{row.display:.{digits}f}",
                 f"{row.submissions:,}",
                 format_minute(row.raw["since"]),
+                *(
+                    None if metric.display is None else f"{metric.display:.{metric.digits}f}"
+                    for metric in row.metrics
+                ),
             ),
         )
         for row in rows
@@ -154,13 +159,14 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
     for baseline in declared:  # inserted by their loss
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
-        cells = ("baseline", name, f"{baseline['display']:.{digits}f}", None, None)
+        value_text = f"{baseline['display']:.{digits}f}"
+        cells = ("baseline", name, value_text, None, None, *(None for _ in names))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
         lines.insert(next(worse, len(lines)), (value, cells))
     echo_table(
-        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
+        ("rank", "team", board.display.name, "submissions", "since (UTC)", *names),
         [line for _, line in lines[:_MAX_ROWS]],
-        right=("rank", board.display.name, "submissions"),
+        right=("rank", board.display.name, "submissions", *names),
     )
     if len(rows) > _MAX_ROWS and not quiet:
         command = f"ladderboard leaderboard {board.slug} --download"
@@ -181,8 +187,9 @@ def _format_rank(row: "LeaderboardRow") -> str | None:
 
 
 def _standings_csv(rows: "list[LeaderboardRow]") -> str:
+    names = [metric.name for row in rows[:1] for metric in row.metrics]
     return format_csv(
-        _COLUMNS,
+        (*_COLUMNS, *names),
         [
             (
                 row.rank,
@@ -195,6 +202,7 @@ def _standings_csv(rows: "list[LeaderboardRow]") -> str:
                 row.submissions,
                 row.raw["last"],
                 row.loss,
+                *(metric.released for metric in row.metrics),
             )
             for row in rows
         ],

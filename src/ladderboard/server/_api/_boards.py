@@ -180,10 +180,11 @@ def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings as CSV."""
     rows = [
         (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
-         row["last"], row["loss"])
+         row["last"], row["loss"], *(metric["released"] for metric in row["metrics"]))
         for row in page["rows"]
     ]  # fmt: skip
-    return _to_csv([_COLUMNS, *rows] if header else rows)
+    names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]
+    return _to_csv([(*_COLUMNS, *map(escape_formula, names)), *rows] if header else rows)
 
 
 def finals_csv(ranking: dict[str, Any]) -> bytes:

@@ -95,6 +95,7 @@ _SCHEMAS: dict[Any, str] = {
     board.LimitStatus: "Limit",
     board.MetricBound: "Bound",
     board.MetricDisplay: "Display",
+    board.MetricRelease: "MetricRelease",
     board.RateLimit: "Window",
     board.SignInRule: "SignInRule",
     board.TeamRef: "TeamName",
@@ -421,6 +422,12 @@ class SelectionList(ResponseModel):
     submissions: list[Id]
 
 
+class MetricRelease(ResponseModel):
+    """A release by one of the further metrics that are shown while the board runs."""
+
+    __annotations__ = fields_of(board.MetricRelease)
+
+
 class FinalMetric(ResponseModel):
     """A metric in a row of the final ranking, besides the one that decides."""
 
@@ -489,6 +496,7 @@ class SubmissionReply(ResponseModel):
     score_loss: Loss
     ladder: Literal["team", "board"]
     again: bool
+    metrics: list[MetricRelease]
     receipt: Receipt
     display: DisplayedReply
 

@@ -215,10 +215,11 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
         if declared["source"]:
             name = f"{name} ({declared['source']})"
         value = format_value(declared["display"], digits)
-        row = _StandingsRow("aside", "", name, "baseline", value, None, "")
+        row = _StandingsRow("aside", "", name, "baseline", value, None, "", ())
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
         rows.insert(next(worse, len(rows)), (loss, row))
     return {
+        "metrics": [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]],
         "rows": Markup("\n".join(row.to_html() for _, row in rows)),  # noqa: S704 - escaped there
         "ties": any(row["tied"] for row in page["rows"]),
         "frozen": page["as_of"] if page["frozen"] else None,
@@ -236,6 +237,7 @@ class _StandingsRow(NamedTuple):
     value: str
     since: str | None
     submissions: str
+    metrics: tuple[str, ...]
 
     def to_html(self) -> str:
         """Return the row as HTML; style.css formats its columns by position.
@@ -243,14 +245,15 @@ class _StandingsRow(NamedTuple):
         A page has many rows, so they are built here, which is faster than in a template. The name
         is the only text from users.
 
-        >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4").to_html())
-        <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4
+        >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4", ("0.41",)).to_html())
+        <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4<td>0.41
         """
-        kind, rank, name, note, value, since, submissions = self
+        kind, rank, name, note, value, since, submissions, metrics = self
         start = f'<tr class="{kind}">' if kind else "<tr>"
         badge = f' <span class="badge">{note}</span>' if note else ""
         time = f'<time datetime="{since}">{since[:10]} {since[11:16]} UTC</time>' if since else ""
-        return f"{start}<td>{rank}<td>{escape(name)}{badge}<td>{value}<td>{time}<td>{submissions}"
+        cells = (f"{escape(name)}{badge}", value, time, submissions, *metrics)
+        return f"{start}<td>{rank}<td>{'<td>'.join(cells)}"
 
 
 def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
@@ -265,6 +268,7 @@ def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
         format_value(row["display"], digits),
         row["since"],
         f"{row['submissions']:,}",
+        tuple(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
     )
 
 

@@ -26,6 +26,7 @@ from ladderboard.server._context import ServerContext, get_context, open_board, 
 from ladderboard.server._pages._charts import team_history_chart
 from ladderboard.server._pages._rendering import (
     FormFields,
+    format_value,
     none_if_hidden,
     page_response,
     page_router,
@@ -231,7 +232,14 @@ def team_variables(
         "closed_reason": closed_reason(summary, now),
         "has_none_left": following is None and not team["remaining"],
         "submissions": [
-            {**submission, "release": release_text(submission, summary["display"]["digits"])}
+            {
+                **submission,
+                "release": release_text(submission, summary["display"]["digits"]),
+                "further": [
+                    format_value(metric["display"], metric["digits"])
+                    for metric in submission["metrics"]
+                ],
+            }
             for submission in submissions
         ],
         "chart": chart,

@@ -418,24 +418,41 @@ def describe_further_metrics(board: Mapping[str, Any]) -> str:
     """Return which metrics there are besides the first, and which of them decides.
 
     >>> board = {"display": {"name": "AUC"}, "final_metric": "log loss", "status": "open"}
-    >>> board["metrics"] = [{"name": "log loss", "direction": "lower"}]
+    >>> log_loss = {"name": "log loss", "direction": "lower", "show": "live"}
+    >>> board["metrics"] = [log_loss, {"name": "F1", "direction": "higher", "show": "close"}]
     >>> print(describe_further_metrics(board))
-    When the board is closed, the final ranking also shows log loss (lower is better). It is ranked
-    by log loss.
+    Each submission is also answered by log loss (lower is better), whose numbers are made less
+    exact in the same way. When the board is closed, the final ranking shows all metrics exactly,
+    also F1 (higher is better). It is ranked by log loss.
     """
-    if not board["metrics"]:
+    live, at_close = (
+        [
+            f"{item['name']} ({item['direction']} is better)"
+            for item in board["metrics"]
+            if item["show"] == show
+        ]
+        for show in ("live", "close")
+    )
+    if not live and not at_close:
         return ""
-    names = [f"{item['name']} ({item['direction']} is better)" for item in board["metrics"]]
     ranked_by = board["final_metric"] or board["display"]["name"]
     if ranked_by == "mean_rank":
         ranked_by = "the mean of the ranks in all metrics"
-    when, is_ranked = "is closed", "is ranked"
-    if board["status"] == "closed":
-        when, is_ranked = "was closed", "was ranked"
-    return (
-        f"When the board {when}, the final ranking also shows {format_list(names)}. "
-        f"It {is_ranked} by {ranked_by}."
+    is_closed = board["status"] == "closed"
+    sentences = []
+    if live:
+        verb = "was" if is_closed else "is"
+        sentences.append(
+            f"Each submission {verb} also answered by {format_list(live)}, whose numbers are made "
+            "less exact in the same way."
+        )
+    also = f", also {format_list(at_close)}" if at_close else ""
+    when = "was" if is_closed else "is"
+    sentences.append(
+        f"When the board {when} closed, the final ranking shows all metrics exactly{also}. It "
+        f"{when} ranked by {ranked_by}."
     )
+    return " ".join(sentences)
 
 
 def _describe_finals(board: Mapping[str, Any]) -> str:
