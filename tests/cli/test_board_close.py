@@ -38,7 +38,7 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
         f"ladderboard verify first.bundle --head {head['hash']}"
     )
     bundle = read_bundle(tmp_path / "first.bundle")
-    assert kinds(bundle) == ["bundle", "key", "standings", "finals"]
+    assert kinds(bundle) == ["bundle", "key", "standings", "finals", "teams"]
     assert bundle[0][1]["head"].hex() == head["hash"]
 
 
@@ -48,7 +48,16 @@ def test_options_decide_what_the_bundle_contains(run_cli, board):
     assert (report["status"], report["before"]) == ("closed", False)
     assert report["finals"]["rows"][0]["team"]["name"] == "Half"
     records = read_bundle(Path("all.bundle"))
-    assert kinds(records) == ["bundle", "key", "holdout", "file", "part", "standings", "finals"]
+    assert kinds(records) == [
+        "bundle",
+        "key",
+        "holdout",
+        "file",
+        "part",
+        "standings",
+        "finals",
+        "teams",
+    ]
     assert report["bundle"] == {
         "file": "all.bundle",
         "entries": records[0][1]["entries"],

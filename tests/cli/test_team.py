@@ -6,6 +6,7 @@ import pytest
 
 from ladderboard.board import Role, open_boards
 from ladderboard.errors import NotAllowed
+from support.traces import traces_in_files
 
 
 @pytest.fixture
@@ -134,3 +135,38 @@ def test_tokens_are_listed_by_id_and_revoked(run_cli, board):
     assert roles["evaluator"] not in result.out
     assert roles["invitation"] in result.out
     assert run_cli("board", "tokens", "first", "--end", roles["evaluator"]).code == 2
+
+
+def test_an_erased_team_is_gone_from_the_database(run_cli, board, tmp_path):
+    token = run_cli("team", "add", "first", "Quixotic Walruses").out.strip()
+    team = teams_by_name(run_cli)["Quixotic Walruses"]["id"]
+    refused = run_cli("team", "erase", "first", "quixotic walruses")
+    assert (refused.code, "give --yes to go ahead" in refused.err) == (2, True)
+    assert "Quixotic" in run_cli("team", "list", "first").out
+    result = run_cli("team", "erase", "first", "quixotic walruses", "--yes")
+    assert result.out.startswith(f"The team is Team {team[:4]} now. Bundles, exports, dumps")
+    assert "free space" not in result.out
+    assert role_of(token) is None
+    assert teams_by_name(run_cli)[f"Team {team[:4]}"]["erased"]
+    assert traces_in_files(tmp_path, ["Quixotic Walruses"]) == set()
+    again = run_cli("team", "erase", "first", team, "--yes", "--json").json
+    assert again == {
+        "board": "first", "team": team, "name": f"Team {team[:4]}", "kept_in_ledger": False,
+        "scrubbed": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Nobody"], "no team"),
+        (["Ada", "--person"], "named by a number"),
+        (["7", "--person"], "There is no such registration"),
+    ],
+)
+def test_what_cannot_be_erased(run_cli, board, arguments, message):
+    run_cli("team", "add", "first", "Ada")
+    result = run_cli("team", "erase", "first", *arguments, "--yes")
+    assert result.code != 0
+    assert message in result.err
+    assert "Ada" in teams_by_name(run_cli)

@@ -30,7 +30,7 @@ from ladderboard.holdout import (
     changes_reader,
     decode_sample,
 )
-from ladderboard.ledger import Entry, ScoredQuestion, release_from_entry
+from ladderboard.ledger import Entry, ScoredQuestion, decode, release_from_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Release
 
 
+STANDINGS_KEY = "standings"
+"""The key under which the standings at the close are stored, with their commitment's salt."""
 _MAX_JOBS_PER_TRANSACTION = 64  # bounds how long a job waits for others
 
 Result = TypeVar("Result")
@@ -385,6 +387,22 @@ class BoardContext:
         if cached is None or cached[:2] != (row, state):
             cached = self._records = (row, state, read_records(view, row.epoch, state))
         return cached[2]
+
+    def read_final_standings(self, view: ReadView) -> dict[str, Any] | None:
+        """Return the standings that the close committed to, with their salt; older boards: None."""
+        if view.get_value(STANDINGS_KEY) is None:
+            return None
+        opened: dict[str, Any] = decode(self.book.read_encrypted(STANDINGS_KEY))
+        return opened
+
+    def names_in_ledger(self, view: ReadView) -> bool:
+        """Return whether an older version closed the board: its rankings name all teams."""
+        standings, final = self.read_final_standings(view), self.read_row(view).final
+        rows = [] if standings is None else standings["content"]
+        finals = [] if final is None else json.loads(final)["rows"]
+        names = [row["name"] for row in rows if not row["baseline"]]
+        names += [row["team"]["name"] for row in finals if not row["baseline"]]
+        return any(name is not None for name in names)
 
     def meter(self, row: BoardRow, state: ChainState) -> Meter:
         """Return the meter: how much of the budget is used, and what can be promised."""

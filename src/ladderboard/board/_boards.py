@@ -22,7 +22,7 @@ from ladderboard.board._data import DataFiles
 from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import make_scorers
 from ladderboard.board._model import BOARD, BoardRow
-from ladderboard.board._people import Identities, Teams, caller_of, new_credential
+from ladderboard.board._people import Erasure, Identities, Teams, caller_of, new_credential
 from ladderboard.board._repository import (
     BOARD_SCHEMA,
     add_signing_key,
@@ -108,6 +108,8 @@ class Board(BoardContext):
         super().__init__(book, store, slug)
         self.teams = Teams(self)
         """Teams, invitations and tokens."""
+        self.erasure = Erasure(self)
+        """Removes names and identities."""
         self.identities = Identities(self)
         """People who sign in, and who of them may register."""
         self.data = DataFiles(self)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_time
 from ladderboard.board._access import check_permission
+from ladderboard.board._board import STANDINGS_KEY
 from ladderboard.board._folder import make_scorers, split_mask
+from ladderboard.board._people import forget_erased
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     clear_chosen,
@@ -36,7 +38,6 @@ from ladderboard.holdout import iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import (
     Commitment,
     ScoredQuestion,
-    decode,
     digest,
     encode,
     write_bundle,
@@ -64,9 +65,6 @@ if TYPE_CHECKING:
         SecretSide,
         WriteView,
     )
-
-STANDINGS_KEY = "standings"
-"""The key under which the standings at the close are stored, with their commitment's salt."""
 
 _PAGE_ROWS = 1000
 _CHUNK_BYTES = 2**20
@@ -159,6 +157,7 @@ class BoardCloser:
             if now.epoch != row.epoch or current != (candidates, ranks):
                 raise NotOpen("The board changed while it was being closed. Close it again.")
             _mark_finalists(view, entrants)
+            forget_erased(board.book, view)
             final_json = None if final is None else to_json(final)
             standings = Commitment("standings", list_final_standings(view), salt)
             summary = {"standings": standings.hash.hex()}
@@ -387,11 +386,6 @@ def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
     return standings
 
 
-def commits_to_no_names(standings: list[dict[str, Any]]) -> bool:
-    """Return whether the standings at a close name no team; older versions named all of them."""
-    return all(row["baseline"] or row["name"] is None for row in standings)
-
-
 def _baseline_name(team: TeamRow) -> str | None:
     return team.name if team.kind == "baseline" else None
 
@@ -462,10 +456,8 @@ def write_board_bundle(
                 "because opened risks spend the holdout."
             )
         epochs = row.epoch + 1 if labels else 0
-        standings = None
-        if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
-            standings = decode(board.book.read_encrypted(STANDINGS_KEY))
-        nameless = standings is not None and commits_to_no_names(standings["content"])
+        standings = board.read_final_standings(view)
+        nameless = standings is not None and not board.names_in_ledger(view)
         with write_bundle(path, bundle_format=2 if nameless else 1) as bundle:
             head = write_bundle_opening(
                 bundle, board.book, view, of="board", epochs=epochs, submissions=submissions

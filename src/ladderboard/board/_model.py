@@ -70,7 +70,8 @@ class TeamRow:
     """A team; ``kind`` is team or baseline, ``since`` the release's time.
 
     ``folded`` is equal for names that look alike. ``seen_*`` is what others see while the board is
-    frozen. ``accepted`` is the version of the terms that the team accepted last.
+    frozen. ``accepted`` is the version of the terms that the team accepted last. An erased team has
+    a pseudonym; its ``folded`` begins with a space and tells nothing but whether a name is the old.
     """
 
     number: int
@@ -89,6 +90,11 @@ class TeamRow:
     seen_released: float | None = None
     seen_since: int | None = None
     accepted: str = added_in(4, "")
+
+    @property
+    def erased(self) -> bool:
+        """Whether the team's name was erased."""
+        return self.folded.startswith(" ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +155,11 @@ class IdentityRow:
     """A person who signed in, by issuer and subject; or a person on the organiser's list.
 
     ``state`` is listed (may register, has not signed in yet), signed_in, waiting (for approval),
-    registered, left (a team that has submitted, which stays the only one that they may be in) or
-    rejected. ``name`` and ``mail`` are what the provider said, for the organiser and the team only.
-    ``team_name`` is the name asked for while the registration waits. ``role`` is owner or member in
-    a team, or organiser of the board; ``accepted`` is the version of the terms accepted last.
+    registered, left (a team that has submitted, which stays the only one that they may be in),
+    rejected or erased (only the number and the team are left). ``name`` and ``mail`` are what the
+    provider said, for the organiser and the team only. ``team_name`` is the name asked for while
+    the registration waits. ``role`` is owner or member in a team, or organiser of the board;
+    ``accepted`` is the version of the terms accepted last.
     """
 
     number: int
@@ -688,6 +695,7 @@ class ListedTeam(Document):
     name: str
     kind: Literal["team", "baseline"]
     disqualified: bool
+    erased: Annotated[bool, Description("Its name was erased; `name` is a pseudonym.")]
     made: datetime
     submissions: int
     last: datetime | None

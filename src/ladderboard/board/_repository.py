@@ -135,7 +135,7 @@ _SELECT_TEAM = TEAM.select("WHERE book = ? AND number = ?")
 _SELECT_TEAM_BY_ID = TEAM.select("WHERE book = ? AND id = ?")
 _SELECT_TEAM_BY_NAME = TEAM.select("WHERE book = ? AND folded = ?")
 _SELECT_TEAMS = TEAM.select("WHERE book = ? ORDER BY number")
-_SELECT_DUPLICATE_TEAMS = TEAM.select("WHERE book = ? AND folded LIKE ? ORDER BY number")
+_SELECT_TEAMS_BY_PATTERN = TEAM.select("WHERE book = ? AND folded LIKE ? ORDER BY number")
 _SELECT_TEAMS_WITH_SIZE = TEAM.select(
     "WHERE t.book = ? AND t.number > ? ORDER BY t.number LIMIT ?",
     alias="t",
@@ -203,7 +203,13 @@ def list_teams_with_size(view: ReadView, after: int, limit: int) -> list[tuple[T
 
 def list_teams_with_duplicate_names(view: ReadView) -> list[TeamRow]:
     """Return the teams whose ``folded`` ends in a space and an id, because it was taken."""
-    return _select_rows(view, TEAM, _SELECT_DUPLICATE_TEAMS, view.book_id, "% %")
+    teams = _select_rows(view, TEAM, _SELECT_TEAMS_BY_PATTERN, view.book_id, "% %")
+    return [team for team in teams if not team.erased]
+
+
+def list_erased_teams(view: ReadView) -> list[TeamRow]:
+    """Return the teams whose names were erased."""
+    return _select_rows(view, TEAM, _SELECT_TEAMS_BY_PATTERN, view.book_id, " %")
 
 
 def next_team_number(view: ReadView) -> int:
@@ -324,6 +330,9 @@ _SELECT_BEST = SUBMISSION.select(
     "ORDER BY s.team",
     alias="s",
 )
+_CLEAR_MESSAGES = (
+    "UPDATE main.submission SET message = '' WHERE book = ? AND team = ? AND message <> ''"
+)
 _CLEAR_CHOSEN = "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
 _SUBMISSION_TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
@@ -332,6 +341,11 @@ _SUM_SIZES = (
     "SELECT COALESCE(SUM(size), 0) FROM main.submission "
     "WHERE book = ? AND team = ? AND number > ? AND number <= ?"
 )
+
+
+def clear_messages(view: WriteView, team: int) -> None:
+    """Remove the messages of all submissions of a team."""
+    view.execute(_CLEAR_MESSAGES, (view.book_id, team))
 
 
 def find_submission(view: ReadView, submission: str) -> SubmissionRow | None:
@@ -578,6 +592,9 @@ _END_TEAM_CREDENTIALS = (
     "UPDATE main.credential SET ended = ? "
     "WHERE book = ? AND role = 'team' AND team = ? AND ended IS NULL"
 )
+_END_ALL_OF_TEAM = (
+    "UPDATE main.credential SET ended = ? WHERE book = ? AND team = ? AND ended IS NULL"
+)
 _END_SERVER_ORGANISERS = (
     "UPDATE main.credential SET ended = ? "
     "WHERE book IS NULL AND role = 'organiser' AND ended IS NULL"
@@ -604,6 +621,11 @@ def update_credential(view: WriteView, hashed: bytes, **changes: Any) -> None:
 def end_team_credentials(view: WriteView, team: int, now: int) -> None:
     """Revoke all tokens of a team."""
     view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))
+
+
+def end_all_of_team(view: WriteView, team: int, now: int) -> None:
+    """Revoke all tokens and invitations of a team."""
+    view.execute(_END_ALL_OF_TEAM, (now, view.book_id, team))
 
 
 def find_credential(query: Query, hashed: bytes) -> ScopedCredential | None:
@@ -666,7 +688,11 @@ class SignedIn(NamedTuple):
 
 _SELECT_IDENTITY = IDENTITY.select("WHERE book = ? AND number = ?")
 _SELECT_IDENTITY_BY_SUBJECT = IDENTITY.select("WHERE book = ? AND issuer = ? AND subject = ?")
-_SELECT_IDENTITIES = IDENTITY.select("WHERE book = ? AND state <> 'listed' ORDER BY number")
+_SELECT_IDENTITIES = IDENTITY.select(
+    "WHERE book = ? AND state NOT IN ('listed', 'erased') ORDER BY number"
+)
+_SELECT_ERASED_IDENTITIES = IDENTITY.select("WHERE book = ? AND state = 'erased' ORDER BY number")
+_SELECT_TEAM_IDENTITIES = IDENTITY.select("WHERE book = ? AND team = ? ORDER BY number")
 _COUNT_LISTED = "SELECT COUNT(*) FROM main.identity WHERE book = ? AND state = 'listed'"
 _NEXT_IDENTITY_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.identity WHERE book = ?"
 _SELECT_SIGNED_IN = IDENTITY.select(
@@ -698,6 +724,16 @@ def read_identity(view: ReadView, number: int) -> IdentityRow:
 def list_identities(view: ReadView) -> list[IdentityRow]:
     """Return the people who signed in, in the order in which they came."""
     return _select_rows(view, IDENTITY, _SELECT_IDENTITIES, view.book_id)
+
+
+def list_team_identities(view: ReadView, team: int) -> list[IdentityRow]:
+    """Return everybody who is or was in a team, and the entries of the list that admitted them."""
+    return _select_rows(view, IDENTITY, _SELECT_TEAM_IDENTITIES, view.book_id, team)
+
+
+def list_erased_identities(view: ReadView) -> list[IdentityRow]:
+    """Return what is left of people whose names and identities were erased."""
+    return _select_rows(view, IDENTITY, _SELECT_ERASED_IDENTITIES, view.book_id)
 
 
 def count_listed(view: ReadView) -> int:

@@ -45,11 +45,6 @@ def confirm_closing(name: str, consequence: str | None, path: Path | None, **par
     opened = " and ".join(f"the {part}" for part, included in parts.items() if included)
     closes = consequence is not None
     action = f"Closing {name}" if closes else f"Opening {opened} of {name}"
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise InvalidSetting(
-            f"{action} cannot be undone, and stdin is not a terminal to confirm it; give --yes to "
-            "go ahead. Nothing was changed."
-        )
     warning = f"{action} cannot be undone{f': {consequence}' if closes else ''}."
     if path is not None:
         details = " ".join(_OPTIONAL_PARTS[part][included] for part, included in parts.items())
@@ -57,8 +52,17 @@ def confirm_closing(name: str, consequence: str | None, path: Path | None, **par
             f" {path} will hold {SECRETS_OPENED}. These reveal much about the labels, so the "
             f"holdout cannot be used again. {details}"
         )
+    confirm(action, warning, name, "close" if closes else "open")
+
+
+def confirm(action: str, warning: str, name: str, verb: str) -> None:
+    """Show a warning at a terminal, and ask for a name to be typed; raise without one."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidSetting(
+            f"{action} cannot be undone, and stdin is not a terminal to confirm it; give --yes to "
+            "go ahead. Nothing was changed."
+        )
     typer.echo("\n".join(wrap_lines(warning)), err=True)
-    verb = "close" if closes else "open"
     typer.echo(f"Type {printable(name)} to {verb} it: ", nl=False, err=True)
     try:
         typed = input()

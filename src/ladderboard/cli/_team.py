@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard.cli._app import make_group
+from ladderboard.cli._bundle import confirm
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
@@ -24,7 +25,9 @@ from ladderboard.cli._output import (
     echo_secret,
     echo_table,
     format_minute,
+    wrap_lines,
 )
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.board import TeamWithToken
@@ -35,6 +38,18 @@ A token or an invitation is printed once, alone on stdout, for a shell to captur
 TOKEN=$(ladderboard team add BOARD NAME). Only its hash is stored.
 """
 
+_ERASURE = (
+    "The name, the messages of submissions, identities, tokens and sessions are removed. Scores, "
+    "predictions and the ledger stay, with a pseudonym."
+)
+_KEPT_IN_LEDGER = (
+    "An older version closed this board: its ledger commits to a ranking with the old name, which "
+    "stays in the database and in bundles."
+)
+_NOT_SCRUBBED = (
+    "The database may keep old rows in free space and logs; docs/how-to/privacy.md says how to "
+    "remove them."
+)
 _TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
 
 
@@ -49,6 +64,7 @@ app = make_group(
         "revoke": "_team:revoke",
         "disqualify": "_team:disqualify",
         "reinstate": "_team:reinstate",
+        "erase": "_team:erase",
     },
     {
         "list": "List all teams, hidden ones too.",
@@ -216,6 +232,51 @@ def reinstate(
     """Show a disqualified team again."""
     row = _set_disqualified(board, team, database, key_file, reinstate=True)
     _echo_team(board, row, f"{row['name']} is shown on {board} again.", as_json=as_json)
+
+
+def erase(
+    board: Slug,
+    team: Annotated[
+        str, typer.Argument(metavar="TEAM", help="The team's id or name, or a person's number.")
+    ],
+    *,
+    person: Annotated[
+        bool,
+        typer.Option("--person", help="Erase a person who signed in, by the number on the page."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a team's name, its messages and the identities of its people; a pseudonym stays.
+
+    Scores, predictions and the ledger stay, and verify as before. Tokens and sessions end. With
+    --person one person is removed; the team's name goes with the last person in it.
+    """
+    with open_database(database, key_file) as boards:
+        opened = open_board(boards, board)
+        if person and not (team.isascii() and team.isdigit()):
+            raise InvalidSetting("A person is named by a number, as the page Organise lists it.")
+        row = None if person else find_team(opened, team)
+        if not yes:
+            action = f"Erasing {f'person {team}' if row is None else row['name']}"
+            confirm(action, f"{action} cannot be undone. {_ERASURE}", team, "erase")
+        if row is None:
+            erased = opened.erasure.erase_person(organiser(), int(team))
+        else:
+            erased = opened.erasure.erase_team(organiser(), row["id"])
+        scrubbed = erased.scrubbed or opened.erasure.scrub()
+    if as_json:
+        echo_json({"board": board, **erased._asdict(), "scrubbed": scrubbed})
+        return
+    name = "The person is gone" if erased.name is None else f"The team is {erased.name} now"
+    sentences = [f"{name}. Bundles, exports, dumps and backups made before keep the old name."]
+    if erased.kept_in_ledger:
+        sentences.append(_KEPT_IN_LEDGER)
+    if not scrubbed:
+        sentences.append(_NOT_SCRUBBED)
+    echo(*wrap_lines(" ".join(sentences)))
 
 
 def _set_disqualified(

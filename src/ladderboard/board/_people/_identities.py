@@ -21,6 +21,7 @@ from ladderboard.board._access import (
     parse_people,
 )
 from ladderboard.board._model import CREDENTIAL, SessionRow
+from ladderboard.board._people._erasure import refuse_erased
 from ladderboard.board._people._teams import TeamWithToken, add_team, new_credential
 from ladderboard.board._repository import (
     count_listed,
@@ -84,6 +85,7 @@ class Identities:
                 "mail": None if person.mail is None else person.mail.casefold(),
             }
             if row is None:
+                refuse_erased(self._board.book, view, person.issuer, person.subject)
                 check_admission(view, rules, person.provider, described["mail"])
                 row = insert_identity(
                     view,
@@ -246,7 +248,7 @@ def caller_of(row: IdentityRow, hashed: bytes) -> Caller:
 def _read_person(view: ReadView, number: int) -> IdentityRow:
     """Return a person who signed in."""
     row = read_identity(view, number)
-    if row.state == "listed":
+    if row.state in {"listed", "erased"}:
         raise NotFound("There is no such registration.")
     return row
 

@@ -21,6 +21,7 @@ from ladderboard.board._model import (
     TeamRow,
     make_document,
 )
+from ladderboard.board._people._erasure import is_erased_name
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     end_team_credentials,
@@ -42,7 +43,7 @@ from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, N
 if TYPE_CHECKING:
     from ladderboard.board._board import BoardContext
     from ladderboard.board._repository import ValidCredential
-    from ladderboard.ledger import BookTransaction, ReadView, WriteView
+    from ladderboard.ledger import Book, BookTransaction, ReadView, WriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities under which other teams' names are not shown."""
@@ -217,8 +218,8 @@ class Teams:
         team = self._board.book.environment.salt()[-8:].hex()
 
         def insert_baseline(transaction: BookTransaction) -> Caller:
-            view = transaction.view
-            number = _insert_team(view, team, check_name(name), "baseline", transaction.now)
+            wanted = check_name(name)
+            number = _insert_team(self._board.book, transaction, team, wanted, "baseline")
             return Caller(Role.ORGANISER, number)
 
         return self._board.queue.run(insert_baseline)
@@ -254,27 +255,34 @@ def add_team(
     if row.teams >= board.rules_of(row).teams:
         raise Conflict(f"The board is full: it has {row.teams} teams.")
     names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
-    number = _insert_team(view, team, name, "team", transaction.now, names_hidden=names_hidden)
+    number = _insert_team(board.book, transaction, team, name, "team", names_hidden=names_hidden)
     update_board(view, teams=row.teams + 1)
     return number
 
 
 def _insert_team(
-    view: WriteView, team: str, name: str, kind: str, now: int, *, names_hidden: bool = False
+    book: Book,
+    transaction: BookTransaction,
+    team: str,
+    name: str,
+    kind: str,
+    *,
+    names_hidden: bool = False,
 ) -> int:
     """Insert a team and return its number; ``names_hidden`` accepts duplicates.
 
     The ``folded`` form of a duplicate has a space and the team's id at its end, so it is unique.
     """
-    folded = comparable_name(name)
+    view, folded = transaction.view, comparable_name(name)
     same_name = find_team_by_name(view, folded)
+    is_taken = same_name is not None or is_erased_name(book, view, folded)
     # The names of baselines are public.
-    if same_name is not None and names_hidden and same_name.kind != "baseline":
+    if is_taken and names_hidden and (same_name is None or same_name.kind != "baseline"):
         folded = f"{folded} {team}"
-    elif same_name is not None:
+    elif is_taken:
         raise Conflict("Another team has this name or one that looks like it. Choose another.")
     number = next_team_number(view)
-    row = TeamRow(number=number, id=team, name=name, folded=folded, kind=kind, made=now)
+    row = TeamRow(number=number, id=team, name=name, folded=folded, kind=kind, made=transaction.now)
     insert(view, TEAM, row)
     return number
 

@@ -113,6 +113,10 @@ class Connection(ABC):
         """Return the database server's time in whole seconds; None for a database in a file."""
         return None
 
+    def rewrite(self) -> bool:
+        """Write the file anew without deleted content; return whether there is one to write."""
+        return False
+
     @abstractmethod
     def commit(self) -> None:
         """Commit, or raise ``StorageFailed``, which says whether the outcome is uncertain."""

@@ -525,6 +525,14 @@ class Storage:
         For servers, whose clients can ask again. It has no effect on a database in a file.
         """
 
+    def erase_deleted(self, *, at_most: int | None = None) -> bool:
+        """Remove what was deleted from the files of the database; return whether it is gone.
+
+        A database on a server does that by itself, in its own time. ``at_most`` is the size in
+        bytes of a file from which on this takes too long.
+        """
+        return False
+
     def ensure_schema(self, module: SchemaModule) -> None:
         """Create another package's tables, or migrate them to their latest format."""
         connection = self._pool.acquire()

@@ -47,6 +47,7 @@ _REPLACED_CHECK_INTERVAL = 0.02  # seconds; a check costs 10 us
 _LONG_WAL = 64 * 2**20  # bytes of a write-ahead log that readers keep from being restarted
 _COMMITS_PER_WAL_CHECK = 256  # commits between two checks of its length
 _LOW_DISK = 2**28  # free bytes on a disk that is nearly full
+_SECONDS_FOR_READERS = 5.0  # that a rewrite of the file waits for
 _SMALL_WAL = 2**20  # bytes of a write-ahead log that may stay on such a disk
 _READ_ONLY_REASON = "it is read-only"
 _LOCKED_REASON = (
@@ -364,13 +365,23 @@ class SqliteConnection(Connection):
             remaining + _SMALL_WAL if remaining > _SMALL_WAL else 0
         )  # not again for every transaction
 
-    def _checkpoint(self, mode: str) -> None:
-        """Copy the log's pages into the file, waiting at most 0.1 seconds for readers."""
+    def _checkpoint(self, mode: str, *, wait: float = 0.1) -> bool:
+        """Copy the log's pages into the file, and return whether readers allowed it in time."""
+        done = False
         with suppress(sqlite3.Error):
-            self.connection.execute("PRAGMA busy_timeout = 100")
-            self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            self.connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+            done = not self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
         with suppress(sqlite3.Error):
             self.connection.execute(f"PRAGMA busy_timeout = {int(WRITER_TIMEOUT * 1000)}")
+        return done
+
+    def rewrite(self) -> bool:
+        """Write the whole file anew and empty its log; return whether that was possible."""
+        try:
+            self.connection.execute("VACUUM")
+        except sqlite3.Error:  # no space, or another process writes: the file is as it was
+            return False
+        return self._checkpoint("TRUNCATE", wait=_SECONDS_FOR_READERS)
 
 
 class SqliteStorage(Storage):
@@ -497,6 +508,20 @@ class SqliteStorage(Storage):
             row[0]
             for row in connection.query("SELECT name FROM sqlite_schema WHERE type = 'table'")
         }
+
+    def erase_deleted(self, *, at_most: int | None = None) -> bool:
+        """Remove what was deleted or overwritten from the file's free space and from its log.
+
+        The file is written anew; others can read meanwhile, and wait to write. A file of more than
+        ``at_most`` bytes is left alone. Returns whether all of it is gone.
+        """
+        if at_most is not None and self.path.stat().st_size > at_most:
+            return False
+        connection = self._pool.acquire()
+        try:
+            return connection.rewrite()
+        finally:
+            self._pool.release(connection)
 
     def backup(self, to: Path | str) -> None:
         """Copy the file while it is in use, and flag the books in the copy as copies.
