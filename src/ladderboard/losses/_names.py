@@ -6,33 +6,11 @@ and ``_score``. Numbers in a name are settings: map@5, top-3 accuracy, f0.5.
 
 from __future__ import annotations
 
-import math
 import re
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-DisplayForm = Literal["loss", "complement", "scaled", "root", "percent"]
-
-
-HIGHER_FORMS = ("complement", "percent")
-"""The forms in which higher is better."""
-
-
-@lru_cache(maxsize=4096)  # a page shows the same values many times
-def display_risk(form: DisplayForm, risk: float, unit: float = 1.0) -> float:
-    """Return the metric for a risk; ``unit`` is what a risk of 1 costs in the metric's unit.
-
-    >>> display_risk("complement", 0.1, 2.0), display_risk("root", 0.25, 100.0)
-    (0.8, 5.0)
-    """
-    cost = risk * unit
-    if form == "complement":
-        return 1 - cost
-    if form == "percent":
-        return 100 * (1 - cost)
-    if form == "root":
-        return math.sqrt(max(cost, 0))
-    return cost if form == "scaled" else risk
+if TYPE_CHECKING:
+    from ladderboard.losses._base import DisplayForm
 
 
 class MetricRecipe(NamedTuple):

@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, NoPerExampleLoss
-from ladderboard.losses._base import Loss
+from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, display_risk
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._custom import Custom, Shortfall
-from ladderboard.losses._names import (
-    ALIASES,
-    HIGHER_FORMS,
-    METRICS,
-    DisplayForm,
-    display_risk,
-    normalize,
-    refusal,
-    resolve,
-)
+from ladderboard.losses._names import ALIASES, METRICS, normalize, refusal, resolve
 from ladderboard.losses._overlap import (
     Dice,
     IntersectionOverUnion,

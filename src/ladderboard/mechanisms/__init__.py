@@ -14,13 +14,29 @@ from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLad
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import MAX_MAGNITUDE as MAX_MAGNITUDE
 from ladderboard.mechanisms._fixed_point import UNITS as UNITS
-from ladderboard.mechanisms._grouping import Grouping
+from ladderboard.mechanisms._fixed_point import Grouping
 from ladderboard.mechanisms._growing import PROTECTIONS as PROTECTIONS
 from ladderboard.mechanisms._growing import GrowingLadder
 from ladderboard.mechanisms._ladder import Ladder, OneBit
 from ladderboard.mechanisms._registry import MECHANISMS, mechanism
 from ladderboard.mechanisms._scores import Exact, Noisy, Rounded, ScoreMechanism
-from ladderboard.mechanisms._session import Session
+from ladderboard.mechanisms._session import (
+    ComparisonSettings,
+    Observation,
+    Observations,
+    Release,
+    Releases,
+    Session,
+    Setup,
+    Step,
+    StepMany,
+    leaderboard_error,
+    risk_from_losses,
+)
+from ladderboard.mechanisms._session import LadderChanges as LadderChanges
+from ladderboard.mechanisms._session import changes_of_others as changes_of_others
+from ladderboard.mechanisms._session import largest_standard_error as largest_standard_error
+from ladderboard.mechanisms._session import to_float_vector as to_float_vector
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
 from ladderboard.mechanisms._transcript import ReleaseDeviation as ReleaseDeviation
@@ -29,22 +45,6 @@ from ladderboard.mechanisms._transcript import ReplayedChanges as ReplayedChange
 from ladderboard.mechanisms._transcript import Transcript as Transcript
 from ladderboard.mechanisms._transcript import VisibleChange as VisibleChange
 from ladderboard.mechanisms._transcript import log_binomial as log_binomial
-from ladderboard.mechanisms._types import (
-    ComparisonSettings,
-    Observation,
-    Observations,
-    Release,
-    Releases,
-    Setup,
-    Step,
-    StepMany,
-    leaderboard_error,
-    risk_from_losses,
-)
-from ladderboard.mechanisms._types import LadderChanges as LadderChanges
-from ladderboard.mechanisms._types import changes_of_others as changes_of_others
-from ladderboard.mechanisms._types import largest_standard_error as largest_standard_error
-from ladderboard.mechanisms._types import to_float_vector as to_float_vector
 
 __all__ = [
     "MECHANISMS",

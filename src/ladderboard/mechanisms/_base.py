@@ -15,13 +15,13 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidState
-from ladderboard.mechanisms._session import Session
-from ladderboard.mechanisms._types import (
+from ladderboard.mechanisms._session import (
     DAMAGED_STATE,
     ComparisonSettings,
     Observation,
     Observations,
     Release,
+    Session,
     Setup,
     Step,
     StepMany,

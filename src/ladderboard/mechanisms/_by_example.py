@@ -20,8 +20,8 @@ from ladderboard.mechanisms._base import (
     smallest_gain,
     smallest_with_chance,
 )
+from ladderboard.mechanisms._session import ComparisonSettings, Observation, Setup, Step
 from ladderboard.mechanisms._transcript import ZERO_ONE, FallingValues, ReleaseDeviation, Transcript
-from ladderboard.mechanisms._types import ComparisonSettings, Observation, Setup, Step
 from ladderboard.tape import Seed
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism, smallest_gain
-from ladderboard.mechanisms._transcript import HiddenValues, Transcript, ladder_transcript
-from ladderboard.mechanisms._types import (
+from ladderboard.mechanisms._session import (
     ComparisonSettings,
     Observation,
     Observations,
@@ -24,6 +23,7 @@ from ladderboard.mechanisms._types import (
     Step,
     StepMany,
 )
+from ladderboard.mechanisms._transcript import HiddenValues, Transcript, ladder_transcript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

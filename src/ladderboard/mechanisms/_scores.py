@@ -13,8 +13,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import NEEDS_ZERO_ONE, Mechanism, smallest_gain
-from ladderboard.mechanisms._transcript import ZERO_ONE, ReleaseDeviation, ReleaseValues, Transcript
-from ladderboard.mechanisms._types import (
+from ladderboard.mechanisms._session import (
     ComparisonSettings,
     Observation,
     Observations,
@@ -22,6 +21,7 @@ from ladderboard.mechanisms._types import (
     Step,
     StepMany,
 )
+from ladderboard.mechanisms._transcript import ZERO_ONE, ReleaseDeviation, ReleaseValues, Transcript
 from ladderboard.tape import DiscreteGaussian
 
 if TYPE_CHECKING:

@@ -16,20 +16,20 @@ from ladderboard.mechanisms._base import Mechanism, smallest_gain
 from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._ladder import ShakyLadderState, run_ladder
-from ladderboard.mechanisms._transcript import (
-    GridValues,
-    ReleaseDeviation,
-    Transcript,
-    ladder_transcript,
-    multiple_below,
-)
-from ladderboard.mechanisms._types import (
+from ladderboard.mechanisms._session import (
     ComparisonSettings,
     Observation,
     Observations,
     Setup,
     Step,
     StepMany,
+)
+from ladderboard.mechanisms._transcript import (
+    GridValues,
+    ReleaseDeviation,
+    Transcript,
+    ladder_transcript,
+    multiple_below,
 )
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
 

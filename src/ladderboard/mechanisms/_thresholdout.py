@@ -10,7 +10,7 @@ from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism, smallest_gain
-from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
+from ladderboard.mechanisms._session import Observation, Observations, Setup, Step, StepMany
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ladderboard.mechanisms._fixed_point import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ladderboard.mechanisms._types import Setup
+    from ladderboard.mechanisms._session import Setup
 
 ZERO_ONE = "The loss is zero-one, without weights and groups: every risk is a multiple of 1/n."
 _CELL_TOLERANCE = 1e-6  # how far, in cells, a value may be from a multiple of 1/n by rounding

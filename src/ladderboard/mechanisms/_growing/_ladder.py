@@ -20,7 +20,7 @@ from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism, check_power, smallest_with_chance
 from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._growing._transcript import growing_transcript
-from ladderboard.mechanisms._types import (
+from ladderboard.mechanisms._session import (
     ComparisonSettings,
     Observation,
     Observations,

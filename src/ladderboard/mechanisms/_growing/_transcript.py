@@ -20,17 +20,17 @@ from ladderboard.mechanisms._fixed_point import (
     round_to_multiple,
     to_units,
 )
+from ladderboard.mechanisms._session import (
+    LadderChanges,
+    Release,
+    largest_standard_error,
+    standard_error_class,
+)
 from ladderboard.mechanisms._transcript import (
     ReleaseDeviation,
     ReleaseValues,
     ReplayedChanges,
     Transcript,
-)
-from ladderboard.mechanisms._types import (
-    LadderChanges,
-    Release,
-    largest_standard_error,
-    standard_error_class,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.mechanisms._growing._ladder import GrowingLadder, GrowingLadderState, Rung
+    from ladderboard.mechanisms._session import Setup
     from ladderboard.mechanisms._transcript import VisibleChange
-    from ladderboard.mechanisms._types import Setup
 
 # A readable grid is less than this many times finer than the one that is wanted: sqrt(5/2).
 _COARSEST_RATIO = 1.5812
