@@ -386,6 +386,10 @@ class Gate:
         need(told in outcomes, "its verdict does not follow from its evidence")
 
 
+# Rules that a board has only if they are set; an amendment takes one away with null.
+UNSET = {"play", "sign_in", "data", "listing", "terms", "organisers"}
+
+
 class Chain:
     """What is known after some entries; without a key, as in a public ledger, all stays closed."""
 
@@ -406,7 +410,7 @@ class Chain:
             encode(entry)  # JSON knows no NaN and no infinity, though Python reads them
             self.follow(entry)
             kinds = ("opened", "ladder", "question", "look", "promoted")
-            kinds += ("amended", "restored", "closed")
+            kinds += ("amended", "restored", "closed", "accepted")
             if entry["kind"] in kinds:  # others are part of the chain, and move no ladder
                 getattr(self, entry["kind"])(entry)
             opened = {"question": self.secret, "look": self.evidence, "promoted": self.evidence}
@@ -454,10 +458,16 @@ class Chain:
             self.decided["holdout"] = entry["holdout"]
         else:
             board = {**self.decided["rules"]["board"], **entry["changes"]}
-            if board.get("play", True) is None:
-                del board["play"]
+            for name in UNSET & board.keys():
+                if board[name] is None:
+                    del board[name]
             self.decided["rules"] |= {"questions": board["questions"], "board": board}
         self.decide(entry)
+
+    def accepted(self, entry: dict[str, Any]) -> None:
+        text = self.decided["rules"]["board"].get("terms", "")
+        told = hashlib.sha256(text.encode()).hexdigest()
+        need(bool(text) and told == entry["terms"], "it accepts other terms than the board's")
 
     def decide(self, entry: dict[str, Any]) -> None:
         told = digest("opening", self.decided).hex()

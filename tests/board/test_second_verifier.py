@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ladderboard.board import write_board_bundle
+from ladderboard.verify import verify_bundle
 from support.verify.bundles import bundle_book
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
@@ -28,18 +30,22 @@ def test_a_board_that_was_amended_corrected_and_closed(
     amend = board.amendments.amend
     amend(organiser, {"title": "Nächste", "questions": 150})
     amend(organiser, {"play": True, "window": {"questions": 3, "days": 1}})
+    amend(organiser, {"terms": "Be fair.", "listing": "unlisted", "teams": 6})
+    board.terms.accept(callers["Ada"], board.terms.summary(callers["Ada"])["version"])
     labels = np.arange(400) % 2
     labels[:15] ^= 1
     board.amendments.correct_labels(organiser, make_folder(labels=labels).table)
-    amend(organiser, {"play": False, "window": None})
+    amend(organiser, {"play": False, "window": None, "listing": "listed"})
     board.teams.disqualify(organiser, board.as_seen_by(callers["Bob"]).team()["id"])
     submit(board, callers["Ada"], predict(3))
+    amend(organiser, {"terms": None})
     board.amendments.pause(organiser)
     board.closer.close(organiser)
     amend(organiser, {"visibility": "hidden"})
 
     kinds = {fields["kind"] for _, fields in board.book.entries()}
     assert kinds >= {"opened", "ladder", "question", "amended", "paused", "disqualified", "closed"}
+    assert "accepted" in kinds
     ledger = tmp_path / "ledger.jsonl"
     forms = [entry.encoded for entry, _ in board.book.entries()]
     ledger.write_bytes(b"".join(form + b"\n" for form in forms))
@@ -50,9 +56,13 @@ def test_a_board_that_was_amended_corrected_and_closed(
 
     changes = {
         b'"questions":150': "its commitment is not that of what was decided",
+        b'"listing":"unlisted"': "its commitment is not that of what was decided",
+        b'"terms":null': "its commitment is not that of what was decided",
         b'"play":null': "its commitment is not that of what was decided",
         b'"labels":1': "its correction is miscounted",
     }
+    write_board_bundle(board, tmp_path / "whole", labels=True, submissions=True)
+    verify_bundle(tmp_path / "whole")
     for old, message in changes.items():
         position = next(
             i for i, form in enumerate(forms) if b'"kind":"amended"' in form and old in form

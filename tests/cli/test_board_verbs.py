@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ladderboard.board import Caller, Role
+from ladderboard.board import Caller, Role, VerifiedIdentity
 from ladderboard.client import Client, read_config
 
 
@@ -363,3 +363,47 @@ def test_a_message_that_is_not_valid_unicode_is_refused(submit):
     assert "must be text" in result.err
     assert submit(60, "--key", " a").code == 2
     assert submit(60, "--key", "ü").code == 2
+
+
+def test_terms_are_read_and_accepted_before_a_submission(submit, run_cli, live_server):
+    live_server.amend(terms="# Terms\n\nBe fair.")
+    refused = submit(60)
+    assert (refused.code, f"ladderboard terms {live_server.slug}" in refused.err) == (2, True)
+    shown = run_cli("terms", live_server.slug)
+    assert shown.out.startswith("# Terms\n\nBe fair.")
+    command = shown.out.splitlines()[-1].removeprefix("To accept them: ladderboard ").split()
+    assert run_cli(*command[:-1], "0" * 12).code == 2
+    assert run_cli(*command[:-1], command[-1][:4]).code == 2
+    assert "has accepted" in run_cli(*command).out
+    assert run_cli("terms", live_server.slug, "--json").json["accepted"] is True
+    assert "Your team has accepted them." in run_cli("terms", live_server.slug).out
+    assert submit(60).code == 0
+
+
+def test_the_people_of_a_team_are_listed_invited_and_changed(run_cli, live_server, ada):
+    slug = live_server.slug
+    assert "it uses its token" in run_cli("members", slug).out
+    assert "Nobody signs in" in run_cli("invite", slug).err
+    live_server.amend(registration="sign_in")
+    link = run_cli("invite", slug, "--uses", "2", "--days", "3").out.strip()
+    assert link.startswith(f"{live_server.url}/boards/{slug}/join#lb_member_")
+    board = live_server.boards.open(slug)
+    for name in ("Bob", "Carl"):
+        person = VerifiedIdentity("u", "https://u.example", name, name)
+        hashed = board.identities.sign_in(person, seconds=60)
+        caller = live_server.boards.caller_by_token_hash(hashed, slug)
+        board.members.join(caller, link.partition("#")[2])
+    assert run_cli("members", slug, "--owner", "1").out.split()[:6] == [
+        "number", "name", "role", "1", "Bob", "owner"
+    ]  # fmt: skip
+    people = run_cli("members", slug, "--remove", "2", "--json").json["members"]
+    assert [person["name"] for person in people] == ["Bob"]
+    assert run_cli("members", slug, "--member", "1").code == 2  # a team with people has an owner
+    made = run_cli("invite", slug, "--json").json["invitation"]
+    listed = run_cli("members", slug).out
+    assert "1 person" in listed
+    (invitation,) = run_cli("members", slug, "--json").json["invitations"]
+    assert made not in listed
+    assert (
+        run_cli("members", slug, "--revoke", invitation["id"], "--json").json["invitations"] == []
+    )

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "data", "close"]
 BOARD += ["token", "tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
-CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
+TEAM += ["erase", "merge", "registrations", "approve", "reject", "organiser"]
+CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger"]
+CLIENT += ["members", "invite", "terms", "mcp", "verify"]
 FIRST = [
     "plan",
     "calibrate",

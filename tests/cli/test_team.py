@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from ladderboard.board import Role, open_boards
+from ladderboard.board import Role, VerifiedIdentity, open_boards
 from ladderboard.errors import NotAllowed
 from support.traces import traces_in_files
 
@@ -170,3 +170,41 @@ def test_what_cannot_be_erased(run_cli, board, arguments, message):
     assert result.code != 0
     assert message in result.err
     assert "Ada" in teams_by_name(run_cli)
+
+
+def test_people_are_approved_rejected_merged_and_made_organisers(run_cli, folder):
+    rules = (folder / "board.yaml").read_text()
+    lines = [line for line in rules.splitlines() if not line.startswith("registration")]
+    text = "\n".join([*lines, "registration: sign_in", "sign_in: {approval: true}", ""])
+    (folder / "board.yaml").write_text(text)
+    assert run_cli("board", "create", folder).code == 0
+    boards = open_boards("ladderboard.db")
+    board = boards.open("first")
+    for name in ("Ada", "Bob", "Carl", "Dora"):
+        person = VerifiedIdentity("u", "https://u.example", name, f"\x1b[1m{name}")
+        hashed = board.identities.sign_in(person, seconds=60)
+        if name != "Dora":
+            caller = boards.caller_by_token_hash(hashed, "first")
+            board.identities.register(caller, f"Team {name}")
+    boards.close()
+    listed = run_cli("team", "registrations", "first")
+    assert "Team Bob" in listed.out
+    assert "\x1b" not in listed.out
+    for number in ("1", "2"):
+        assert run_cli("team", "approve", "first", number).code == 0
+    assert run_cli("team", "reject", "first", "3", "--reason", "Late.").code == 0
+    assert "Person 4 organises first." in run_cli("team", "organiser", "first", "4").out
+    people = run_cli("team", "registrations", "first", "--json").json["registrations"]
+    states = [(person["state"], person["role"], person["reason"]) for person in people]
+    assert states == [
+        ("registered", "owner", ""),
+        ("registered", "owner", ""),
+        ("rejected", None, "Late."),
+        ("signed_in", "organiser", ""),
+    ]
+    merged = run_cli("team", "merge", "first", "Team Bob", "Team Ada")
+    assert "Team Bob is merged into Team Ada." in merged.out
+    assert list(teams_by_name(run_cli)) == ["Half", "Team Ada"]
+    assert run_cli("team", "merge", "first", "Team Ada", "Team Ada").code == 2
+    assert run_cli("team", "organiser", "first", "4", "--remove", "--json").json["person"] == 4
+    assert run_cli("team", "approve", "first", "9").code == 2

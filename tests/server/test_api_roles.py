@@ -1,5 +1,6 @@
 """Permissions: every route of the application, for every role, in every state of a board."""
 
+import hashlib
 import re
 
 import pytest
@@ -9,8 +10,9 @@ from ladderboard.server._pages._static import wheel_url
 from support.server.live_server import make_predictions
 
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
-STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed", "members")
+STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed", "members", "terms")
 B = "/api/v1/boards/{board}"
+TERMS = "Be fair."
 STRANGE = (401, 401)  # a token that has ended, and one of another board
 
 # For each route: the status for public, team, other team, evaluator and organiser, and states in
@@ -39,6 +41,7 @@ EXPECTED = {
         "": (401, 201, 201, 201, 201),
         "paused": (401, 409, 409, 409, 409),
         "closed": (401, 409, 409, 409, 409),
+        "terms": (401, 403, 403, 403, 403),
     },
     f"GET {B}/submissions": {"": (401, 200, 200, 200, 200)},
     f"GET {B}/submissions/{{submission}}": {"": (401, 200, 404, 200, 200)},
@@ -54,6 +57,21 @@ EXPECTED = {
         "closed": (409,) * 5,
         "members": (404, 403, 403, 403, 201),
     },
+    # People who signed in: see test_people.py. Here nobody signs in, and teams use tokens.
+    f"GET {B}/registration": {"": (401, 403, 403, 403, 403)},
+    f"GET {B}/team/members": OWN,
+    f"PUT {B}/team/members/{{number}}": {"": (401, 404, 404, 403, 403)},
+    f"DELETE {B}/team/members/{{number}}": {"": (401, 404, 404, 403, 403)},
+    f"POST {B}/team/invitations": {"": (401, 409, 409, 403, 403)},
+    f"DELETE {B}/team/invitations/{{token}}": {"": (401, 404, 404, 403, 403)},
+    f"POST {B}/membership": {"": (401, 403, 403, 403, 403)},
+    f"DELETE {B}/membership": {"": (401, 403, 403, 403, 403)},
+    f"GET {B}/terms": {"": (404,) * 5, "terms": (200,) * 5},
+    f"POST {B}/terms": {"": (401, 404, 404, 403, 403), "terms": (401, 200, 200, 403, 403)},
+    f"DELETE {B}/registrations/{{number}}/sessions": organisers_only(404),
+    f"PUT {B}/registrations/{{number}}/organiser": organisers_only(404),
+    f"DELETE {B}/registrations/{{number}}/organiser": organisers_only(404),
+    f"POST {B}/teams/{{team}}/merge": organisers_only(409),  # into itself, or after the close
     f"GET {B}/teams": ALL,
     f"POST {B}/teams/{{team}}/token": {"": (401, 200, 403, 403, 200)},
     f"DELETE {B}/teams/{{team}}/token": organisers_only(204),
@@ -90,6 +108,10 @@ EXPECTED = {
     "POST /boards/{board}/organise": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/organise/teams/{team}": organisers_only(200),
     "POST /boards/{board}/organise/teams/{team}": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/team": {"": (303, 200, 200, 303, 303)},
+    "POST /boards/{board}/team": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/terms": {"": (404,) * 5, "terms": (200,) * 5},
+    "POST /boards/{board}/terms": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/play": {"": (404,) * 5},  # this board has no play page
     "POST /boards/{board}/selections": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/token": {"": (403,) * 5, "strange": (403, 403)},
@@ -111,6 +133,10 @@ BODIES = {
     f"PATCH {B}/rules": {"title": "Another"},
     f"PUT {B}/registrations/{{number}}": {"approve": True},
     f"POST {B}/people": {"people": ["ada@example.edu"]},
+    f"PUT {B}/team/members/{{number}}": {"role": "owner"},
+    f"POST {B}/membership": {"invitation": "lb_member_x"},
+    f"POST {B}/terms": {"version": hashlib.sha256(TERMS.encode()).hexdigest()},
+    f"POST {B}/teams/{{team}}/merge": {"into": "{team}"},
 }
 
 
@@ -166,6 +192,8 @@ class BoardWithRoles:
             )
         elif state == "members":
             live_server.amend(listing="members", registration="organiser")
+        elif state == "terms":
+            live_server.amend(terms=TERMS)
         elif state != "open":
             live_server.amend(visibility=state)
 
@@ -188,6 +216,7 @@ class BoardWithRoles:
             path += f"?team={self.team}"
         if route in BODIES:
             text = {"{submission}": self.submission, "New {role}": f"New {role}"}
+            text["{team}"] = self.team
             options["json"] = {
                 key: [text.get(word, word) for word in value] if isinstance(value, list)
                 else text.get(value, value)

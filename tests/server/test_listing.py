@@ -17,7 +17,8 @@ PARAMETERS = {
 BODIES = {
     "teams": {"name": "New"}, "tokens": {"role": "evaluator"}, "rules": {"title": "Another"},
     "people": {"people": ["ada@example.edu"]}, "selections": {"submissions": []},
-    "{number}": {"approve": True},
+    "{number}": {"approve": True}, "merge": {"into": "0" * 16},
+    "membership": {"invitation": "lb_member_x"}, "terms": {"version": "0" * 64},
 }  # fmt: skip
 CHANGING = {"x-request-id"}
 
@@ -94,7 +95,9 @@ def send(server, browser, method, path, slug, token):
         options["headers"]["Content-Type"] = "text/csv"
     elif not path.startswith("/api"):
         options |= {"data": {"csrf": "guess"}} if method == "POST" else {}
-    elif path.rpartition("/")[2] in BODIES and method != "GET":
+    elif path.endswith("/team/members/{number}") and method == "PUT":
+        options["json"] = {"role": "owner"}
+    elif path.rpartition("/")[2] in BODIES and method in {"POST", "PUT", "PATCH"}:
         options["json"] = BODIES[path.rpartition("/")[2]]
     return browser.request(method, path.format(board=slug, **PARAMETERS), **options)
 

@@ -1,5 +1,6 @@
 """Histories that the rules of then did not allow, and rules that say two things."""
 
+import hashlib
 import itertools
 
 import pytest
@@ -87,7 +88,10 @@ AMENDED = {
         "it changes display.direction, which cannot change",
     ),
     "as": ({"display": {**DISPLAY, "as": "loss"}}, "it changes display.as, which cannot change"),
-    "more teams": ({"teams": 500}, "it changes the number of teams in a way that is not allowed"),
+    "more teams": (
+        {"teams": 500, "registration": "open"},
+        "it changes the number of teams in a way that is not allowed",
+    ),
     "fewer teams": ({"teams": 4}, "it changes the number of teams in a way that is not allowed"),
     "no rule": ({"hello": [1]}, "it changes nothing, or an unknown rule"),
     "nothing": ({}, "it changes nothing, or an unknown rule"),
@@ -109,6 +113,47 @@ def test_what_may_change_does(forge, write_forged):
     forge.amend(7, visibility="hidden")
     forge.amend(len(forge.entries), visibility="public")
     assert verify_bundle(write_forged(forge)).releases == 10
+
+
+def terms_from(forge, number):
+    """Add terms, and their acceptance by all teams that ask after that; return the version."""
+    text = "Be fair."
+    version = hashlib.sha256(text.encode()).hexdigest()
+    for team in sorted({question.fields["asker"] for question in forge.of("question")}):
+        forge.add(number, "accepted", asker=team, terms=version, person=1)
+    forge.amend(number, terms=text)
+    return version
+
+
+def test_rules_that_were_not_set_are_set_and_removed(forge, write_forged):
+    terms_from(forge, 6)
+    forge.amend(6, data={"members": True, "links": []}, organisers=["Ada"], listing="unlisted")
+    forge.amend(6, teams=7)
+    assert verify_bundle(write_forged(forge)).releases == 10
+
+
+def test_a_question_before_the_terms_were_accepted(forge, check_refused):
+    """One that is not a baseline is found by the standings, a second one in the history."""
+    terms_from(forge, 6)
+    asker = next(entry for entry in forge.entries[6:] if "question" in entry.fields).fields["asker"]
+    accepted = [entry for entry in forge.of("accepted") if entry.fields["asker"] == asker]
+    forge.entries.remove(accepted[0])
+    check_refused(forge, f"Team '{asker}' asked before it accepted the terms.")
+
+
+def test_questions_of_two_teams_before_the_terms_were_accepted(forge, check_refused):
+    terms_from(forge, 6)
+    forge.entries[:] = [entry for entry in forge.entries if entry.fields["kind"] != "accepted"]
+    questions = [n for n, entry in enumerate(forge.entries) if entry.secret is not None and n > 6]
+    check_refused(forge, "its team has not accepted the terms", questions[1])
+
+
+@pytest.mark.parametrize("change", [{"terms": "0" * 64}, {"asker": 7}, {"person": "Ada"}])
+def test_an_acceptance_of_something_else(forge, check_refused, change):
+    terms_from(forge, 6)
+    forge.first("accepted").update(change)
+    message = "names no person" if "person" in change else "accepts terms that the board does not"
+    check_refused(forge, message, forge.number("accepted"))
 
 
 def test_an_amendment_after_the_close(forge, check_refused):

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import BoardPhase as BoardPhase
     from ladderboard.board._model import BoardRecord as BoardRecord
     from ladderboard.board._model import BoardStatus as BoardStatus
+    from ladderboard.board._model import BoardTerms as BoardTerms
     from ladderboard.board._model import DataFileRow as DataFileRow
     from ladderboard.board._model import DataRule as DataRule
     from ladderboard.board._model import DisplayValue as DisplayValue
@@ -75,6 +76,9 @@ if TYPE_CHECKING:
     from ladderboard.board._model import SignInRule as SignInRule
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
     from ladderboard.board._model import TeamCredentials as TeamCredentials
+    from ladderboard.board._model import TeamInvitation as TeamInvitation
+    from ladderboard.board._model import TeamMember as TeamMember
+    from ladderboard.board._model import TeamMembers as TeamMembers
     from ladderboard.board._model import TeamRef as TeamRef
     from ladderboard.board._model import TeamStatus as TeamStatus
     from ladderboard.board._model import VisibleGain as VisibleGain
@@ -206,6 +210,7 @@ _NAMES = {
         "BoardPhase",
         "BoardRecord",
         "BoardStatus",
+        "BoardTerms",
         "DataFileRow",
         "DataRule",
         "DisplayValue",
@@ -229,6 +234,9 @@ _NAMES = {
         "SignInRule",
         "SubmissionInfo",
         "TeamCredentials",
+        "TeamInvitation",
+        "TeamMember",
+        "TeamMembers",
         "TeamRef",
         "TeamStatus",
         "VisibleGain",

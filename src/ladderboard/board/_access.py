@@ -190,6 +190,17 @@ def check_permission(caller: Caller, action: str, rules: Rules | None = None) ->
         raise NotAllowed(_SCORES_ONLY_MESSAGE)
 
 
+def refuse_without_terms(rules: Rules, accepted: str) -> None:
+    """Raise ``NotAllowed`` unless the version of the terms accepted last is the current one."""
+    if rules.terms is None or accepted == rules.terms.version:
+        return
+    changed = "have changed since you accepted them" if accepted else "are not accepted yet"
+    raise NotAllowed(
+        f"The terms of this board {changed}. Accept them on the board's page Terms, or with "
+        f"ladderboard terms {rules.slug}."
+    )
+
+
 _SPENT_MESSAGES = {
     "board": "The board's budget of {0} submissions is used up.",
     "team": "This team has used all its {0} submissions.",

@@ -22,7 +22,15 @@ from ladderboard.board._data import DataFiles
 from ladderboard.board._finals import BoardCloser
 from ladderboard.board._folder import make_scorers
 from ladderboard.board._model import BOARD, BoardRow
-from ladderboard.board._people import Erasure, Identities, Teams, caller_of, new_credential
+from ladderboard.board._people import (
+    Erasure,
+    Identities,
+    Members,
+    Teams,
+    Terms,
+    caller_of,
+    new_credential,
+)
 from ladderboard.board._repository import (
     BOARD_SCHEMA,
     add_signing_key,
@@ -94,6 +102,7 @@ SERVER = "server"
 """What secrets that belong to all boards are encrypted for, in place of a book's name."""
 _SIGNING_KEY = "kept signing key"
 _SQLITE = "sqlite:///"
+_INVITATIONS = {"invitation", "member"}  # nobody signs in with these
 _UNKNOWN_TOKEN = "This token is unknown or was revoked."  # noqa: S105 - a message
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
@@ -112,6 +121,10 @@ class Board(BoardContext):
         """Removes names and identities."""
         self.identities = Identities(self)
         """People who sign in, and who of them may register."""
+        self.members = Members(self)
+        """People in teams, and organisers by person."""
+        self.terms = Terms(self)
+        """Terms that teams accept before they submit."""
         self.data = DataFiles(self)
         """Files for participants, and a sample submission."""
         self.submissions = SubmissionService(self)
@@ -380,7 +393,7 @@ class Boards:
             if signed_in.expires > self.environment.clock():
                 return caller_of(signed_in.identity, hashed)
             raise NotAllowed(_UNKNOWN_TOKEN)
-        if found is not None and found.credential.role != "invitation":
+        if found is not None and found.credential.role not in _INVITATIONS:
             credential, expires = found.credential, found.credential.expires
             valid_here = found.for_all_boards or (slug is not None and found.slug == slug)
             if valid_here and (expires is None or expires > self.environment.clock()):

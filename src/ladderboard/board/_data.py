@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from ladderboard.board._access import Role, check_permission
+from ladderboard.board._access import Role, check_permission, refuse_without_terms
 from ladderboard.board._model import DATA_FILE, DataFileRow
+from ladderboard.board._people import accepted_version
 from ladderboard.board._repository import (
     delete_data_files,
     find_data_file,
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import BoardContext
-    from ladderboard.board._model import BoardRow
     from ladderboard.files import Roster
-    from ladderboard.ledger import BookTransaction
+    from ladderboard.ledger import BookTransaction, ReadView
     from ladderboard.losses import Loss
 
 SAMPLE = "sample_submission.csv"
@@ -69,9 +69,12 @@ class DataFiles:
     def summary(self, caller: Caller) -> dict[str, Any]:
         """Return what there is to download, and whether the caller may."""
         with self._board.reading() as view:
-            row = read_board(view)
-            stored = list_data_files(view)
-        rules = self._board.rules_of(row).data
+            rules = self._board.rules_of(read_board(view)).data
+            stored, refusal = list_data_files(view), None
+            try:
+                self._check(view, caller)
+            except NotAllowed as error:
+                refusal = str(error)
         files = [
             {"name": file.name, "bytes": file.size, "sha256": file.digest, "url": None}
             for file in stored
@@ -80,13 +83,14 @@ class DataFiles:
         return {
             "files": [*files, *links],
             "members": rules.members,
-            "allowed": self._is_allowed(caller, row),
+            "allowed": refusal is None,
+            "refusal": refusal,
         }
 
     def open(self, caller: Caller, name: str) -> tuple[DataFileRow, BinaryIO]:
         """Return a stored file and its content."""
         with self._board.reading() as view:
-            self._check(caller, read_board(view))
+            self._check(view, caller)
             file = find_data_file(view, name)
         if file is None:
             raise NotFound("There is no such file.")
@@ -99,7 +103,7 @@ class DataFiles:
         """
         with self._board.reading() as view:
             row = read_board(view)
-            self._check(caller, row)
+            self._check(view, caller)
             file = find_data_file(view, SAMPLE)
         if file is not None:
             return self._board.read_stored_file(file.place)
@@ -109,12 +113,14 @@ class DataFiles:
             self._sample = (key, make_sample(loss, roster))
         return self._sample[1]
 
-    def _is_allowed(self, caller: Caller, row: BoardRow) -> bool:
-        return caller.role >= Role.TEAM or not self._board.rules_of(row).data.members
-
-    def _check(self, caller: Caller, row: BoardRow) -> None:
-        if not self._is_allowed(caller, row):
+    def _check(self, view: ReadView, caller: Caller) -> None:
+        """Refuse data for members to others, and to teams that have not accepted the terms."""
+        rules = self._board.rules_of(read_board(view))
+        if not rules.data.members or caller.role >= Role.EVALUATOR:
+            return
+        if caller.role < Role.TEAM:
             raise NotAllowed(_MEMBERS_ONLY)
+        refuse_without_terms(rules, accepted_version(view, caller))
 
 
 def _insert(transaction: BookTransaction, prepared: list[Any]) -> list[str]:

@@ -15,7 +15,14 @@ from ladderboard import _settings
 from ladderboard._formatting import format_count
 from ladderboard.board._access import parse_people
 from ladderboard.board._data import check_data_files
-from ladderboard.board._rules import RuleProblems, Rules, read_rules
+from ladderboard.board._rules import (
+    MAX_TERMS,
+    RuleProblems,
+    Rules,
+    TermsRules,
+    read_long_text,
+    read_rules,
+)
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
     DeclaredColumns,
@@ -229,6 +236,7 @@ def read_folder(path: Path | str) -> BoardFolder:
     for baseline in () if rules is None else rules.baselines:
         if baseline.file is not None and _check_inside(folder, baseline.file, problems):
             baselines[baseline.name] = folder / baseline.file
+    rules = _read_terms(folder, rules, problems)
     people = _read_people(folder, rules, problems)
     data = _find_data_files(folder, sample, problems)
     rules, table = problems.require(rules), problems.require(table)
@@ -264,6 +272,22 @@ def _read_rules_file(folder: Path, problems: RuleProblems) -> Rules | None:
     except InvalidRules as error:
         problems.found += [(0, problem) for problem in error.problems]
     return None
+
+
+def _read_terms(folder: Path, rules: Rules | None, problems: RuleProblems) -> Rules | None:
+    """Return the rules with the text of the terms, if they are in a file."""
+    name = None if rules is None or rules.terms is None else rules.terms.file
+    if rules is None or name is None or not _check_inside(folder, name, problems):
+        return rules
+    try:
+        text = (folder / name).read_text("utf-8-sig")
+        if not text.strip():
+            raise InvalidRules("it is empty.")
+        text = read_long_text("the text", text, max_length=MAX_TERMS)
+    except (OSError, UnicodeDecodeError, InvalidInput) as error:
+        problems.add("bad_value", f"{name}: {error}", key=name)
+        return rules
+    return replace(rules, terms=TermsRules(text))
 
 
 def _read_people(folder: Path, rules: Rules | None, problems: RuleProblems) -> tuple[str, ...]:

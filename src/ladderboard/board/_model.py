@@ -579,6 +579,10 @@ class BoardInfo(Document):
     sign_in: SignInRule | None = None
     data: DataRule | None = None
     listing: Literal["listed", "unlisted", "members"] = "listed"
+    terms: Annotated[
+        str | None, Description("The version of the terms to accept; null without terms.")
+    ] = None
+    organisers: tuple[str, ...] = ()
     used: int | None
     changes: int | None = None
     registered: int | None
@@ -718,7 +722,7 @@ class ListedToken(Document):
     """A valid token or invitation; ``id`` is the beginning of its hash."""
 
     id: Id
-    role: Literal["organiser", "evaluator", "team", "invitation"]
+    role: Literal["organiser", "evaluator", "team", "invitation", "member"]
     team: Id | None
     made: datetime
     expires: datetime | None
@@ -737,6 +741,43 @@ class FinalMetric:
     def __post_init__(self) -> None:
         """Refuse what would spoil a terminal or fill the memory."""
         _check_printed(self.name, self.digits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardTerms(Document):
+    """The terms of a board; ``accepted`` is None for callers without a team."""
+
+    text: Annotated[str, Description("Markdown; not to be trusted.")]
+    version: Annotated[str, Description("The SHA-256 of the text.")]
+    accepted: bool | None
+
+
+@dataclass(frozen=True)
+class TeamMember:
+    """A person in one's own team."""
+
+    number: int
+    name: Annotated[str, Description("Untrusted text.")]
+    role: Literal["owner", "member"]
+    you: bool
+
+
+@dataclass(frozen=True)
+class TeamInvitation:
+    """An invitation to one's own team that is valid; ``id`` is the beginning of its hash."""
+
+    id: Id
+    uses: int
+    expires: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamMembers(Document):
+    """The people in one's own team, and its invitations."""
+
+    team: TeamRef
+    members: tuple[TeamMember, ...]
+    invitations: tuple[TeamInvitation, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,6 +148,9 @@ _SELECT_BOARD_AND_TEAM = BOARD.select(
     extra=", ".join(f"t.{name}" for name in (*TEAM.columns, "book")),
 )
 _NEXT_TEAM_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
+_DELETE_TEAM = "DELETE FROM main.team WHERE book = ? AND number = ? AND used = 0"
+_DELETE_TEAM_CREDENTIALS = "DELETE FROM main.credential WHERE book = ? AND team = ?"
+_FREE_IDENTITIES = "UPDATE main.identity SET team = NULL WHERE book = ? AND team = ?"
 _FREEZE_STANDINGS = (
     "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
     "seen_since = since WHERE book = ?"
@@ -220,6 +223,15 @@ def next_team_number(view: ReadView) -> int:
 def update_team(view: WriteView, number: int, **changes: Any) -> None:
     """Change columns of a team."""
     _update(view, TEAM, (number,), changes)
+
+
+def delete_team(view: WriteView, number: int) -> None:
+    """Delete a team that has not submitted, with its tokens and invitations.
+
+    Its number may be given again, so nothing may point to it.
+    """
+    for statement in (_DELETE_TEAM, _DELETE_TEAM_CREDENTIALS, _FREE_IDENTITIES):
+        view.execute(statement, (view.book_id, number))
 
 
 def freeze_standings(view: WriteView) -> None:
@@ -574,7 +586,7 @@ class ScopedCredential(NamedTuple):
     slug: str | None
 
 
-_SELECT_INVITATION = CREDENTIAL.select("WHERE hash = ? AND book = ? AND role = 'invitation'")
+_SELECT_OF_ROLE = CREDENTIAL.select("WHERE hash = ? AND book = ? AND role = ?")
 _SELECT_VALID = CREDENTIAL.select(
     "LEFT JOIN main.team t ON t.book = c.book AND t.number = c.team "
     "WHERE c.book = ? AND c.ended IS NULL AND (c.expires IS NULL OR c.expires > ?) "
@@ -601,9 +613,9 @@ _END_SERVER_ORGANISERS = (
 )
 
 
-def find_invitation(view: ReadView, hashed: bytes) -> CredentialRow | None:
-    """Return an invitation to the view's board, valid or not."""
-    rows = _select_rows(view, CREDENTIAL, _SELECT_INVITATION, hashed, view.book_id)
+def find_credential_of_role(view: ReadView, hashed: bytes, role: str) -> CredentialRow | None:
+    """Return a credential of a role on the view's board, valid or not."""
+    rows = _select_rows(view, CREDENTIAL, _SELECT_OF_ROLE, hashed, view.book_id, role)
     return rows[0] if rows else None
 
 
@@ -693,6 +705,11 @@ _SELECT_IDENTITIES = IDENTITY.select(
 )
 _SELECT_ERASED_IDENTITIES = IDENTITY.select("WHERE book = ? AND state = 'erased' ORDER BY number")
 _SELECT_TEAM_IDENTITIES = IDENTITY.select("WHERE book = ? AND team = ? ORDER BY number")
+_SELECT_MEMBERS = IDENTITY.select(
+    "WHERE book = ? AND team = ? AND state = 'registered' ORDER BY number"
+)
+_SELECT_ORGANISERS = IDENTITY.select("WHERE book = ? AND role = 'organiser' ORDER BY number")
+_MOVE_IDENTITIES = "UPDATE main.identity SET team = ?, role = 'member' WHERE book = ? AND team = ?"
 _COUNT_LISTED = "SELECT COUNT(*) FROM main.identity WHERE book = ? AND state = 'listed'"
 _NEXT_IDENTITY_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.identity WHERE book = ?"
 _SELECT_SIGNED_IN = IDENTITY.select(
@@ -734,6 +751,21 @@ def list_team_identities(view: ReadView, team: int) -> list[IdentityRow]:
 def list_erased_identities(view: ReadView) -> list[IdentityRow]:
     """Return what is left of people whose names and identities were erased."""
     return _select_rows(view, IDENTITY, _SELECT_ERASED_IDENTITIES, view.book_id)
+
+
+def list_members(view: ReadView, team: int) -> list[IdentityRow]:
+    """Return the people in a team, in the order in which they signed in first."""
+    return _select_rows(view, IDENTITY, _SELECT_MEMBERS, view.book_id, team)
+
+
+def list_organisers(view: ReadView) -> list[IdentityRow]:
+    """Return the people who organise the board."""
+    return _select_rows(view, IDENTITY, _SELECT_ORGANISERS, view.book_id)
+
+
+def move_identities(view: WriteView, source: int, target: int) -> None:
+    """Move all people of a team to another, as members."""
+    view.execute(_MOVE_IDENTITIES, (target, view.book_id, source))
 
 
 def count_listed(view: ReadView) -> int:

@@ -17,10 +17,12 @@ from ladderboard.board._access import (
     refuse_if_closed,
     refuse_if_over_limit,
     refuse_if_storage_full,
+    refuse_without_terms,
     remaining_quota,
 )
 from ladderboard.board._board import KeyedLock
 from ladderboard.board._model import RecordRow, SubmissionRow
+from ladderboard.board._people import accepted_version
 from ladderboard.board._repository import (
     find_submission_by_entry,
     find_team,
@@ -307,7 +309,10 @@ class SubmissionService:
                 raise InvalidSetting("A team can submit only for itself.")
             return row, find_team(view, team)
         row, team_row = read_board_and_team(view, caller.team)
-        check_permission(caller, "submit", self._board.rules_of(row))
+        rules = self._board.rules_of(row)
+        check_permission(caller, "submit", rules)
+        if rules.terms is not None and caller.identity is not None:
+            refuse_without_terms(rules, accepted_version(view, caller))
         return row, team_row
 
     def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
@@ -335,8 +340,10 @@ class SubmissionService:
         *,
         cache: bool = False,
     ) -> None:
-        """Check status, deadline, limits and storage. Deadlines count from the time of receipt."""
+        """Check terms, status, deadline, limits and storage; deadlines count from the receipt."""
         rules = self._board.rules_of(row)
+        if team_row.kind != "baseline":
+            refuse_without_terms(rules, team_row.accepted)
         received = moment.now - max(moment.local - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else received)
         quota = remaining_quota(view, rules, row, team_row, moment)

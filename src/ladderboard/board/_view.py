@@ -30,6 +30,7 @@ from ladderboard.board._repository import (
     find_submission,
     find_team,
     list_chosen,
+    list_organisers,
     list_records,
     list_submissions,
     list_teams,
@@ -104,7 +105,8 @@ class View:
                 board.book.environment.current_time(view),
             )
             best, least = self._best(view, row, state)
-        rules, opening = board.rules_of(row), board.book.opening
+            rules, opening = board.rules_of(row), board.book.opening
+            people = [] if rules.sign_in is None else list_organisers(view)
         meter = board.meter(row, state)
         hidden = self._is_hidden(row)
         phase = rules.phase_at(now)
@@ -133,6 +135,8 @@ class View:
             "data": {"members": rules.data.members},
             "listing": rules.listing,
             "sign_in": None if rules.sign_in is None else rules.sign_in.summary(),
+            "terms": None if rules.terms is None else rules.terms.version,
+            "organisers": [*rules.organisers, *(row.name for row in people if row.name)],
             "used": None if hidden else meter.used,
             "changes": None if hidden else state.changes,
             "registered": None if hidden or self._is_frozen(row) else row.teams,

@@ -32,7 +32,7 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from ladderboard.board import TeamWithToken
 
-_HELP = """Add teams and manage their tokens. TEAM is a team's id or its name.
+_HELP = """Add teams and manage their tokens and people. TEAM is a team's id or its name.
 
 A token or an invitation is printed once, alone on stdout, for a shell to capture:
 TOKEN=$(ladderboard team add BOARD NAME). Only its hash is stored.
@@ -50,6 +50,9 @@ _NOT_SCRUBBED = (
     "The database may keep old rows in free space and logs; docs/how-to/privacy.md says how to "
     "remove them."
 )
+_PersonNumber = Annotated[
+    int, typer.Argument(metavar="PERSON", help="The person's number in registrations.", min=1)
+]
 _TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
 
 
@@ -65,11 +68,22 @@ app = make_group(
         "disqualify": "_team:disqualify",
         "reinstate": "_team:reinstate",
         "erase": "_team:erase",
+        "merge": "_team:merge",
+        "registrations": "_team:registrations",
+        "approve": "_team:approve",
+        "reject": "_team:reject",
+        "organiser": "_team:set_organiser",
     },
     {
         "list": "List all teams, hidden ones too.",
         "invite": "Print an invitation for one team.",
         "rotate-token": "Replace a team's token.",
+        "erase": "Remove the name of a team or a person.",
+        "merge": "Merge a team into another.",
+        "registrations": "List the people who signed in.",
+        "approve": "Register the team of a person who waits.",
+        "reject": "Reject a registration, with a reason.",
+        "organiser": "Make a person an organiser.",
     },
 )
 
@@ -292,5 +306,107 @@ def _set_disqualified(
 def _echo_team(board: str, row: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     if as_json:
         echo_json({"board": board, "id": row["id"], "name": row["name"]})
+    else:
+        echo(sentence)
+
+
+def merge(
+    board: Slug,
+    team: _TeamName,
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The id or name of the other team.")],
+    *,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Merge a team into another, if neither has submitted. Its token ends, and its people move."""
+    with open_database(database, key_file) as boards:
+        opened = open_board(boards, board)
+        row, target = find_team(opened, team), find_team(opened, into)
+        opened.members.merge(organiser(), row["id"], target["id"])
+    sentence = f"{row['name']} is merged into {target['name']}."
+    _echo_team(board, target, sentence, as_json=as_json)
+
+
+def registrations(
+    board: Slug,
+    *,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the people who signed in, with their states and roles."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board).identities.registrations(organiser())
+    if as_json:
+        echo_json({"board": board, **found})
+        return
+    echo_table(
+        ("number", "name", "mail", "state", "role", "team"),
+        [
+            (
+                person["number"],
+                person["name"] or person["subject"],
+                person["mail"],
+                person["state"],
+                person["role"],
+                person["team_name"] or person["team"],
+            )
+            for person in found["registrations"]
+        ],
+        right=("number",),
+    )
+    echo(f"{found['listed']:,} on the list have not signed in.")
+
+
+def approve(
+    board: Slug,
+    person: _PersonNumber,
+    *,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register the team of a person whose registration waits or was rejected."""
+    with open_database(database, key_file) as boards:
+        open_board(boards, board).identities.approve(organiser(), person)
+    _echo_person(board, person, f"Person {person} is approved.", as_json=as_json)
+
+
+def reject(
+    board: Slug,
+    person: _PersonNumber,
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What the person is shown.")] = "",
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reject a person's registration, or remove them from a team with others."""
+    with open_database(database, key_file) as boards:
+        open_board(boards, board).identities.reject(organiser(), person, reason)
+    _echo_person(board, person, f"Person {person} is rejected.", as_json=as_json)
+
+
+def set_organiser(
+    board: Slug,
+    person: _PersonNumber,
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="They no longer organise it.")] = False,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a person who signed in an organiser of the board; the ledger records it."""
+    with open_database(database, key_file) as boards:
+        members = open_board(boards, board).members
+        members.set_organiser(organiser(), person, organiser=not remove)
+    verb = "no longer organises" if remove else "organises"
+    _echo_person(board, person, f"Person {person} {verb} {board}.", as_json=as_json)
+
+
+def _echo_person(board: str, person: int, sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        echo_json({"board": board, "person": person})
     else:
         echo(sentence)

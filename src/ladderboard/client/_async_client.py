@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import httpx
 
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from ladderboard.board import (
         BoardInfo,
         BoardRecord,
+        BoardTerms,
         FinalRanking,
         LeaderboardRow,
         SubmissionInfo,
         TeamCredentials,
+        TeamMembers,
         TeamStatus,
     )
     from ladderboard.client._models import SubmissionResult
@@ -123,6 +125,36 @@ class AsyncClient(BaseClient):
     async def rotate_token(self, board: str) -> TeamCredentials:
         """Return a new token for your team; the old one stops working at once."""
         return await self._ask(requests.rotate_token(board))
+
+    async def terms(self, board: str) -> BoardTerms:
+        """Return the terms of a board: text, version, and whether your team accepted them."""
+        return await self._ask(requests.terms(board))
+
+    async def accept_terms(self, board: str, version: str) -> BoardTerms:
+        """Accept the version of the terms that you read; the ledger records it."""
+        return await self._ask(requests.accept_terms(board, version))
+
+    async def members(self, board: str) -> TeamMembers:
+        """Return the people in your team with their roles, and its invitations."""
+        return await self._ask(requests.members(board))
+
+    async def set_role(
+        self, board: str, member: int, role: Literal["owner", "member"]
+    ) -> TeamMembers:
+        """Make a person in your team an owner or a member."""
+        return await self._ask(requests.set_role(board, member, role))
+
+    async def remove_member(self, board: str, member: int) -> None:
+        """Remove a person from your team; if they know its token, rotate it."""
+        await self._ask(requests.remove_member(board, member))
+
+    async def invite_member(self, board: str, *, days: float = 7, uses: int = 1) -> str:
+        """Return an invitation with which people who sign in join your team."""
+        return await self._ask(requests.invite_member(board, days, uses))
+
+    async def revoke_invitation(self, board: str, invitation: str) -> None:
+        """End an invitation to your team by its id."""
+        await self._ask(requests.revoke_invitation(board, invitation))
 
     async def selections(self, board: str) -> tuple[str, ...]:
         """Return the ids your team selected for the finals; empty if it selected none."""

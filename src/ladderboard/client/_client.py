@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import httpx
 
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from ladderboard.board import (
         BoardInfo,
         BoardRecord,
+        BoardTerms,
         FinalRanking,
         LeaderboardRow,
         SubmissionInfo,
         TeamCredentials,
+        TeamMembers,
         TeamStatus,
     )
     from ladderboard.client._models import SubmissionResult
@@ -156,6 +158,34 @@ class Client(BaseClient):
     def rotate_token(self, board: str) -> TeamCredentials:
         """Return a new token for your team; the old one stops working at once."""
         return self._ask(requests.rotate_token(board))
+
+    def terms(self, board: str) -> BoardTerms:
+        """Return the terms of a board: text, version, and whether your team accepted them."""
+        return self._ask(requests.terms(board))
+
+    def accept_terms(self, board: str, version: str) -> BoardTerms:
+        """Accept the version of the terms that you read; the ledger records it."""
+        return self._ask(requests.accept_terms(board, version))
+
+    def members(self, board: str) -> TeamMembers:
+        """Return the people in your team with their roles, and its invitations."""
+        return self._ask(requests.members(board))
+
+    def set_role(self, board: str, member: int, role: Literal["owner", "member"]) -> TeamMembers:
+        """Make a person in your team an owner or a member."""
+        return self._ask(requests.set_role(board, member, role))
+
+    def remove_member(self, board: str, member: int) -> None:
+        """Remove a person from your team; if they know its token, rotate it."""
+        self._ask(requests.remove_member(board, member))
+
+    def invite_member(self, board: str, *, days: float = 7, uses: int = 1) -> str:
+        """Return an invitation with which people who sign in join your team."""
+        return self._ask(requests.invite_member(board, days, uses))
+
+    def revoke_invitation(self, board: str, invitation: str) -> None:
+        """End an invitation to your team by its id."""
+        self._ask(requests.revoke_invitation(board, invitation))
 
     def selections(self, board: str) -> tuple[str, ...]:
         """Return the ids your team selected for the finals; empty if it selected none."""

@@ -12,10 +12,12 @@ from ladderboard import _settings
 from ladderboard.board import (
     BoardInfo,
     BoardRecord,
+    BoardTerms,
     FinalRanking,
     LeaderboardRow,
     SubmissionInfo,
     TeamCredentials,
+    TeamMembers,
     TeamStatus,
 )
 from ladderboard.client._config import check_board_name
@@ -204,6 +206,51 @@ def rotate_token(slug: str) -> Request[TeamCredentials]:
     )
 
 
+def terms(slug: str) -> Request[BoardTerms]:
+    """The terms of a board."""
+    return _get(slug, "/terms", lambda document: parse_model(BoardTerms, document))
+
+
+def accept_terms(slug: str, version: str) -> Request[BoardTerms]:
+    """Accept the terms."""
+    return _send(
+        "POST",
+        slug,
+        "/terms",
+        {"version": version},
+        lambda document: parse_model(BoardTerms, document),
+    )
+
+
+def members(slug: str) -> Request[TeamMembers]:
+    """The people in the caller's team."""
+    return _get(slug, "/team/members", lambda document: parse_model(TeamMembers, document))
+
+
+def set_role(slug: str, member: int, role: str) -> Request[TeamMembers]:
+    """Change the role of a person in the caller's team."""
+    path, payload = f"/team/members/{int(member)}", {"role": role}
+    return _send("PUT", slug, path, payload, lambda document: parse_model(TeamMembers, document))
+
+
+def remove_member(slug: str, member: int) -> Request[None]:
+    """Remove a person from the caller's team."""
+    return _delete(slug, f"/team/members/{int(member)}")
+
+
+def invite_member(slug: str, days: float, uses: int) -> Request[str]:
+    """Make an invitation to the caller's team."""
+    payload = {"days": days, "uses": uses}
+    return _send(
+        "POST", slug, "/team/invitations", payload, lambda document: str(document["invitation"])
+    )
+
+
+def revoke_invitation(slug: str, invitation: str) -> Request[None]:
+    """End an invitation to the caller's team."""
+    return _delete(slug, f"/team/invitations/{quote(invitation, safe='')}")
+
+
 def selections(slug: str) -> Request[tuple[str, ...]]:
     """The ids that the team selected for the finals."""
     return _get(slug, "/selections", _parse_submission_ids)
@@ -232,6 +279,14 @@ def _parse_result(document: Any) -> SubmissionResult:
 
 def _get(slug: str, path: str, parse: Callable[[Any], T], **query: Any) -> Request[T]:
     return Request("GET", _board_path(slug, path, **query), parse, board=slug)
+
+
+def _delete(slug: str, path: str) -> Request[None]:
+    return Request("DELETE", _board_path(slug, path), _ignore, board=slug, as_bytes=True)
+
+
+def _ignore(_: bytes) -> None:
+    """Take an empty response."""
 
 
 def _send(method: str, slug: str, path: str, payload: Any, parse: Callable[[Any], T]) -> Request[T]:

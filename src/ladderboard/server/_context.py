@@ -25,7 +25,7 @@ from ladderboard.server._auth import (
     InvalidToken,
 )
 from ladderboard.server._problems import RequestRefused
-from ladderboard.server._rate_limits import RateLimiter, UploadQueue
+from ladderboard.server._rate_limits import RateLimiter, UploadQueue, client_address
 from ladderboard.server._sign_in import SignInFlow
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class ServerContext:
         """Wait for running work, and stop the threads."""
         self._threads.shutdown()
         self._writers.shutdown()
+
+    def limit_registrations(self, request: Request) -> None:
+        """Count a registration from an address; refuse it after too many."""
+        self.registration_limiter.check(client_address(request))
+        self.registration_limiter.record(client_address(request))
 
     async def run_in_thread(
         self, work: Callable[..., Result], *arguments: object, write: bool = False

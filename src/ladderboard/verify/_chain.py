@@ -27,6 +27,9 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "disqualified": ({"asker"}, set()),
     "reinstated": ({"asker"}, set()),
     "moved": ({"status"}, set()),
+    "accepted": ({"asker", "terms"}, {"person"}),
+    "appointed": ({"person"}, set()),
+    "dismissed": ({"person"}, set()),
 }
 _MAX_TIME = 253402300799  # the end of the year 9999: datetime cannot represent later times
 

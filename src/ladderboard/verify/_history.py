@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,12 @@ _FIXED_RULES = {
     "baselines",
     "metrics",
     "final_metric",
+    "accounts",
+    "protection",
+    "columns",
 }  # from the first question on
+# Rules that are absent unless they are set: an amendment adds them, or removes them with null.
+_UNSET_RULES = {"play", "sign_in", "data", "listing", "terms", "organisers"}
 _FIXED_DISPLAY = ("direction", "as")
 _DIGEST_WORDS = 3  # of 8 bytes each: a collision of 24 bytes cannot be found
 
@@ -148,6 +154,12 @@ class LedgerRules:
         return 0 if name is None else titles.index(name)
 
     @property
+    def terms(self) -> str | None:
+        """The version of the terms that a team must have accepted; None without terms."""
+        text = self.board.get("terms")
+        return None if text is None else hashlib.sha256(str(text).encode()).hexdigest()
+
+    @property
     def holdout(self) -> str:
         """The commitment to the current labels."""
         shown: str = self._decided["holdout"]
@@ -181,16 +193,21 @@ class LedgerRules:
             raise broken_entry(
                 number, f"it changes {min(_FIXED_RULES & changes.keys())}, which cannot change"
             )
-        if not changes or not changes.keys() <= before.keys() | {"play"}:
+        if not changes or not changes.keys() <= before.keys() | _UNSET_RULES:
             raise broken_entry(number, "it changes nothing, or an unknown rule")
-        board = {**before, **changes}
-        if board.get("play", True) is None:  # this rule is absent unless it is true
-            del board["play"]
+        board = {
+            name: value
+            for name, value in {**before, **changes}.items()
+            if value is not None or name not in _UNSET_RULES
+        }
         for name in _FIXED_DISPLAY:
             if not same_encoding(board["display"][name], before["display"][name]):
                 raise broken_entry(number, f"it changes display.{name}, which cannot change")
         fewer = board["teams"] < before["teams"]
-        if fewer or (before["ladder"] == "team" and board["teams"] != before["teams"]):
+        # Where everybody may register, an attacker may hold as many ladders as there are teams.
+        unknown = board["registration"] == "open" and board.get("accounts") is None
+        more = unknown and board["ladder"] == "team" and board["teams"] != before["teams"]
+        if fewer or more:
             raise broken_entry(
                 number, "it changes the number of teams in a way that is not allowed"
             )
@@ -262,6 +279,9 @@ class HistoryChecker:
         """Whether the last question was repeated because labels were corrected."""
         self._paused = False
         self._repeated_by: set[str] = set()
+        self._accepted: dict[str, str] = {}
+        self.without_terms: set[str] = set()
+        """Teams that asked without having accepted the terms of then, as only baselines may."""
         self._ladder_by_team: dict[tuple[str | None, int, int], int] = {}
         self._team_by_ladder: dict[int, tuple[str | None, int, int]] = {}
         self._checks: dict[str, Callable[[int, dict[str, Any]], None]] = {
@@ -277,6 +297,9 @@ class HistoryChecker:
             "disqualified": lambda _, fields: self.disqualified.add(fields["asker"]),
             "reinstated": lambda _, fields: self.disqualified.discard(fields["asker"]),
             "closed": self._check_close,
+            "accepted": self._check_accepted,
+            "appointed": self._check_person,
+            "dismissed": self._check_person,
         }
 
     def check_entry(self, number: int, fields: dict[str, Any]) -> None:
@@ -376,6 +399,10 @@ class HistoryChecker:
                 raise broken_entry(number, "it is a question past the limit of its team")
             if len(self.questions_by_team) > board["teams"] + len(self.rules.baselines):
                 raise broken_entry(number, "more teams asked than the rules allow")
+            if self.rules.terms not in {None, self._accepted.get(asker)}:
+                self.without_terms.add(asker)
+                if len(self.without_terms) > len(self.rules.baselines):
+                    raise broken_entry(number, "its team has not accepted the terms")
         self._check_ladder_of_team(number, fields["ladder"], asker)
         if fields["improved"]:
             self.best_by_team[asker] = TeamBest(fields["value"], fields["time"])
@@ -390,6 +417,16 @@ class HistoryChecker:
             )
         if self._team_by_ladder.setdefault(ladder, climb) != climb:
             raise broken_entry(number, "it was asked on another team's ladder")
+
+    def _check_accepted(self, number: int, fields: dict[str, Any]) -> None:
+        self._check_person(number, fields)
+        if fields["terms"] != self.rules.terms or type(fields["asker"]) is not str:
+            raise broken_entry(number, "it accepts terms that the board does not have")
+        self._accepted[fields["asker"]] = fields["terms"]
+
+    def _check_person(self, number: int, fields: dict[str, Any]) -> None:
+        if not self.rules.is_board or not is_int(fields.get("person", 1), at_least=1):
+            raise broken_entry(number, "it names no person of a board")
 
     def _check_amendment(self, number: int, fields: dict[str, Any]) -> None:
         changes = fields["changes"]

@@ -78,6 +78,8 @@ def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
         {row["name"] for row in rows if row["baseline"]},
         set(history.rules.baselines),
     )
+    if early := history.without_terms - {row["team"] for row in rows if row["baseline"]}:
+        raise BrokenLedger(f"Team {min(early)!r:.40} asked before it accepted the terms.")
     # A board that was closed before its baselines were asked has fewer.
     if not baselines <= known or (set(names) - baselines) & known:
         raise BrokenLedger("The baselines in the standings differ from those in the rules.")

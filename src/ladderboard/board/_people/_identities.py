@@ -6,6 +6,7 @@ hands, so it only decides who may register, and only if the provider has verifie
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_time
@@ -22,6 +23,7 @@ from ladderboard.board._access import (
 )
 from ladderboard.board._model import CREDENTIAL, SessionRow
 from ladderboard.board._people._erasure import refuse_erased
+from ladderboard.board._people._members import bind, read_person, refuse_to_join, release
 from ladderboard.board._people._teams import TeamWithToken, add_team, new_credential
 from ladderboard.board._repository import (
     count_listed,
@@ -31,12 +33,13 @@ from ladderboard.board._repository import (
     insert_identity,
     insert_session,
     list_identities,
+    list_members,
     read_board,
     read_identity,
     read_team,
     update_identity,
 )
-from ladderboard.errors import Conflict, NotAllowed, NotFound
+from ladderboard.errors import Conflict, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,30 +129,18 @@ class Identities:
             if caller.identity is None:
                 raise NotAllowed("Sign in on the board's page Join to register a team.")
             row = read_identity(view, caller.identity)
-            if row.team is not None:
+            if row.state == "registered":
                 raise Conflict("You have a team on this board. One person has one team.")
-            if row.state == "rejected":
-                raise NotAllowed(f"The organiser rejected your registration. {row.reason}".strip())
+            refuse_to_join(view, row)
             if rules.approval:
                 update_identity(view, row.number, state="waiting", team_name=name)
                 return None
             number = add_team(self._board, transaction, team_id, name, self_registered=True)
-            self._bind(transaction, row, number)
+            bind(view, row, number, role="owner")
             insert(view, CREDENTIAL, new_credential(token, "team", transaction.now, team=number))
             return TeamWithToken(team_id, name, token)
 
         return self._board.queue.run(register_person)
-
-    def _bind(self, transaction: BookTransaction, row: IdentityRow, team: int) -> None:
-        """Make a person the owner of a team; an entry of the list admits one person."""
-        view = transaction.view
-        if row.mail is not None:
-            listed = find_identity(view, MAIL_ISSUER, row.mail)
-            if listed is not None and listed.team is not None:
-                raise Conflict("Somebody has registered with this mail address.")
-            if listed is not None:
-                update_identity(view, listed.number, team=team)
-        update_identity(view, row.number, state="registered", team=team, team_name="", reason="")
 
     def _sign_in_rules(self, view: ReadView) -> SignInRules:
         rules = self._board.rules_of(read_board(view)).sign_in
@@ -167,31 +158,51 @@ class Identities:
             return {"registrations": people, "listed": count_listed(view)}
 
     def approve(self, caller: Caller, number: int) -> None:
-        """Register the team of a person whose registration waits or was rejected."""
+        """Register the team of a person whose registration waits or was rejected.
+
+        A person who was removed from a team that has submitted may return to that team.
+        """
         check_permission(caller, "teams")
         team_id = self._board.book.environment.salt()[-8:].hex()
 
         def approve_person(transaction: BookTransaction) -> None:
-            row = _read_person(transaction.view, number)
-            if row.team is not None:
+            view = transaction.view
+            row = read_person(view, number)
+            if row.state == "registered":
+                return
+            if row.state == "rejected" and row.team is not None:  # the organiser removed them
+                update_identity(view, number, state="left", reason="")
                 return
             if not row.team_name:
                 raise Conflict("This person has not asked for a team.")
+            refuse_to_join(view, replace(row, state="waiting"))
             team = add_team(self._board, transaction, team_id, row.team_name, self_registered=True)
-            self._bind(transaction, row, team)
+            bind(view, row, team, role="owner")
 
         self._board.queue.run(approve_person)
 
     def reject(self, caller: Caller, number: int, reason: str) -> None:
-        """Reject a registration with a reason, which the person is shown."""
+        """Reject a registration with a reason, which the person is shown.
+
+        A person in a team with others is removed from it.
+        """
         check_permission(caller, "teams")
         reason = check_text("The reason", reason, at_most=300)
 
         def reject_person(transaction: BookTransaction) -> None:
-            row = _read_person(transaction.view, number)
-            if row.team is not None:
+            view = transaction.view
+            row = read_person(view, number)
+            if row.role == "organiser":
+                raise Conflict("This person organises the board.")
+            if row.state != "registered":
+                update_identity(view, number, state="rejected", reason=reason)
+                return
+            others = [other for other in list_members(view, row.team or 0) if other != row]
+            if not others:
                 raise Conflict("This person has a team. Disqualify it instead.")
-            update_identity(transaction.view, number, state="rejected", reason=reason)
+            if not any(other.role == "owner" for other in others):
+                update_identity(view, others[0].number, role="owner")
+            release(view, row, state="rejected", reason=reason)
 
         self._board.queue.run(reject_person)
 
@@ -200,7 +211,7 @@ class Identities:
         check_permission(caller, "teams")
 
         def end_sessions(transaction: BookTransaction) -> None:
-            row = _read_person(transaction.view, number)
+            row = read_person(transaction.view, number)
             delete_identity_sessions(transaction.view, row.number)
 
         self._board.queue.run(end_sessions)
@@ -239,18 +250,12 @@ def check_admission(view: ReadView, rules: SignInRules, provider: str, mail: str
 
 
 def caller_of(row: IdentityRow, hashed: bytes) -> Caller:
-    """Return the caller that a session stands for: a team, or the public before registration."""
-    if row.team is None:
+    """Return the caller that a session stands for: an organiser, a team, or else the public."""
+    if row.role == "organiser":
+        return Caller(Role.ORGANISER, None, hashed, row.number)
+    if row.state != "registered":
         return Caller(Role.PUBLIC, None, hashed, row.number)
     return Caller(Role.TEAM, row.team, hashed, row.number)
-
-
-def _read_person(view: ReadView, number: int) -> IdentityRow:
-    """Return a person who signed in."""
-    row = read_identity(view, number)
-    if row.state in {"listed", "erased"}:
-        raise NotFound("There is no such registration.")
-    return row
 
 
 def _serialize(view: ReadView, row: IdentityRow) -> dict[str, Any]:
@@ -264,6 +269,7 @@ def _serialize(view: ReadView, row: IdentityRow) -> dict[str, Any]:
         "team_name": row.team_name,
         "reason": row.reason,
         "team": None if row.team is None else read_team(view, row.team).id,
+        "role": row.role if row.state == "registered" or row.role == "organiser" else None,
         "made": format_time(row.made),
     }
 

@@ -25,7 +25,7 @@ from ladderboard.board._people._erasure import is_erased_name
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     end_team_credentials,
-    find_invitation,
+    find_credential_of_role,
     find_team,
     find_team_by_name,
     insert,
@@ -33,6 +33,7 @@ from ladderboard.board._repository import (
     list_valid_credentials,
     next_team_number,
     read_board,
+    read_identity,
     read_team,
     update_board,
     update_credential,
@@ -42,7 +43,6 @@ from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, N
 
 if TYPE_CHECKING:
     from ladderboard.board._board import BoardContext
-    from ladderboard.board._repository import ValidCredential
     from ladderboard.ledger import Book, BookTransaction, ReadView, WriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
@@ -98,7 +98,7 @@ class Teams:
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
-                found = find_invitation(view, hashed)
+                found = find_credential_of_role(view, hashed, "invitation")
                 if found is None or found.ended is not None or (found.expires or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
             number = add_team(self._board, transaction, team, name, self_registered=self_registered)
@@ -112,10 +112,7 @@ class Teams:
     def invite(self, caller: Caller, *, days: float = 7) -> str:
         """Return an invitation for one team, valid for the given number of days."""
         check_permission(caller, "teams")
-        if not 0 < days <= 366:
-            raise InvalidSetting(
-                "An invitation must be valid for more than 0 and at most 366 days."
-            )
+        check_days(days)
         token = new_token("invitation", self._board.book.environment.salt)
 
         def insert_invitation(transaction: BookTransaction) -> str:
@@ -162,7 +159,9 @@ class Teams:
             now = self._board.book.environment.current_time(view)
             valid = list_valid_credentials(view, now)
         return [
-            make_document(ListedToken, found.credential, id=_token_id(found), team=found.team)
+            make_document(
+                ListedToken, found.credential, id=token_id(found.credential), team=found.team
+            )
             for found in valid
         ]
 
@@ -173,7 +172,9 @@ class Teams:
         def revoke(transaction: BookTransaction) -> None:
             view = transaction.view
             valid = list_valid_credentials(view, transaction.now)
-            hashes = [found.credential.hash for found in valid if _token_id(found) == token]
+            hashes = [
+                found.credential.hash for found in valid if token_id(found.credential) == token
+            ]
             if not hashes:
                 raise NotFound("There is no such token.")
             for hashed in hashes:
@@ -229,14 +230,14 @@ class Teams:
         if team is not None:
             row = find_team(view, team) if caller.role >= Role.ORGANISER else None
             if caller.team is not None:
-                own_row = read_team(view, caller.team)
+                own_row = check_owner(view, caller)
                 row = own_row if own_row.id == team else None
             if row is None:
                 check_permission(caller, "tokens")
                 raise NotAllowed("A team can rotate only its own token.")
             return row
         check_permission(caller, "rotate own token")
-        return read_team(view, caller.team or 0)
+        return check_owner(view, caller)
 
 
 def add_team(
@@ -301,11 +302,33 @@ def disambiguate_team_names(view: WriteView) -> None:
 
 
 def new_credential(
-    token: str, role: str, now: int, *, team: int | None = None, expires: int | None = None
+    token: str,
+    role: str,
+    now: int,
+    *,
+    team: int | None = None,
+    expires: int | None = None,
+    uses: int = 1,
 ) -> CredentialRow:
     """Return the credential of a token, which holds the token's hash."""
-    return CredentialRow(hash=hash_token(token), role=role, team=team, made=now, expires=expires)
+    hashed = hash_token(token)
+    return CredentialRow(hash=hashed, role=role, team=team, made=now, expires=expires, uses=uses)
 
 
-def _token_id(found: ValidCredential) -> str:
-    return found.credential.hash[:8].hex()
+def check_days(days: float) -> None:
+    """Refuse the lifetime of an invitation that is too short or too long."""
+    if not 0 < days <= 366:
+        raise InvalidSetting("An invitation must be valid for more than 0 and at most 366 days.")
+
+
+def check_owner(view: ReadView, caller: Caller) -> TeamRow:
+    """Return the caller's team; refuse a member who does not own it. A token owns its team."""
+    check_permission(caller, "own")
+    if caller.identity is not None and read_identity(view, caller.identity).role != "owner":
+        raise NotAllowed("Only an owner of the team may do this.")
+    return read_team(view, caller.team or 0)
+
+
+def token_id(credential: CredentialRow) -> str:
+    """Return the public id of a token or invitation: the beginning of its hash."""
+    return credential.hash[:8].hex()

@@ -8,7 +8,7 @@ from ladderboard.board._rules._model import (
     serialize_releases,
     serialize_values,
 )
-from ladderboard.board._rules._parse import RuleProblems
+from ladderboard.board._rules._parse import MAX_TERMS, RuleProblems
 from ladderboard.board._rules._parts import (
     Baseline,
     DisplayRules,
@@ -17,13 +17,16 @@ from ladderboard.board._rules._parts import (
     PhaseRules,
     RateLimitRules,
     SignInRules,
+    TermsRules,
     round_for_display,
     serialize_bound,
     to_metric,
 )
+from ladderboard.board._rules._text import read_long_text
 from ladderboard.board._rules._yaml import read_yaml
 
 __all__ = [
+    "MAX_TERMS",
     "SECRET_VISIBILITIES",
     "Baseline",
     "DisplayRules",
@@ -34,7 +37,9 @@ __all__ = [
     "RuleProblems",
     "Rules",
     "SignInRules",
+    "TermsRules",
     "format_further",
+    "read_long_text",
     "read_rules",
     "read_yaml",
     "round_for_display",

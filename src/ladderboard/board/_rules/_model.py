@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         PhaseRules,
         RateLimitRules,
         SignInRules,
+        TermsRules,
     )
     from ladderboard.files import DeclaredColumns
     from ladderboard.losses import Loss
@@ -103,6 +104,8 @@ class Rules:
     sign_in: SignInRules | None = None
     data: DataRules = field(default_factory=DataRules)
     listing: Literal["listed", "unlisted", "members"] = "listed"
+    terms: TermsRules | None = None
+    organisers: tuple[str, ...] = ()
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> Rules:
@@ -245,8 +248,8 @@ class Rules:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
         ``metrics``, ``final_metric``, ``accounts``, ``protection``, ``columns``, ``play``,
-        ``sign_in``, ``data`` and ``listing`` are included only if they are set, so that older
-        boards keep their description.
+        ``sign_in``, ``data``, ``listing``, ``terms`` and ``organisers`` are included only if they
+        are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -277,6 +280,8 @@ class Rules:
             **({} if self.sign_in is None else {"sign_in": self.sign_in.describe()}),
             **({} if self.data == DataRules() else {"data": self.data.describe()}),
             **({} if self.listing == "listed" else {"listing": self.listing}),
+            **({} if self.terms is None else {"terms": self.terms.text}),
+            **({"organisers": list(self.organisers)} if self.organisers else {}),
         }
 
 
@@ -389,7 +394,14 @@ def _merge_value(key: str, before: Any, value: Any) -> Any:
 
 
 def check_amendment(before: Rules, after: Rules, used: int | None, problems: RuleProblems) -> None:
-    """Note a budget below what was used, and a number of teams that cannot change."""
+    """Note a budget below what was used, and what cannot change or cannot be read here."""
+    if after.terms is not None and after.terms.file is not None:
+        problems.add(
+            "bad_value",
+            "terms must be the text itself; a file is read from the folder "
+            "when the board is created or amended from it.",
+            key="terms",
+        )
     least = before.questions if used is None else used
     if after.questions < least:
         rule = f"at least {least}, " + ("the current number" if used is None else "the number used")

@@ -21,6 +21,7 @@ from ladderboard.board._rules._parts import (
     PhaseRules,
     RateLimitRules,
     SignInRules,
+    TermsRules,
 )
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
@@ -46,7 +47,7 @@ KNOWN_KEYS = (
     "display", "mechanism", "beta", "submissions", "questions", "teams", "accounts", "protection",
     "per_team", "window", "start",
     "end", "phases", "ladder", "registration", "visibility", "baselines", "finals", "files",
-    "play", "sign_in", "data", "listing",
+    "play", "sign_in", "data", "listing", "terms", "organisers",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
@@ -55,6 +56,10 @@ _DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _PROVIDER = re.compile("[a-z][a-z0-9_-]{0,31}")
 _TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _MAX_NAME_LENGTH = 40
+_MAX_NAMES = 20
+_NOBODY: tuple[str, ...] = ()
+MAX_TERMS = 50_000
+"""The largest number of characters of a board's terms."""
 _MAX_WINDOW_SECONDS = 100 * 366 * 86_400
 _SHOWN_AS = ("loss", "complement", "scaled", "root", "percent")
 _FALLBACK_METRIC = Metric("zero_one", ZeroOne())
@@ -398,6 +403,8 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "sign_in": _read_sign_in(keys, registration),
         "data": _read_data(keys),
         "listing": _read_listing(keys, registration),
+        "terms": _read_terms(keys),
+        "organisers": keys.read_key("organisers", _read_names, _NOBODY),
     }
 
 
@@ -720,6 +727,29 @@ def _read_data(keys: MappingReader) -> DataRules:
         for link in part.read_submappings("links", ("name", "url", "bytes", "sha256"))
     ]
     return DataRules(part.read_key("members", read_flag, False), tuple(links))
+
+
+def _read_terms(keys: MappingReader) -> TermsRules | None:
+    """Return the terms: a text, or the file in the folder that has it."""
+    if not isinstance(keys.mapping.get("terms"), dict):
+        text = keys.read_key("terms", partial(read_long_text, max_length=MAX_TERMS), "")
+        return TermsRules(text) if text.strip() else None
+    part = keys.read_submapping("terms", ("file",))
+    if part is None:
+        return None
+    file = part.read_required("file", read_relative_path, "", "try terms: {file: terms.md}")
+    return TermsRules("", file)
+
+
+def _read_names(name: str, value: Any) -> tuple[str, ...]:
+    """Return a list of names, from a list or a single name."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or len(items) > _MAX_NAMES:
+        raise InvalidSetting(
+            f"{name} must be a list of at most {_MAX_NAMES} names; "
+            f"got {_settings.safe_repr(value)}."
+        )
+    return tuple(read_short_text(name, item) for item in items)
 
 
 def _read_url(name: str, value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -217,6 +218,19 @@ class SignInRules:
         """Return what the board's page and the API say: all fields, and whether there is a list."""
         lists = {"providers": list(self.providers), "domains": list(self.domains)}
         return {**lists, "people": self.people is not None, "approval": self.approval}
+
+
+@dataclass(frozen=True)
+class TermsRules:
+    """What a team accepts before it submits, in Markdown; ``file`` is where the text is, unread."""
+
+    text: str
+    file: str | None = None
+
+    @property
+    def version(self) -> str:
+        """The SHA-256 of the text in UTF-8, as acceptances in the ledger name it."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

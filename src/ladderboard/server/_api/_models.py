@@ -57,6 +57,38 @@ class People(RequestModel):
     ]
 
 
+class MemberInvitation(RequestModel):
+    """How long an invitation to a team is good, and how many people it admits."""
+
+    days: Annotated[float, Field(gt=0, le=366)] = 7
+    uses: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class Joining(RequestModel):
+    """An invitation to a team; with ``merge``, one's own team is merged into it."""
+
+    invitation: Annotated[str, Field(max_length=100)]
+    merge: bool = False
+
+
+class MemberRole(RequestModel):
+    """What a person in a team is."""
+
+    role: Literal["owner", "member"]
+
+
+class Merge(RequestModel):
+    """The id of the team that another is merged into."""
+
+    into: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+class Acceptance(RequestModel):
+    """The version of the terms that was read and is accepted."""
+
+    version: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class Charge(RequestModel):
     """How many questions may have been answered since a copy was made that was put back."""
 
@@ -98,6 +130,8 @@ _SCHEMAS: dict[Any, str] = {
     board.MetricRelease: "MetricRelease",
     board.RateLimit: "Window",
     board.SignInRule: "SignInRule",
+    board.TeamInvitation: "ListedInvitation",
+    board.TeamMember: "Member",
     board.TeamRef: "TeamName",
 }
 
@@ -266,6 +300,13 @@ class DataList(ResponseModel):
     files: list[DataFile]
     members: bool
     allowed: bool
+    refusal: Annotated[str | None, Field(description="Why one may not; null if one may.")]
+
+
+class TermsText(ResponseModel):
+    """The terms of a board."""
+
+    __annotations__ = fields_of(board.BoardTerms)
 
 
 class Head(ResponseModel):
@@ -402,10 +443,11 @@ class Person(ResponseModel):
     subject: str
     name: str
     mail: str | None
-    state: Literal["signed_in", "waiting", "registered", "rejected"]
+    state: Literal["signed_in", "waiting", "registered", "left", "rejected"]
     team_name: str
     reason: str
     team: Id | None
+    role: Literal["owner", "member", "organiser"] | None
     made: Moment
 
 
@@ -414,6 +456,30 @@ class RegistrationList(ResponseModel):
 
     registrations: list[Person]
     listed: int
+
+
+class Member(ResponseModel):
+    """A person in one's own team."""
+
+    __annotations__ = fields_of(board.TeamMember)
+
+
+class ListedInvitation(ResponseModel):
+    """An invitation to one's own team that is good; ``id`` is the beginning of its hash."""
+
+    __annotations__ = fields_of(board.TeamInvitation)
+
+
+class MemberList(ResponseModel):
+    """The people in one's own team, and its invitations."""
+
+    __annotations__ = fields_of(board.TeamMembers)
+
+
+class Membership(ResponseModel):
+    """The team that a person is in now."""
+
+    team: Id
 
 
 class SelectionList(ResponseModel):

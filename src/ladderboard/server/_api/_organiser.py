@@ -11,6 +11,7 @@ from ladderboard.server._api._models import (
     Decision,
     Finals,
     Invitation,
+    Merge,
     NewTeam,
     NewToken,
     People,
@@ -20,20 +21,19 @@ from ladderboard.server._api._models import (
     Trust,
 )
 from ladderboard.server._api._routes import (
+    NO_CONTENT_ROUTE,
     PersonNumber,
     Slug,
     TeamId,
     TokenId,
     make_router,
+    no_content,
     private_route,
 )
 from ladderboard.server._context import make_response, open_board
 from ladderboard.server._sandbox import sandbox
 
 router = make_router("organiser")
-_NOTHING = {204: {"description": "Done."}}
-_SILENT = private_route()
-_SILENT["responses"] |= _NOTHING
 
 
 @router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private_route())
@@ -45,39 +45,42 @@ def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
 
 
 @router.delete(
-    "/boards/{board}/teams/{team}/token", status_code=204, response_class=Response, **_SILENT
+    "/boards/{board}/teams/{team}/token",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
 )
 def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
     opened, caller = open_board(request, board)
     opened.teams.revoke_team_tokens(caller, team)
-    return _no_content()
+    return no_content()
 
 
 @router.put(
     "/boards/{board}/teams/{team}/disqualification",
     status_code=204,
     response_class=Response,
-    **_SILENT,
+    **NO_CONTENT_ROUTE,
 )
 def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Take a team off what is shown; no ladder, meter or state changes."""
     opened, caller = open_board(request, board)
     opened.teams.disqualify(caller, team)
-    return _no_content()
+    return no_content()
 
 
 @router.delete(
     "/boards/{board}/teams/{team}/disqualification",
     status_code=204,
     response_class=Response,
-    **_SILENT,
+    **NO_CONTENT_ROUTE,
 )
 def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team again."""
     opened, caller = open_board(request, board)
     opened.teams.disqualify(caller, team, reinstate=True)
-    return _no_content()
+    return no_content()
 
 
 @router.post(
@@ -117,13 +120,13 @@ def list_tokens(request: Request, board: Slug) -> Response:
 
 
 @router.delete(
-    "/boards/{board}/tokens/{token}", status_code=204, response_class=Response, **_SILENT
+    "/boards/{board}/tokens/{token}", status_code=204, response_class=Response, **NO_CONTENT_ROUTE
 )
 def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
     opened, caller = open_board(request, board)
     opened.teams.revoke_token(caller, token)
-    return _no_content()
+    return no_content()
 
 
 @router.get("/boards/{board}/registrations", response_model=RegistrationList, **private_route())
@@ -158,6 +161,59 @@ def extend_list(request: Request, board: Slug, wanted: People) -> Response:
     opened, caller = open_board(request, board)
     opened.identities.extend_list(caller, wanted.people)
     return make_response(request, opened.identities.registrations(caller))
+
+
+@router.delete(
+    "/boards/{board}/registrations/{number}/sessions",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def sign_out_person(request: Request, board: Slug, number: PersonNumber) -> Response:
+    """End all sessions of a person who signed in."""
+    opened, caller = open_board(request, board)
+    opened.identities.sign_out_everywhere(caller, number)
+    return no_content()
+
+
+@router.put(
+    "/boards/{board}/registrations/{number}/organiser",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def appoint_organiser(request: Request, board: Slug, number: PersonNumber) -> Response:
+    """Make a person who signed in an organiser of this board; the ledger records it."""
+    opened, caller = open_board(request, board)
+    opened.members.set_organiser(caller, number, organiser=True)
+    return no_content()
+
+
+@router.delete(
+    "/boards/{board}/registrations/{number}/organiser",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Response:
+    """End that a person organises this board; they cannot be in a team after that."""
+    opened, caller = open_board(request, board)
+    opened.members.set_organiser(caller, number, organiser=False)
+    return no_content()
+
+
+_MERGE = private_route(408, 409, 413, 415)
+_MERGE["responses"][204] = {"description": "Done."}
+
+
+@router.post(
+    "/boards/{board}/teams/{team}/merge", status_code=204, response_class=Response, **_MERGE
+)
+def merge_teams(request: Request, board: Slug, team: TeamId, wanted: Merge) -> Response:
+    """Merge a team into another, unless either has submitted; its people move, its token ends."""
+    opened, caller = open_board(request, board)
+    opened.members.merge(caller, team, wanted.into)
+    return no_content()
 
 
 @router.post("/boards/{board}/pause", response_model=State, **private_route(409))
@@ -196,7 +252,3 @@ def close_board(request: Request, board: Slug) -> Response:
     opened, caller = open_board(request, board)
     final = opened.closer.close(caller, sandbox=sandbox)
     return make_response(request, None if final is None else opened.as_seen_by(caller).finals())
-
-
-def _no_content() -> Response:
-    return Response(status_code=204, headers={"Cache-Control": "private, no-store"})

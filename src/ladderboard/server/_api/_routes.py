@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Path
 from fastapi.openapi.utils import get_openapi
+from starlette.responses import Response
 
 from ladderboard._version import __version__
 from ladderboard.server._api._models import Problem
@@ -100,6 +101,16 @@ def private_route(*extra_statuses: int, **extra: Any) -> dict[str, Any]:
         "responses": problem_responses(*extra_statuses),
         "openapi_extra": {"security": PRIVATE, **extra},
     }
+
+
+NO_CONTENT_ROUTE = private_route(409)
+"""The settings of a route that needs a token and returns nothing."""
+NO_CONTENT_ROUTE["responses"][204] = {"description": "Done."}
+
+
+def no_content() -> Response:
+    """Return an empty response."""
+    return Response(status_code=204, headers={"Cache-Control": "private, no-store"})
 
 
 def make_router(tag: str, *, prefix: str = API) -> APIRouter:

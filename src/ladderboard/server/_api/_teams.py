@@ -1,21 +1,39 @@
-"""Routes of teams: registration, status, tokens and selections."""
+"""Routes of teams: registration, status, members, terms, tokens and selections."""
 
 from typing import Annotated
 
 from fastapi import Query, Request, Response
 
 from ladderboard.board import Role
+from ladderboard.errors import NotAllowed
 from ladderboard.server._api._models import (
+    Acceptance,
     Choice,
+    Invitation,
+    Joining,
+    MemberInvitation,
+    MemberList,
+    MemberRole,
+    Membership,
     NewTeam,
+    Person,
     Registration,
     SelectionList,
     Team,
     TeamList,
+    TermsText,
 )
-from ladderboard.server._api._routes import Slug, make_router, private_route, public_route
+from ladderboard.server._api._routes import (
+    NO_CONTENT_ROUTE,
+    PersonNumber,
+    Slug,
+    TokenId,
+    make_router,
+    no_content,
+    private_route,
+    public_route,
+)
 from ladderboard.server._context import get_context, make_response, open_board
-from ladderboard.server._rate_limits import client_address
 
 router = make_router("teams")
 
@@ -28,11 +46,9 @@ router = make_router("teams")
 )
 def register_team(request: Request, board: Slug, wanted: Registration) -> Response:
     """Register a team; its token is told here, and never again."""
-    context = get_context(request)
     opened, caller = open_board(request, board)
     if caller.role < Role.ORGANISER:
-        context.registration_limiter.check(client_address(request))
-        context.registration_limiter.record(client_address(request))
+        get_context(request).limit_registrations(request)
     team_with_token = opened.teams.register_or_create(caller, wanted.name, wanted.invitation)
     return make_response(request, team_with_token._asdict(), 201)
 
@@ -84,3 +100,114 @@ def select(request: Request, board: Slug, wanted: Choice) -> Response:
     opened.closer.select_submissions(caller, wanted.submissions)
     submissions = opened.as_seen_by(caller).selections()
     return make_response(request, {"submissions": submissions})
+
+
+@router.get("/boards/{board}/registration", response_model=Person, **private_route())
+def get_registration(request: Request, board: Slug) -> Response:
+    """Return the registration of the person who signed in, and why it was rejected."""
+    opened, caller = open_board(request, board)
+    registration = opened.identities.own(caller)
+    if registration is None:
+        raise NotAllowed("This is for people who signed in. Sign in on the board's page Join.")
+    return make_response(request, registration)
+
+
+@router.get("/boards/{board}/team/members", response_model=MemberList, **private_route())
+def list_members(request: Request, board: Slug) -> Response:
+    """Return the people in one's own team, and the invitations that are good."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.members.list(caller))
+
+
+@router.put(
+    "/boards/{board}/team/members/{number}",
+    response_model=MemberList,
+    **private_route(408, 409, 413, 415),
+)
+def set_member_role(
+    request: Request, board: Slug, number: PersonNumber, wanted: MemberRole
+) -> Response:
+    """Make a person in one's own team an owner or a member; owners may."""
+    opened, caller = open_board(request, board)
+    opened.members.set_role(caller, number, wanted.role)
+    return make_response(request, opened.members.list(caller))
+
+
+@router.delete(
+    "/boards/{board}/team/members/{number}",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def remove_member(request: Request, board: Slug, number: PersonNumber) -> Response:
+    """Remove a person from one's own team; owners may. Rotate the token if they know it."""
+    opened, caller = open_board(request, board)
+    opened.members.remove(caller, number)
+    return no_content()
+
+
+@router.post(
+    "/boards/{board}/team/invitations",
+    status_code=201,
+    response_model=Invitation,
+    **private_route(408, 409, 413, 415),
+)
+def invite_member(
+    request: Request, board: Slug, wanted: MemberInvitation | None = None
+) -> Response:
+    """Make an invitation to one's own team, for people who sign in; owners may."""
+    wanted = wanted or MemberInvitation()
+    opened, caller = open_board(request, board)
+    invitation = opened.members.invite(caller, days=wanted.days, uses=wanted.uses)
+    return make_response(request, {"invitation": invitation}, 201)
+
+
+@router.delete(
+    "/boards/{board}/team/invitations/{token}",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def revoke_invitation(request: Request, board: Slug, token: TokenId) -> Response:
+    """End an invitation to one's own team; owners may."""
+    opened, caller = open_board(request, board)
+    opened.members.revoke_invitation(caller, token)
+    return no_content()
+
+
+@router.post(
+    "/boards/{board}/membership",
+    response_model=Membership,
+    **private_route(408, 409, 413, 415),
+)
+def join_team(request: Request, board: Slug, wanted: Joining) -> Response:
+    """Join a team with an invitation from it, as a person who signed in."""
+    opened, caller = open_board(request, board)
+    get_context(request).limit_registrations(request)
+    team = opened.members.join(caller, wanted.invitation, merge=wanted.merge)
+    return make_response(request, {"team": team})
+
+
+@router.delete(
+    "/boards/{board}/membership", status_code=204, response_class=Response, **NO_CONTENT_ROUTE
+)
+def leave_team(request: Request, board: Slug) -> Response:
+    """Leave one's team, as a person who signed in."""
+    opened, caller = open_board(request, board)
+    opened.members.leave(caller)
+    return no_content()
+
+
+@router.get("/boards/{board}/terms", response_model=TermsText, **public_route())
+def get_terms(request: Request, board: Slug) -> Response:
+    """Return the terms that a team accepts before it submits."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.terms.summary(caller))
+
+
+@router.post("/boards/{board}/terms", response_model=TermsText, **private_route(408, 409, 413, 415))
+def accept_terms(request: Request, board: Slug, wanted: Acceptance) -> Response:
+    """Accept the terms; the ledger records it."""
+    opened, caller = open_board(request, board)
+    opened.terms.accept(caller, wanted.version)
+    return make_response(request, opened.terms.summary(caller))

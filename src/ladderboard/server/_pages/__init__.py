@@ -14,6 +14,7 @@ from ladderboard.server._pages import (
     _sign_in,
     _static,
     _submit,
+    _team,
 )
 from ladderboard.server._pages._organise import remove_stale_dumps
 from ladderboard.server._pages._rendering import is_page, refusal_page
@@ -30,5 +31,5 @@ __all__ = [
 ]
 
 router = APIRouter(include_in_schema=False)
-for _module in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):
+for _module in (_board, _downloads, _submit, _team, _sign_in, _organise, _play, _static):
     router.routes.extend(_module.router.routes)

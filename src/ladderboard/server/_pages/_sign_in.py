@@ -21,9 +21,9 @@ from ladderboard.server._pages._rendering import (
 )
 from ladderboard.server._pages._reply import page_problem
 from ladderboard.server._problems import RequestRefused
-from ladderboard.server._rate_limits import client_address
 
 router = page_router()
+_TO_A_TEAM = "lb_member_"
 ProviderName = Annotated[str, Path(max_length=32, description="A provider's name.")]
 
 
@@ -62,8 +62,10 @@ def register_team(request: Request, board: Slug, form: Form) -> Response:
     opened, caller = open_page(request, board)
     try:
         if caller.role < Role.ORGANISER:
-            context.registration_limiter.check(client_address(request))
-            context.registration_limiter.record(client_address(request))
+            context.limit_registrations(request)
+        if invitation is not None and invitation.startswith(_TO_A_TEAM):
+            opened.members.join(caller, invitation)
+            return redirect(request, f"/boards/{board}/team?done=joined")
         if caller.identity is not None and invitation is None:
             new_team = opened.identities.register(caller, name)
             if new_team is None:  # the organiser must approve it

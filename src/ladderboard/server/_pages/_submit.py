@@ -131,6 +131,9 @@ def _read_submit_page(
         "board": summary,
         "role": caller.role.name.lower(),
         "team_info": team_variables(board, view, summary, before, now) if has_team else None,
+        "terms_missing": has_team
+        and summary["terms"] is not None
+        and not board.terms.summary(caller)["accepted"],
         "answer": outcome.answer,
         "scored_every_time": board.book.mechanism.scores_every_question,
         "reply": None if outcome.answer is None else _describe_answer(snapshot, outcome.answer),

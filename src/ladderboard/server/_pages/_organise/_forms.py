@@ -51,6 +51,9 @@ _DONE_MESSAGES = {
     "approved": "The team is registered.",
     "rejected": "The registration is rejected; the person is shown your reason.",
     "listed": "The list is extended.",
+    "appointed": "They organise this board now.",
+    "dismissed": "They no longer organise this board.",
+    "merged": "The teams are merged.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""
 _EXPECTED_STATES = {
@@ -73,6 +76,8 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
         name: "" if rules.get(name) is None else str(rules[name])
         for name in ("title", "description", "questions", "teams", "per_team", "registration")
     }
+    fields["terms"] = rules.get("terms") or ""
+    fields["organisers"] = "\n".join(rules.get("organisers") or ())
     for section, names in _SECTION_FIELDS.items():
         section_rules = rules.get(section) or {}
         fields |= {f"{section}_{name}": str(section_rules.get(name, "")) for name in names}
@@ -193,6 +198,16 @@ def _read_registration(fields: Mapping[str, str], changed: set[str]) -> dict[str
     return changes
 
 
+def _read_terms(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if "terms" in changed:
+        changes["terms"] = fields["terms"] or None
+    if "organisers" in changed:
+        lines = [line.strip() for line in fields["organisers"].splitlines()]
+        changes["organisers"] = [line for line in lines if line] or None
+    return changes
+
+
 def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     """Return limits of files; sizes may have a unit, as in ``board.yaml``."""
     sizes = {name.partition("_")[2]: fields[name] for name in changed}
@@ -225,6 +240,7 @@ FORM_GROUPS = {
     ),
     "texts": (("title", "description", "display_name", "display_digits"), _read_texts),
     "people": (("registration", "finals_selections"), _read_registration),
+    "terms": (("terms", "organisers"), _read_terms),
     "files": (tuple(f"files_{name}" for name in _SECTION_FIELDS["files"]), _read_file_limits),
 }
 """The groups of fields that are amended together, and the function that reads each.
@@ -246,9 +262,10 @@ def done_message(code: str, board: Mapping[str, Any]) -> str | None:
 
 
 class ActionDone(NamedTuple):
-    """An action was done; ``code`` is the key of its message."""
+    """An action was done; ``code`` is the key of its message, ``team`` the team to show next."""
 
     code: str
+    team: str = ""
 
 
 class TokenCreated(NamedTuple):
@@ -270,7 +287,7 @@ def run_team_action(
 ) -> ActionDone | TokenCreated:
     """Run the action of a form on the organiser's page of one team."""
     check_permission(caller, "run")
-    return _find_action(_TEAM_ACTIONS, form)(board, caller, team)
+    return _find_action(_TEAM_ACTIONS, form)(board, caller, team, form)
 
 
 def _find_action(actions: Mapping[str, Action], form: Form) -> Action:
@@ -355,24 +372,43 @@ def _extend_list(board: Board, caller: Caller, form: Form) -> ActionDone:
     return ActionDone("listed")
 
 
-def _rotate_team_token(board: Board, caller: Caller, team: str) -> TokenCreated:
+def _set_organiser(board: Board, caller: Caller, form: Form) -> ActionDone:
+    number = _require_whole_number("person", form.get("person", ""))
+    organiser = form.get("organiser") == "yes"
+    board.members.set_organiser(caller, number, organiser=organiser)
+    return ActionDone("appointed" if organiser else "dismissed")
+
+
+def _rotate_team_token(board: Board, caller: Caller, team: str, _: Form) -> TokenCreated:
     created = board.teams.rotate_token(caller, team)
     return TokenCreated("team", created.token, created.name)
 
 
-def _revoke_team_tokens(board: Board, caller: Caller, team: str) -> ActionDone:
+def _revoke_team_tokens(board: Board, caller: Caller, team: str, _: Form) -> ActionDone:
     board.teams.revoke_team_tokens(caller, team)
     return ActionDone("revoked")
 
 
-def _disqualify(board: Board, caller: Caller, team: str) -> ActionDone:
+def _disqualify(board: Board, caller: Caller, team: str, _: Form) -> ActionDone:
     board.teams.disqualify(caller, team)
     return ActionDone("disqualified")
 
 
-def _reinstate(board: Board, caller: Caller, team: str) -> ActionDone:
+def _reinstate(board: Board, caller: Caller, team: str, _: Form) -> ActionDone:
     board.teams.disqualify(caller, team, reinstate=True)
     return ActionDone("reinstated")
+
+
+def _merge_team(board: Board, caller: Caller, team: str, form: Form) -> ActionDone:
+    into = form.get("into", "")
+    board.members.merge(caller, team, into)
+    return ActionDone("merged", into)
+
+
+def _reject_person(board: Board, caller: Caller, _: str, form: Form) -> ActionDone:
+    number = _require_whole_number("person", form.get("person", ""))
+    board.identities.reject(caller, number, form.get("reason", ""))
+    return ActionDone("rejected")
 
 
 _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCreated]] = {
@@ -387,10 +423,13 @@ _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCrea
     "end": _revoke_token,
     "decide": _decide,
     "list": _extend_list,
+    "organiser": _set_organiser,
 }
-_TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str], ActionDone | TokenCreated]] = {
+_TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str, Form], ActionDone | TokenCreated]] = {
     "rotate": _rotate_team_token,
     "revoke": _revoke_team_tokens,
     "disqualify": _disqualify,
     "reinstate": _reinstate,
+    "merge": _merge_team,
+    "reject": _reject_person,
 }

@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote_plus
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, check_permission
+from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, open_board
@@ -37,7 +38,8 @@ router = page_router()
 AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
 _TEAMS_PER_PAGE = 100
 _MAX_TOKENS = 200
-_ROLE_ORDER = ("organiser", "evaluator", "invitation")
+_MAX_MERGEABLE = 1000
+_ROLE_ORDER = ("organiser", "evaluator", "invitation", "member")
 _MAX_DESCRIPTION_BYTES = 50_000  # a form may have 64 KiB in all
 _BOARD_PATH = "/boards/{board}/organise"
 _TEAM_PATH = f"{_BOARD_PATH}/teams/{{team}}"
@@ -74,6 +76,7 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
         "units": list(WINDOW_UNITS),
         "digests": {group: fields_digest(group, fields) for group in FORM_GROUPS},
         "description_too_long": len(quote_plus(rules.description)) > _MAX_DESCRIPTION_BYTES,
+        "terms_too_long": len(quote_plus(fields["terms"])) > _MAX_DESCRIPTION_BYTES,
     }
 
 
@@ -92,6 +95,24 @@ def _read_staff_tokens(board: Board, caller: Caller) -> dict[str, Any]:
     }
 
 
+def _people_of(board: Board, caller: Caller, team: str) -> list[dict[str, Any]]:
+    people = board.identities.registrations(caller)["registrations"]
+    return [
+        person for person in people if (person["team"], person["state"]) == (team, "registered")
+    ]
+
+
+def _mergeable_teams(view: View, team: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the teams that a team can be merged into: neither has submitted."""
+    if team["submissions"]:
+        return []
+    return [
+        other
+        for other in view.teams(limit=_MAX_MERGEABLE)
+        if other["kind"] == "team" and not other["submissions"] and other["id"] != team["id"]
+    ]
+
+
 def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
     """Return the template variables of the organiser's page of one team."""
     check_permission(caller, "run")
@@ -105,6 +126,8 @@ def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
         "tokens": [
             token for token in valid_tokens if token["team"] == team and token["role"] == "team"
         ],
+        "people": [] if board.rules.sign_in is None else _people_of(board, caller, team),
+        "mergeable": _mergeable_teams(view, team_summary),
         "submissions": view.submissions(team, limit=50),
         "chart": team_history_chart(view.own_history(team)),
     }
@@ -175,6 +198,8 @@ def run_team_form(request: Request, board: Slug, team: TeamId, form: Form) -> Re
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
         return _show_team(request, board, team, status, **extra)
+    if isinstance(outcome, ActionDone) and outcome.team:
+        path = f"/boards/{board}/organise/teams/{outcome.team}"
     return _redirect_if_done(request, outcome, path) or _show_team(
         request, board, team, created=outcome
     )
