@@ -214,3 +214,16 @@ def test_a_prediction_board_refuses_scores(run_cli, live_server, log, monkeypatc
     assert "Give predictions with -f FILE" in nothing.err
     board = live_server.call("GET", f"/boards/{live_server.slug}", live_server.organiser).json()
     assert board["used"] == 0
+
+
+def test_a_gate_takes_logs(run_cli, samples, log):
+    log_options = {"lm-eval": ("sums.jsonl", "sums.jsonl"), "inspect": ("100.eval", "20.eval")}
+    for option, (old, new) in log_options.items():
+        file = f"{option}.db"
+        created = run_cli("gate", "create", file, f"--{option}", old, "--looks", "5")
+        assert created.code == 0
+        assert f"ladderboard gate promote {file} --{option} " in created.out
+        assert run_cli("gate", "promote", file, f"--{option}", old).code == 0
+        verdict = run_cli("gate", "check", file, f"--{option}", new, "--json").json
+        assert verdict["outcome"] == ("better" if option == "inspect" else "cannot_tell")
+        assert verdict["differing"] is None

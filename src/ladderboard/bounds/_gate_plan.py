@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_count
+from ladderboard._formatting import format_count, round_up
 from ladderboard.bounds._certificate import read_beta, read_count
 from ladderboard.bounds._looks import LookPrices
 from ladderboard.bounds._paired import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _POWER = 0.8
 _QUANTILES = 21  # of the number of differing examples, which is random
 _MAX_EXAMPLES = 10**6
+_MARGIN_STEP = 2**-12  # to which margins are found
 _NORMAL_FROM = 20_000  # differing examples from which the normal law is close enough
 
 
@@ -33,13 +34,15 @@ class GatePlanRow(NamedTuple):
 
     ``gain`` is the difference of risks that is proven with the wanted probability; None if no
     difference is. ``least_differing`` is the least number of differing examples with which "better"
-    can be said at all.
+    can be said at all. ``margin`` is the least with which a candidate that is exactly as good as
+    the incumbent is proven not worse with the wanted probability.
     """
 
     look: int
     nats: float
     gain: float | None
     least_differing: int
+    margin: float
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,22 @@ class GatePlan:
             *(f"  look {row.look}: {self._describe_row(row)}" for row in self.rows),
             'if every earlier look said "cannot tell". Other verdicts make later looks cost more.',
         ]
+        later = f", and {round_up(last.margin, 2)} at look {last.look}" if self.looks > 1 else ""
+        lines.append(
+            f"A candidate that is exactly as good is proven not worse, with probability "
+            f"{self.power:g}, if the margin is at least {round_up(first.margin, 2)} at look 1"
+            f"{later}."
+        )
         if self.n < first.least_differing:
             lines.append(
                 f'This set is too small to ever say "better": that needs {first.least_differing} '
                 f"examples that differ at the first look, and there are {self.n}."
+            )
+        elif all(row.gain is None for row in self.rows):
+            lines.append(
+                f"This set is too small: with about {round(self.n * self.differ)} examples that "
+                f'differ, "better" is out of reach. It needs {first.least_differing} wins without '
+                f"a loss at the first look, and {last.least_differing} at the last."
             )
         else:
             lines.append(
@@ -87,6 +102,21 @@ class GatePlan:
             ]
             lines.append(f"Examples that a gain of {self.wanted:g} needs: {', '.join(parts)}.")
         return lines
+
+    def judge_margin(self, margin: float) -> str:
+        """Return what to know about a margin that equal candidates would hardly pass, or ''."""
+        wanted = round_up(self.rows[0].margin, 2)
+        if not margin:
+            return (
+                'With a margin of 0, "not worse" is the same as "better": an equal candidate does '
+                f"not pass. A margin of {wanted} would let it pass."
+            )
+        if margin < self.rows[0].margin:
+            return (
+                f"A margin of {margin:g} is small for this set: an equal candidate is mostly "
+                f'answered with "cannot tell". With {wanted} it would pass.'
+            )
+        return ""
 
     def _describe_row(self, row: GatePlanRow) -> str:
         gain = "no gain" if row.gain is None else f"a gain of {row.gain:.2g}"
@@ -145,6 +175,7 @@ def gate_plan(
             prices.nats(look),
             search.smallest_gain(n, prices.nats(look)),
             search.least_differing(n, prices.nats(look)),
+            search.smallest_margin(n, prices.nats(look)),
         )
         for look in numbers
     )
@@ -175,6 +206,15 @@ class _GainSearch:
             low, high = (low, middle) if _power(cases, middle) >= self.power else (middle, high)
         return high * self.differ
 
+    def smallest_margin(self, n: int, nats: float) -> float:
+        """Return the margin by which an equal candidate is proven not worse, as often as wanted."""
+        low, high = 0.0, 1.0
+        while high - low > _MARGIN_STEP:
+            middle = (low + high) / 2
+            proven = _power(self._cases(n, nats, middle), 0.0) >= self.power
+            low, high = (low, middle) if proven else (middle, high)
+        return high
+
     def least_differing(self, n: int, nats: float) -> int:
         """Return the least number of differing examples that can prove, all of them won."""
         price = price_with_beta(nats, self.beta)
@@ -199,30 +239,34 @@ class _GainSearch:
     def _proves(self, n: int, gain: float, nats: float) -> bool:
         return _power(self._cases(n, nats), gain / self.differ) >= self.power
 
-    def _cases(self, n: int, nats: float) -> list[tuple[int, float]]:
+    def _cases(self, n: int, nats: float, margin: float = 0.0) -> list[tuple[int, float]]:
         """Return numbers of differing examples of equal probability, each with the wins needed."""
         levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
         return [
-            (differing, self._wins_needed(differing, n, nats))
+            (differing, self._wins_needed(differing, n, nats, margin))
             for differing in _binomial_quantiles(n, self.differ, levels)
         ]
 
-    def _wins_needed(self, differing: int, n: int, nats: float) -> float:
+    def _wins_needed(self, differing: int, n: int, nats: float, margin: float) -> float:
         if self.test == "bets":
-            return _wins_for_bets(differing, n, price_with_beta(nats, self.beta))
+            return _wins_for_bets(differing, n, price_with_beta(nats, self.beta), margin)
         if differing > _NORMAL_FROM:
             price = price_with_beta(nats, self.beta)
-            return (differing + _normal_quantile(price) * math.sqrt(differing)) / 2
-        net = required_net_wins(differing, nats, self.beta, binary=self.test == "sign")
+            share = (1 - n * margin / differing) / 2
+            deviation = math.sqrt(differing * share * (1 - share)) if share > 0 else 0.0
+            return differing * share + _normal_quantile(price) * deviation
+        net = required_net_wins(
+            differing, nats, self.beta, binary=self.test == "sign", examples=n, margin=margin
+        )
         return math.inf if net is None else (differing + net) / 2
 
 
-def _wins_for_bets(differing: int, n: int, price: float) -> float:
+def _wins_for_bets(differing: int, n: int, price: float, margin: float) -> float:
     """Return the least wins with which bets prove, if all other differing examples are losses."""
     low, high = 0, differing + 1
     while low < high:
         middle = (low + high) // 2
-        if bet_logs(middle, differing - middle, price, n) >= price:
+        if bet_logs(middle, differing - middle, price, n, margin=margin) >= price:
             high = middle
         else:
             low = middle + 1

@@ -118,10 +118,14 @@ def log_bets(differences: NDArray[Any], price: float, scale: float | None = None
     return _mix_bets(logs, weights) - _ROUNDING * (1 + len(differences))
 
 
-def bet_logs(wins: int, losses: int, price: float, scale: float) -> float:
+def bet_logs(wins: int, losses: int, price: float, examples: int, *, margin: float = 0.0) -> float:
     """Return ln E, not rounded, for so many differences of 1 and of -1; all others are 0."""
-    thetas, weights = _bets(price, scale)
-    logs = [wins * math.log1p(theta) + losses * math.log1p(-theta) for theta in thetas]
+    thetas, weights = _bets(price, examples)
+    counts = ((wins, 1 + margin), (losses, margin - 1), (examples - wins - losses, margin))
+    logs = [
+        sum(count * math.log1p(theta * difference) for count, difference in counts)
+        for theta in thetas
+    ]
     return _mix_bets(logs, weights)
 
 

@@ -1,7 +1,9 @@
 """``ladderboard gate``: paired verdicts about candidates, as often as the budget allows."""
 
+import math
 from contextlib import closing
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _SHOWN_LOOKS = 10
 _NOT_SHOWN, _CANNOT_TELL = 1, 5
+_RESULT_OPTIONS = {".json": "--results", ".xml": "--junit", ".eval": "--inspect"}
 _WHO_SEES_CASES = (
     "Who sees which cases failed can fit a candidate to them, and then verdicts promise nothing: "
     "show candidates' authors the verdict only."
@@ -141,6 +144,18 @@ def create(
     from ladderboard.bounds import gate_plan  # noqa: PLC0415 - keeps --help fast
     from ladderboard.holdout import Gate  # noqa: PLC0415 - same
 
+    logs = {
+        "--results RESULTS.json": results,
+        "--junit RESULTS.xml": junit,
+        "--inspect LOG": inspect,
+        "--lm-eval FILE": lm_eval,
+    }
+    given = next((option for option, path in logs.items() if path is not None), "")
+    if labels is None and not given:
+        raise InvalidSetting(
+            "A gate needs labels, or ids from the results of a harness: give one of --labels "
+            f"LABELS.csv, {', '.join(logs)}."
+        )
     table, made_loss, scores = read_new_examples(
         file,
         labels,
@@ -172,13 +187,12 @@ def create(
             *describe_classes(gate, declared=classes is not None),
         ]
         key = "" if key_file is None else f" --key-file {printable(key_file)}"
-        what = "RESULTS.json" if gate.takes == "scores" else "PREDICTIONS.csv"
-        option = "--results " if gate.takes == "scores" else ""
+        what = given or ("SCORES.csv" if gate.takes == "scores" else "PREDICTIONS.csv")
         echo(
             *lines,
             "Next:",
-            f"  ladderboard gate promote {printable(file)} {option}{what}{key}",
-            f"  ladderboard gate check {printable(file)} {option}{what} --require not-worse{key}",
+            f"  ladderboard gate promote {printable(file)} {what}{key}",
+            f"  ladderboard gate check {printable(file)} {what} --require not-worse{key}",
         )
 
 
@@ -191,6 +205,7 @@ def _describe_gate(file: str, gate: "Gate", plan: "GatePlan") -> list[str]:
             f"{status.looks:,} looks. With probability {status.confidence} all verdicts are right."
         ),
         *plan.sentences,
+        *filter(None, [plan.judge_margin(status.margin)]),
         *([_WHO_SEES_CASES] if scored else []),
         f"Keep {file}.mark beside the file: it detects an outdated copy.",
     ]
@@ -311,6 +326,11 @@ def _find_candidate(
                 "Give predictions: a file, - for a pipe, or results with --junit, --results, "
                 "--inspect or --lm-eval."
             )
+        option = _RESULT_OPTIONS.get(PurePath(predictions).suffix)
+        if option is not None and gate.takes == "scores":
+            raise InvalidSetting(
+                f"This gate takes the results of a harness; give the file as {option} {predictions}"
+            )
         return predictions_source(predictions, f"{command} -")
     if predictions or file_format:
         raise InvalidSetting(
@@ -358,13 +378,16 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         f"Verdicts: {', '.join(counts)}",
     ]
     if current.next_nats is not None:
-        lines.append(f"Price of the next look: {current.next_nats:.1f} nats")
+        price = current.next_nats
+        level = current.beta * math.exp(-price) / (2 if current.worse else 1)
+        lines.append(f"Price of the next look: {price:.1f} nats; a verdict needs p <= {level:.1g}")
     for record in current.history[-_SHOWN_LOOKS:]:
         differ = "" if record.differing is None else f", {record.differing:,} differ"
         needed = "" if record.needed is None else f", {record.needed} net wins needed"
         lines.append(
             f"  look {record.look:>4,}: {record.outcome.replace('_', ' ')} (incumbent "
-            f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed})"
+            f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed}, "
+            f"{record.nats:.1f} nats)"
         )
     if checked is not None:
         answers = format_count(checked, "answer")
