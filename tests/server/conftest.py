@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from ladderboard.server import _webhooks
 from ladderboard.server._sandbox._process import ParserProcess
 from support.salts import SaltSource, record_salt_uses
 from support.server.guard_server import GuardServer
 from support.server.live_server import InlineParsers, LiveServer, empty_storage
 from support.server.organiser_browser import OrganiserBrowser
 from support.server.recording_server import RecordingServer
+from support.server.webhooks import Receiver
 from support.two_worlds.board_session import run_session
 from support.two_worlds.mechanisms import NOISE, BlindLadder
 
@@ -25,7 +27,7 @@ from support.two_worlds.mechanisms import NOISE, BlindLadder
 # files do not; script/test --all runs everything on both.
 ON_BOTH_DATABASES = {
     "test_api_submissions", "test_api_teams", "test_backup", "test_load",
-    "test_lost_database", "test_many_boards", "test_run",
+    "test_lost_database", "test_many_boards", "test_run", "test_webhooks",
 }  # fmt: skip
 
 LABELS = np.random.default_rng(0).integers(2, size=200)
@@ -164,3 +166,31 @@ def browser(live_server):
     """A client that keeps cookies, as a browser does."""
     with live_server.browser() as client:
         yield client
+
+
+@pytest.fixture
+def start_receiver():
+    """Return a function that starts a receiver of webhooks."""
+    with contextlib.ExitStack() as exit_stack:
+
+        def start():
+            receiver = Receiver()
+            exit_stack.callback(receiver.stop)
+            return receiver
+
+        yield start
+
+
+@pytest.fixture
+def receiver(start_receiver):
+    """A receiver of webhooks."""
+    return start_receiver()
+
+
+@pytest.fixture
+def webhook_server(make_server, monkeypatch):
+    """A server that may call receivers on loopback, looks often what is due, and has a board."""
+    monkeypatch.setattr(_webhooks, "_TICK_SECONDS", 0.1)
+    live_server = make_server(webhook_private=True, url="https://boards.example.org")
+    live_server.create_board()
+    return live_server

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from ladderboard.board import Caller, Role
 from ladderboard.server import Rate
 from ladderboard.server._pages._static import wheel_url
 from support.server.live_server import make_predictions
@@ -84,6 +85,10 @@ EXPECTED = {
     f"GET {B}/registrations": organisers_only(200),
     f"PUT {B}/registrations/{{number}}": organisers_only(404),  # nobody signed in
     f"POST {B}/people": organisers_only(200),
+    f"GET {B}/webhooks": organisers_only(200),
+    f"POST {B}/webhooks": organisers_only(201),
+    f"DELETE {B}/webhooks/{{number}}": organisers_only(204),
+    f"POST {B}/webhooks/{{number}}/test": organisers_only(204),
     f"POST {B}/pause": organisers_only(200, 409),
     f"POST {B}/resume": organisers_only(200, 409),
     f"PATCH {B}/rules": organisers_only(200, 409),
@@ -137,6 +142,7 @@ BODIES = {
     f"POST {B}/membership": {"invitation": "lb_member_x"},
     f"POST {B}/terms": {"version": hashlib.sha256(TERMS.encode()).hexdigest()},
     f"POST {B}/teams/{{team}}/merge": {"into": "{team}"},
+    f"POST {B}/webhooks": {"url": "https://example.invalid/hook"},
 }
 
 
@@ -148,6 +154,7 @@ LASTING = {f"DELETE {B}/teams/{{team}}/token"} | {
         ("POST", "resume"),
         ("PATCH", "rules"),
         ("POST", "close"),
+        ("DELETE", "webhooks/{number}"),
     )
 }
 
@@ -181,6 +188,9 @@ class BoardWithRoles:
         }
         self.submission = live_server.submit(team, make_predictions(40)).json()["id"]
         live_server.submit(other, make_predictions(50))
+        live_server.boards.open(self.slug).webhooks.add(
+            Caller(Role.ORGANISER), "https://example.invalid/hook", ("deadline_near",)
+        )
         response = live_server.call("POST", "/boards/first/team/token", ended)
         assert response.status_code == 200
         if state == "paused":

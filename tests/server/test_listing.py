@@ -19,6 +19,7 @@ BODIES = {
     "people": {"people": ["ada@example.edu"]}, "selections": {"submissions": []},
     "{number}": {"approve": True}, "merge": {"into": "0" * 16},
     "membership": {"invitation": "lb_member_x"}, "terms": {"version": "0" * 64},
+    "webhooks": {"url": "https://example.invalid/hook"},
 }  # fmt: skip
 CHANGING = {"x-request-id"}
 

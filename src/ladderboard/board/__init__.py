@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import LimitStatus as LimitStatus
     from ladderboard.board._model import ListedTeam as ListedTeam
     from ladderboard.board._model import ListedToken as ListedToken
+    from ladderboard.board._model import ListedWebhook as ListedWebhook
     from ladderboard.board._model import Loss as Loss
     from ladderboard.board._model import Metric as Metric
     from ladderboard.board._model import MetricBound as MetricBound
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from ladderboard.board._model import TeamRef as TeamRef
     from ladderboard.board._model import TeamStatus as TeamStatus
     from ladderboard.board._model import VisibleGain as VisibleGain
+    from ladderboard.board._model import WebhookEvent as WebhookEvent
+    from ladderboard.board._model import WebhookFormat as WebhookFormat
     from ladderboard.board._model import document_fields as document_fields
     from ladderboard.board._people import TeamWithToken
     from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
@@ -110,6 +113,15 @@ if TYPE_CHECKING:
     )
     from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
     from ladderboard.board._view import View
+    from ladderboard.board._webhooks import Delivery as Delivery
+    from ladderboard.board._webhooks import DeliveryResult as DeliveryResult
+    from ladderboard.board._webhooks import DueDelivery as DueDelivery
+    from ladderboard.board._webhooks import WebhookWithSecret as WebhookWithSecret
+    from ladderboard.board._webhooks import announce_deadlines as announce_deadlines
+    from ladderboard.board._webhooks import claim_deliveries as claim_deliveries
+    from ladderboard.board._webhooks import delete_old_deliveries as delete_old_deliveries
+    from ladderboard.board._webhooks import list_due_deliveries as list_due_deliveries
+    from ladderboard.board._webhooks import record_delivery_results as record_delivery_results
 
 __all__ = [
     "PUBLIC",
@@ -225,6 +237,7 @@ _NAMES = {
         "LimitStatus",
         "ListedTeam",
         "ListedToken",
+        "ListedWebhook",
         "Loss",
         "Metric",
         "MetricBound",
@@ -240,6 +253,8 @@ _NAMES = {
         "TeamRef",
         "TeamStatus",
         "VisibleGain",
+        "WebhookEvent",
+        "WebhookFormat",
         "document_fields",
     ],
     "_people": ["TeamWithToken", "VerifiedIdentity"],
@@ -259,6 +274,17 @@ _NAMES = {
     "_store": ["DatabaseStore", "FolderStore", "MixedStore", "PreparedFile", "SubmissionStore"],
     "_submissions": ["IncomingSubmission", "ParseSubmission", "SubmissionAnswer"],
     "_view": ["View"],
+    "_webhooks": [
+        "Delivery",
+        "DeliveryResult",
+        "DueDelivery",
+        "WebhookWithSecret",
+        "announce_deadlines",
+        "claim_deliveries",
+        "delete_old_deliveries",
+        "list_due_deliveries",
+        "record_delivery_results",
+    ],
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -28,6 +28,7 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._rules import SECRET_VISIBILITIES, RuleProblems
 from ladderboard.board._submissions import open_stored_predictions
+from ladderboard.board._webhooks import queue_event
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import decode_sample, describe_sample, encode_sample, sample_digest
 from ladderboard.ledger import Commitment, Entry, digest, write_array
@@ -64,6 +65,7 @@ class Amendments:
             if row.status == "open":
                 transaction.append_entry("paused", {})
                 update_board(view, status="paused")
+                queue_event(self._board, transaction, "paused")
 
         self._board.queue.run(record_pause)
 

@@ -57,6 +57,7 @@ from ladderboard.board._repository import (
 from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._submissions import IncomingSubmission, SubmissionService
 from ladderboard.board._view import View
+from ladderboard.board._webhooks import WEBHOOK_SCHEMA, Webhooks
 from ladderboard.errors import (
     Conflict,
     InvalidInput,
@@ -133,6 +134,8 @@ class Board(BoardContext):
         """Pausing, resuming, amending rules and correcting labels."""
         self.closer = BoardCloser(self)
         """Selecting submissions for the finals, and closing the board."""
+        self.webhooks = Webhooks(self)
+        """Receivers of the board's events."""
 
     def as_seen_by(self, caller: Caller) -> View:
         """Return a view with what the caller may see; everything is read through it."""
@@ -178,6 +181,7 @@ class Boards:
         self._open: dict[str, Board] = {}
         self._lock = threading.Lock()
         storage.ensure_schema(BOARD_SCHEMA)
+        storage.ensure_schema(WEBHOOK_SCHEMA)
         with storage.read_tables() as view:
             is_new = read_signing_key(view.query) is None
         if is_new:

@@ -32,6 +32,7 @@ from ladderboard.board._repository import (
 from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
+from ladderboard.board._webhooks import queue_event
 from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import iter_decrypted_entries, write_bundle_opening
@@ -174,6 +175,9 @@ class BoardCloser:
                 amended=now.amended + 1,
                 visibility=visibility,
             )
+            queue_event(board, transaction, "closed")
+            if final is not None:
+                queue_event(board, transaction, "results")
 
         board.queue.run(record_close)
         return final

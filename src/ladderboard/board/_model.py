@@ -197,6 +197,34 @@ class DataFileRow:
     place: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRow:
+    """A subscription; ``events`` are names with a space around each, ``secret`` is encrypted."""
+
+    number: int
+    url: str
+    format: str
+    events: str
+    secret: bytes
+    made: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRow:
+    """An event for one subscription; ``due`` is None once it was delivered or has failed."""
+
+    webhook: int
+    id: str
+    event: str
+    team: str | None = None
+    time: int
+    attempts: int = 0
+    due: int | None
+    last: int | None = None
+    result: str = ""
+    delivered: bool = False
+
+
 class Column(NamedTuple):
     """A column: its type in Python, whether it may be null, and the format that added it."""
 
@@ -400,6 +428,10 @@ VisibleGain = Annotated[
 DisplayValue = Annotated[float | None, Description("The same as the metric that people are shown.")]
 BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
 LadderScope = Literal["team", "board"]
+WebhookEvent = Literal[
+    "registration_waiting", "registration_approved", "deadline_near", "paused", "closed", "results"
+]
+WebhookFormat = Literal["json", "slack", "discord"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -778,6 +810,24 @@ class TeamMembers(Document):
     team: TeamRef
     members: tuple[TeamMember, ...]
     invitations: tuple[TeamInvitation, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedWebhook(Document):
+    """A subscription with its last result: when it was tried last, and what came of it.
+
+    ``delivered`` is None before the first attempt; ``waiting`` counts the deliveries to come.
+    """
+
+    number: int
+    url: str
+    format: WebhookFormat
+    events: tuple[WebhookEvent, ...]
+    made: datetime
+    last: datetime | None
+    delivered: bool | None
+    result: str
+    waiting: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
 from ladderboard.server._settings import Settings
 from ladderboard.server._uploads import Spool
+from ladderboard.server._webhooks import WebhookSender
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -95,11 +96,16 @@ def make_app(
                         else []
                     ),
                 ]
-                watch = asyncio.create_task(_run_every_second(callbacks))
+                tasks = [
+                    asyncio.create_task(_run_every_second(callbacks)),
+                    asyncio.create_task(WebhookSender(boards, settings, log).run()),
+                ]
                 try:
                     yield
                 finally:
-                    watch.cancel()
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.wait(tasks)
             finally:
                 await parsers.close()
                 context.close()

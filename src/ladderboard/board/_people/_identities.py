@@ -39,6 +39,7 @@ from ladderboard.board._repository import (
     read_team,
     update_identity,
 )
+from ladderboard.board._webhooks import queue_event
 from ladderboard.errors import Conflict, NotAllowed
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class Identities:
             refuse_to_join(view, row)
             if rules.approval:
                 update_identity(view, row.number, state="waiting", team_name=name)
+                if row.state != "waiting":
+                    queue_event(self._board, transaction, "registration_waiting")
                 return None
             number = add_team(self._board, transaction, team_id, name, self_registered=True)
             bind(view, row, number, role="owner")
@@ -178,6 +181,7 @@ class Identities:
             refuse_to_join(view, replace(row, state="waiting"))
             team = add_team(self._board, transaction, team_id, row.team_name, self_registered=True)
             bind(view, row, team, role="owner")
+            queue_event(self._board, transaction, "registration_approved", team=team_id)
 
         self._board.queue.run(approve_person)
 

@@ -1,4 +1,4 @@
-"""``ladderboard board token`` and ``tokens``: tokens of organisers and evaluators."""
+"""``ladderboard board token``, ``tokens`` and ``webhooks``: who acts, and who is called."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from ladderboard.cli._database import (
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import echo_json, echo_secret, echo_table, format_minute
+from ladderboard.cli._output import echo, echo_json, echo_secret, echo_table, format_minute
 from ladderboard.errors import InvalidSetting
 
 
@@ -100,4 +100,74 @@ def tokens(
             )
             for row in valid
         ],
+    )
+
+
+def webhooks(
+    board: Slug,
+    *,
+    add: Annotated[
+        str | None,
+        typer.Option("--add", metavar="URL", help="Send the board's events to this URL."),
+    ] = None,
+    event: Annotated[
+        list[str] | None,
+        typer.Option("--event", metavar="NAME", help="With --add: only these; all if left out."),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="With --add: json, slack or discord.")
+    ] = "json",
+    test: Annotated[
+        int | None, typer.Option("--test", metavar="NUMBER", help="Send a test to this webhook.")
+    ] = None,
+    remove: Annotated[
+        int | None, typer.Option("--remove", metavar="NUMBER", help="Remove this webhook.")
+    ] = None,
+    database: Database = DEFAULT_DATABASE,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the webhooks of a board with their last results; add, test or remove one.
+
+    A new webhook's secret is printed once, alone on stdout. A running server sends the deliveries.
+    Events: registration_waiting, registration_approved, deadline_near, paused, closed, results.
+    """
+    if add is None and (event or kind != "json"):
+        raise InvalidSetting("--event and --format go with --add.")
+    with open_database(database, key_file) as boards:
+        service = open_board(boards, board).webhooks
+        if remove is not None:
+            service.remove(organiser(), remove)
+        if test is not None:
+            service.test(organiser(), test)
+        if add is not None:
+            events = {"events": tuple(event)} if event else {}
+            added = service.add(organiser(), add, kind=kind, **events)
+            if as_json:
+                echo_json({"board": board, **added._asdict()})
+            else:
+                echo_secret(f"The secret of webhook {added.number} of {board}", added.secret)
+            return
+        listed = service.list(organiser())
+    if as_json:
+        echo_json({"board": board, "webhooks": listed})
+        return
+    if not listed:
+        echo(f"{board} has no webhooks. Add one with: ladderboard board webhooks {board} --add URL")
+        return
+    echo_table(
+        ("number", "url", "format", "events", "last (UTC)", "result", "waiting"),
+        [
+            (
+                f"{row['number']}",
+                row["url"],
+                row["format"],
+                ", ".join(row["events"]),
+                format_minute(row["last"]),
+                row["result"],
+                f"{row['waiting']}",
+            )
+            for row in listed
+        ],
+        right=("number", "waiting"),
     )

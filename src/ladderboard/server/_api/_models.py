@@ -89,6 +89,14 @@ class Acceptance(RequestModel):
     version: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
+class NewWebhook(RequestModel):
+    """A receiver of a board's events; without ``events``, of all."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2000, pattern="^https?://[!-~]+$")]
+    events: Annotated[list[board.WebhookEvent] | None, Field(min_length=1, max_length=10)] = None
+    format: board.WebhookFormat = "json"
+
+
 class Charge(RequestModel):
     """How many questions may have been answered since a copy was made that was put back."""
 
@@ -480,6 +488,26 @@ class Membership(ResponseModel):
     """The team that a person is in now."""
 
     team: Id
+
+
+class ListedWebhook(ResponseModel):
+    """A webhook with what came of its last delivery."""
+
+    __annotations__ = fields_of(board.ListedWebhook)
+
+
+class WebhookList(ResponseModel):
+    """The webhooks of a board."""
+
+    webhooks: list[ListedWebhook]
+
+
+class WebhookSecret(ResponseModel):
+    """A new webhook, and the secret that its deliveries are signed with, which is told once."""
+
+    number: int
+    url: str
+    secret: str
 
 
 class SelectionList(ResponseModel):

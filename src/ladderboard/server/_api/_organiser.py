@@ -2,7 +2,7 @@
 
 from fastapi import Request, Response
 
-from ladderboard.board import Role
+from ladderboard.board import Role, check_permission
 from ladderboard.server._api._models import (
     Amendment,
     BoardSummary,
@@ -14,11 +14,14 @@ from ladderboard.server._api._models import (
     Merge,
     NewTeam,
     NewToken,
+    NewWebhook,
     People,
     RegistrationList,
     State,
     TokenList,
     Trust,
+    WebhookList,
+    WebhookSecret,
 )
 from ladderboard.server._api._routes import (
     NO_CONTENT_ROUTE,
@@ -26,12 +29,14 @@ from ladderboard.server._api._routes import (
     Slug,
     TeamId,
     TokenId,
+    WebhookNumber,
     make_router,
     no_content,
     private_route,
 )
-from ladderboard.server._context import make_response, open_board
+from ladderboard.server._context import get_context, make_response, open_board
 from ladderboard.server._sandbox import sandbox
+from ladderboard.server._webhooks import check_literal_address
 
 router = make_router("organiser")
 
@@ -213,6 +218,55 @@ def merge_teams(request: Request, board: Slug, team: TeamId, wanted: Merge) -> R
     """Merge a team into another, unless either has submitted; its people move, its token ends."""
     opened, caller = open_board(request, board)
     opened.members.merge(caller, team, wanted.into)
+    return no_content()
+
+
+@router.get("/boards/{board}/webhooks", response_model=WebhookList, **private_route())
+def list_webhooks(request: Request, board: Slug) -> Response:
+    """Return the webhooks, each with what came of its last delivery."""
+    opened, caller = open_board(request, board)
+    return make_response(request, {"webhooks": opened.webhooks.list(caller)})
+
+
+@router.post(
+    "/boards/{board}/webhooks",
+    status_code=201,
+    response_model=WebhookSecret,
+    **private_route(408, 409, 413, 415),
+)
+def add_webhook(request: Request, board: Slug, wanted: NewWebhook) -> Response:
+    """Send the board's events to a URL; the secret that signs them is told here only."""
+    opened, caller = open_board(request, board)
+    check_permission(caller, "run")
+    check_literal_address(wanted.url, private=get_context(request).settings.webhook_private)
+    events = {} if wanted.events is None else {"events": tuple(wanted.events)}
+    added = opened.webhooks.add(caller, wanted.url, kind=wanted.format, **events)
+    return make_response(request, added._asdict(), 201)
+
+
+@router.delete(
+    "/boards/{board}/webhooks/{number}",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def remove_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
+    """End a webhook; what waits for it is not sent."""
+    opened, caller = open_board(request, board)
+    opened.webhooks.remove(caller, number)
+    return no_content()
+
+
+@router.post(
+    "/boards/{board}/webhooks/{number}/test",
+    status_code=204,
+    response_class=Response,
+    **NO_CONTENT_ROUTE,
+)
+def test_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
+    """Send a test to one webhook; the list tells what came of it."""
+    opened, caller = open_board(request, board)
+    opened.webhooks.test(caller, number)
     return no_content()
 
 

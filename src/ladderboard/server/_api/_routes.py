@@ -20,6 +20,7 @@ Slug = Annotated[
 TeamId = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="The team's id.")]
 TokenId = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="The token's id.")]
 PersonNumber = Annotated[int, Path(ge=1, le=2**53, description="The person's number.")]
+WebhookNumber = Annotated[int, Path(ge=1, le=2**53, description="The webhook's number.")]
 SubmissionId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="The submission's id.")]
 _IF_NONE_MATCH = {
     "name": "If-None-Match",

@@ -308,6 +308,9 @@ class Settings(BaseSettings):
     metrics_token_file: _Path | None = _setting(
         None, "A file whose first line is the token for /metrics."
     )
+    webhook_private: bool = _setting(
+        False, "Whether webhooks may go to loopback and private addresses."
+    )
     log_client: bool = _setting(False, "Whether the log contains client addresses.")
 
     log: Annotated[TextIO | None, PlainValidator(lambda log: log)] = None

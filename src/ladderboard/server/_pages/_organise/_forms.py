@@ -54,6 +54,8 @@ _DONE_MESSAGES = {
     "appointed": "They organise this board now.",
     "dismissed": "They no longer organise this board.",
     "merged": "The teams are merged.",
+    "tested": "A test is on its way; reload the page to see what came of it.",
+    "unsubscribed": "The webhook is removed; what waited for it is not sent.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""
 _EXPECTED_STATES = {
@@ -379,6 +381,22 @@ def _set_organiser(board: Board, caller: Caller, form: Form) -> ActionDone:
     return ActionDone("appointed" if organiser else "dismissed")
 
 
+def _add_webhook(board: Board, caller: Caller, form: Form) -> TokenCreated:
+    events = tuple(name.removeprefix("event_") for name in form if name.startswith("event_"))
+    url, kind = form.get("url", "").strip(), form.get("format", "json")
+    added = board.webhooks.add(caller, url, events, kind)
+    return TokenCreated("webhook", added.secret)
+
+
+def _change_webhook(board: Board, caller: Caller, form: Form) -> ActionDone:
+    """Test or remove a webhook: two buttons of one form."""
+    if "test" in form:
+        board.webhooks.test(caller, _require_whole_number("webhook", form["test"]))
+        return ActionDone("tested")
+    board.webhooks.remove(caller, _require_whole_number("webhook", form.get("remove", "")))
+    return ActionDone("unsubscribed")
+
+
 def _rotate_team_token(board: Board, caller: Caller, team: str, _: Form) -> TokenCreated:
     created = board.teams.rotate_token(caller, team)
     return TokenCreated("team", created.token, created.name)
@@ -424,6 +442,8 @@ _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCrea
     "decide": _decide,
     "list": _extend_list,
     "organiser": _set_organiser,
+    "subscribe": _add_webhook,
+    "webhook": _change_webhook,
 }
 _TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str, Form], ActionDone | TokenCreated]] = {
     "rotate": _rotate_team_token,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
-from ladderboard.server._context import PRIVATE, open_board
+from ladderboard.server._context import PRIVATE, get_context, open_board
 from ladderboard.server._pages._charts import (
     activity_histogram,
     history_chart,
@@ -33,6 +33,7 @@ from ladderboard.server._pages._organise._forms import (
 )
 from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
 from ladderboard.server._problems import RequestRefused, problem_from_exception
+from ladderboard.server._webhooks import check_literal_address
 
 router = page_router()
 AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
@@ -46,6 +47,14 @@ _TEAM_PATH = f"{_BOARD_PATH}/teams/{{team}}"
 _PRIVATE_ROUTE = {"security": PRIVATE}
 # Not put back into the form after a refusal.
 _SECRET_FIELDS = {"csrf", "passphrase", "again", "public_key"}
+_EVENT_WORDS = {
+    "registration_waiting": "a registration waits for approval",
+    "registration_approved": "a registration was approved",
+    "deadline_near": "the deadline is 24 hours away",
+    "paused": "the board is paused",
+    "closed": "the board is closed",
+    "results": "the final ranking is out",
+}
 _PHASE_KEY = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 
@@ -71,6 +80,8 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
         "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
         "people": None if rules.sign_in is None else board.identities.registrations(caller),
         **_read_staff_tokens(board, caller),
+        "webhooks": board.webhooks.list(caller),
+        "webhook_events": _EVENT_WORDS,
         "fields": fields,
         "phases": len(rules.phases) + 1,
         "units": list(WINDOW_UNITS),
@@ -167,6 +178,10 @@ def run_organiser_form(request: Request, board: Slug, form: Form) -> Response:
         opened, caller = open_board(request, board, csrf_checked=True)
         if form.get("do") == "dump":
             return send_dump(request, opened, caller, form)
+        if form.get("do") == "subscribe":
+            check_permission(caller, "run")
+            private = get_context(request).settings.webhook_private
+            check_literal_address(form.get("url", ""), private=private)
         outcome = run_board_action(opened, caller, form)
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
