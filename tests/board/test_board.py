@@ -212,6 +212,7 @@ def test_the_finals_are_scored_once_on_the_private_split(
     assert final["rows"][0]["low"] < 0.05 < final["rows"][0]["high"]
     finals = board.as_seen_by(PUBLIC).finals()
     assert [row.pop("loss") for row in finals["rows"]] == [0.05, 0.3]
+    assert finals.pop("prizes") == []
     assert finals == final  # this board shows losses
     with pytest.raises(NotOpen, match="closed"):
         submit(board, ada, predict(1))

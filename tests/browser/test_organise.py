@@ -1,6 +1,7 @@
 """The organiser's page, and the effect of its forms for others."""
 
 import re
+import time
 
 import pytest
 
@@ -128,3 +129,34 @@ def test_an_invitation_is_used_by_another_browser(managed, visit):
     assert "Welcome, Guests" in guest.text()
     managed.organiser.open(managed.organise_path)
     assert "Guests" in managed.organiser.text()
+
+
+def test_a_webhook_is_added_tested_and_removed(managed):
+    """With the keyboard; this server may not call loopback addresses, and says so."""
+    page = managed.organiser.page
+    managed.organiser.monitor.expect_statuses(422)
+    page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/hook")
+    page.get_by_label("the board is paused").uncheck()
+    alert = managed.press("Add the webhook")
+    assert "The address of this webhook is not public." in alert
+    assert page.get_by_label("URL", exact=True).input_value() == "http://127.0.0.1:9/hook"
+    assert not page.get_by_label("the board is paused").is_checked()
+    page.get_by_label("URL", exact=True).fill("https://hooks.example.invalid/services/1")
+    page.get_by_label("Format").select_option("Slack")
+    keys = KeyboardUser(managed.organiser)
+    keys.follow("Add the webhook", "Enter")
+    assert "It is shown this once" in managed.organiser.text("[role=status]")
+    assert page.get_by_label("Secret", exact=True).inner_text().startswith("whsec_")
+    page.get_by_role("link", name="I have copied it").click()
+    table = page.get_by_role("region", name="Webhooks, table")
+    assert "https://hooks.example.invalid/services/1" in table.inner_text()
+    assert "nothing was sent yet" in table.inner_text()
+    assert "whsec_" not in page.content()
+    assert "A test is on its way" in managed.press("Send a test to webhook 1")
+    deadline = time.monotonic() + 20
+    while "not sent: its host is unknown" not in table.inner_text():
+        assert time.monotonic() < deadline, table.inner_text()
+        page.wait_for_timeout(200)
+        page.reload()
+    assert "The webhook is removed" in managed.press("Remove webhook 1")
+    assert "events of this board are sent nowhere" in managed.organiser.text()

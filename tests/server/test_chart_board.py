@@ -12,6 +12,7 @@ from ladderboard.board import PUBLIC, Caller, IncomingSubmission, Role, open_boa
 from ladderboard.server._pages._charts import (
     activity_histogram,
     history_chart,
+    rank_chart,
     team_activity_chart,
     team_history_chart,
 )
@@ -219,3 +220,49 @@ def test_the_charts_of_a_real_board(tmp_path):
     assert "Ada: 3 submissions" in team_activity_chart(activity)
     assert activity_histogram(activity) is not None
     boards.close()
+
+
+def final_row(rank, ranks, band, name, *, baseline=False):
+    team = {"id": f"{rank or 0:016x}", "name": name}
+    return {"rank": rank, "ranks": ranks, "band": band, "team": team, "baseline": baseline}
+
+
+def test_ranges_of_ranks_are_drawn_in_bands():
+    rows = [
+        final_row(1, [1, 2], 1, "Ada <b>"),
+        final_row(2, [1, 3], 1, "Bob"),
+        final_row(None, None, None, "Zeros", baseline=True),
+        final_row(3, [2, 3], 2, None),
+    ]
+    chart = rank_chart({"rows": rows, "beta": 0.05})
+    summary, notes, caption = texts_of(chart)
+    assert summary == "3 teams in 2 bands; the largest has 2 teams. Ada <b> may have rank 1 to 2."
+    assert notes[:3] == ["Band 1", "Band 2", "Ada <b>: rank 1, ranks 1 to 2 allowed"]
+    assert notes[-1] == "0000000000000003: rank 3, ranks 2 to 3 allowed"
+    assert "with probability at least 95% for all teams at once" in caption
+    wide = ET.fromstring(str(chart))[0]  # noqa: S314 - our own
+    svg = "{*}"
+    bands, bars = (
+        [path.get("d") for path in wide.iterfind(f"{svg}path[@class='chart-{name}']")]
+        for name in ("band", "range")
+    )
+    assert (len(bands), len(bars)) == (2, 3)
+    # A band is as high as its rows: 24 each, with a gap between two bands.
+    heights = [
+        float(d.split("V")[1].split("H")[0]) - float(d.split()[1].split("H")[0]) for d in bands
+    ]
+    assert heights == [46.0, 22.0]
+    # A bar of three ranks is longer than one of two, by a rank.
+    widths = [float(d.split("H")[1].split("V")[0]) - float(d[1:].split()[0]) for d in bars]
+    dots = [float(circle.get("cx")) for circle in wide.iterfind(f"{svg}circle")]
+    assert widths[1] - widths[0] == pytest.approx(dots[1] - dots[0], abs=0.2)
+    assert dots == sorted(dots)
+
+
+def test_many_teams_are_drawn_up_to_a_limit_and_one_not_at_all():
+    rows = [final_row(rank, [rank, 60], rank, f"Team {rank}") for rank in range(1, 61)]
+    *_, caption = texts_of(rank_chart({"rows": rows, "beta": 0.05}))
+    assert caption.endswith("20 more teams are in the table.")
+    assert rank_chart({"rows": rows[:1], "beta": 0.05}) is None
+    unranged = [final_row(rank, None, None, "A") for rank in (1, 2, 3)]
+    assert rank_chart({"rows": unranged, "beta": 0.05}) is None

@@ -320,3 +320,44 @@ def test_the_page_cache_drops_the_least_recently_used_page():
             cache.put(key, CachedPage(b"%d" % key, b""))
         assert cache.get(key).content == b"%d" % key
     assert rendered == [*range(65), 1]  # page 1 was dropped, as the least recently used
+
+
+PRIZES = "[{name: First prize}, {name: Runner-up, place: 2, to: rank}, {name: Last, place: 9}]"
+
+
+def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_server):
+    live_server = empty_server
+    live_server.create_board(prizes=PRIZES)
+    teams = {}
+    for name, wrong in (("Ada", 30), ("Bob", 31), ("Cy", 90)):
+        teams[name], token = live_server.join(name)
+        live_server.submit(token, make_predictions(wrong, private=wrong))
+    text = get_page(live_server).text
+    assert "First prize: every team whose range of ranks includes 1." in text
+    assert "Runner-up: the team with rank 2." in text
+    rules = live_server.call("GET", "/boards/first").json()["prizes"]
+    assert rules[0] == {"name": "First prize", "place": 1, "to": "range"}
+    reply = live_server.call("POST", "/boards/first/close", live_server.organiser)
+    prizes = {prize["name"]: prize for prize in reply.json()["prizes"]}
+    names = {name: [team["name"] for team in prize["teams"]] for name, prize in prizes.items()}
+    # One error more on 100 examples says nothing; sixty do.
+    assert names == {"First prize": ["Ada", "Bob"], "Runner-up": ["Bob"], "Last": []}
+    text = get_page(live_server).text
+    assert "includes 1: <strong>Ada, Bob</strong>" in text
+    assert "includes 9: none" in text
+    assert "Range of ranks of each team" in text
+    rows = re.findall(
+        r'<tr class="([^"]*)">', text.partition('id="finals"')[2].partition("</table")[0]
+    )
+    assert [" ".join(row.split()) for row in rows] == ["band shaded", "shaded", "band"]
+    # A disqualified team gets nothing, and those behind it move up.
+    path = f"/boards/first/teams/{teams['Ada']}/disqualification"
+    live_server.call("PUT", path, live_server.organiser)
+    final = live_server.call("GET", "/boards/first/finals").json()
+    assert [row["band"] for row in final["rows"]] == [1, 2]
+    assert [team["name"] for team in final["prizes"][0]["teams"]] == ["Bob"]
+    live_server.amend(visibility="anonymous")
+    final = live_server.call("GET", "/boards/first/finals").json()
+    assert final["prizes"][0]["teams"][0] == {"id": teams["Bob"], "name": None}
+    live_server.amend(visibility="hidden")
+    assert "Bob" not in get_page(live_server).text

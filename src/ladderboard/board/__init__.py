@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ladderboard.board._folder import import_kaggle as import_kaggle
     from ladderboard.board._folder import read_data_files as read_data_files
     from ladderboard.board._folder import write_example_board as write_example_board
+    from ladderboard.board._model import AwardedPrize as AwardedPrize
     from ladderboard.board._model import BestRelease as BestRelease
     from ladderboard.board._model import BoardInfo as BoardInfo
     from ladderboard.board._model import BoardPhase as BoardPhase
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import MetricBound as MetricBound
     from ladderboard.board._model import MetricDisplay as MetricDisplay
     from ladderboard.board._model import MetricRelease as MetricRelease
+    from ladderboard.board._model import PrizeRule as PrizeRule
     from ladderboard.board._model import RateLimit as RateLimit
     from ladderboard.board._model import SignInRule as SignInRule
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
@@ -217,6 +219,7 @@ _NAMES = {
         "write_example_board",
     ],
     "_model": [
+        "AwardedPrize",
         "BestRelease",
         "BoardInfo",
         "BoardPhase",
@@ -243,6 +246,7 @@ _NAMES = {
         "MetricBound",
         "MetricDisplay",
         "MetricRelease",
+        "PrizeRule",
         "RateLimit",
         "SignInRule",
         "SubmissionInfo",

@@ -335,6 +335,10 @@ def rank_finals(rows: list[dict[str, Any]], *, removed: int = 0) -> None:
             row["ranks"] = [max(low - removed, 1), min(high, len(teams))]
         if row["public_rank"] is not None:
             row["move"] = row["public_rank"] - rank
+    bands = sorted({row["band"] for row in teams if row.get("band") is not None})
+    for row in teams:
+        if row.get("band") is not None:  # they count those that are left
+            row["band"] = bands.index(row["band"]) + 1
 
 
 def serialize_final_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:

@@ -524,6 +524,8 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, problems: RulePro
         problems.add("no_private", f"{message}; {end}", key="ladder")
     if rules.finals is not None:
         problems.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
+    if rules.prizes:
+        problems.add("no_private", f"prizes need a private split to rank by; {end}", key="prizes")
 
 
 def _check_splits(table: HoldoutTable, rules: Rules, name: str, problems: RuleProblems) -> None:

@@ -521,6 +521,18 @@ class FinalsRule:
     selections: int
 
 
+PrizeTarget = Literal["range", "band", "rank"]
+
+
+@dataclass(frozen=True)
+class PrizeRule:
+    """A prize for a place; ``to`` is whether a range of ranks, a band or a rank gets it."""
+
+    name: str
+    place: int
+    to: PrizeTarget
+
+
 @dataclass(frozen=True)
 class SignInRule:
     """Who may register by signing in; without ``domains`` and ``people`` everybody may."""
@@ -615,6 +627,7 @@ class BoardInfo(Document):
         str | None, Description("The version of the terms to accept; null without terms.")
     ] = None
     organisers: tuple[str, ...] = ()
+    prizes: tuple[PrizeRule, ...] = ()
     used: int | None
     changes: int | None = None
     registered: int | None
@@ -858,6 +871,16 @@ class FinalRankingRow(Document):
     mean_rank: float | None = None
 
 
+@dataclass(frozen=True)
+class AwardedPrize:
+    """A prize, and the teams that get it."""
+
+    name: str
+    place: int
+    to: PrizeTarget
+    teams: tuple[TeamRef, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FinalRanking(Document):
     """The final ranking, on the private split."""
@@ -870,6 +893,7 @@ class FinalRanking(Document):
     rows: tuple[FinalRankingRow, ...]
     metric: str | None = None
     display: MetricDisplay | None = None
+    prizes: tuple[AwardedPrize, ...] = ()
 
 
 class DocumentField(NamedTuple):

@@ -134,6 +134,7 @@ class View:
             "play": rules.play,
             "data": {"members": rules.data.members},
             "listing": rules.listing,
+            "prizes": [prize.describe() for prize in rules.prizes],
             "sign_in": None if rules.sign_in is None else rules.sign_in.summary(),
             "terms": None if rules.terms is None else rules.terms.version,
             "organisers": [*rules.organisers, *(row.name for row in people if row.name)],
@@ -491,6 +492,13 @@ class View:
         for final_row in final["rows"]:
             team = teams[final_row["team"]["id"]]
             final_row["team"] = self._team_ref(row, team.id, team.name, team.kind, own_id)
+        final["prizes"] = [
+            {
+                **prize.describe(),
+                "teams": [row["team"] for row in final["rows"] if prize.is_won_by(row)],
+            }
+            for prize in rules.prizes
+        ]
         return final
 
 

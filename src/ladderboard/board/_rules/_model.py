@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         FileRules,
         FinalsRules,
         PhaseRules,
+        PrizeRules,
         RateLimitRules,
         SignInRules,
         TermsRules,
@@ -106,6 +107,7 @@ class Rules:
     listing: Literal["listed", "unlisted", "members"] = "listed"
     terms: TermsRules | None = None
     organisers: tuple[str, ...] = ()
+    prizes: tuple[PrizeRules, ...] = ()
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> Rules:
@@ -248,8 +250,8 @@ class Rules:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
         ``metrics``, ``final_metric``, ``accounts``, ``protection``, ``columns``, ``play``,
-        ``sign_in``, ``data``, ``listing``, ``terms`` and ``organisers`` are included only if they
-        are set, so that older boards keep their description.
+        ``sign_in``, ``data``, ``listing``, ``terms``, ``organisers`` and ``prizes`` are included
+        only if they are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -282,6 +284,7 @@ class Rules:
             **({} if self.listing == "listed" else {"listing": self.listing}),
             **({} if self.terms is None else {"terms": self.terms.text}),
             **({"organisers": list(self.organisers)} if self.organisers else {}),
+            **({"prizes": [prize.describe() for prize in self.prizes]} if self.prizes else {}),
         }
 
 

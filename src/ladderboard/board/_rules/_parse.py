@@ -19,6 +19,7 @@ from ladderboard.board._rules._parts import (
     FinalsRules,
     MetricRules,
     PhaseRules,
+    PrizeRules,
     RateLimitRules,
     SignInRules,
     TermsRules,
@@ -47,7 +48,7 @@ KNOWN_KEYS = (
     "display", "mechanism", "beta", "submissions", "questions", "teams", "accounts", "protection",
     "per_team", "window", "start",
     "end", "phases", "ladder", "registration", "visibility", "baselines", "finals", "files",
-    "play", "sign_in", "data", "listing", "terms", "organisers",
+    "play", "sign_in", "data", "listing", "terms", "organisers", "prizes",
 )  # fmt: skip
 DEFAULT_PHASE = "main"
 _MAX_COUNT = 10**15
@@ -60,6 +61,7 @@ _MAX_NAMES = 20
 _NOBODY: tuple[str, ...] = ()
 MAX_TERMS = 50_000
 """The largest number of characters of a board's terms."""
+_MAX_PRIZES = 50
 _MAX_WINDOW_SECONDS = 100 * 366 * 86_400
 _SHOWN_AS = ("loss", "complement", "scaled", "root", "percent")
 _FALLBACK_METRIC = Metric("zero_one", ZeroOne())
@@ -405,6 +407,7 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "listing": _read_listing(keys, registration),
         "terms": _read_terms(keys),
         "organisers": keys.read_key("organisers", _read_names, _NOBODY),
+        "prizes": _read_prizes(keys),
     }
 
 
@@ -783,6 +786,21 @@ def _read_finals(keys: MappingReader) -> FinalsRules | None:
     part = keys.read_submapping("finals", ("selections",))
     return (
         None if part is None else FinalsRules(part.read_key("selections", _count_reader(1, 100), 1))
+    )
+
+
+def _read_prizes(keys: MappingReader) -> tuple[PrizeRules, ...]:
+    """Return the prizes for places in the final ranking."""
+    parts = keys.read_submappings("prizes", ("name", "place", "to"))
+    if len(parts) > _MAX_PRIZES:
+        keys.add_problem("prizes", f"prizes must be at most {_MAX_PRIZES}; got {len(parts)}.")
+    return tuple(
+        PrizeRules(
+            part.read_required("name", read_short_text, "", "try name: First prize"),
+            part.read_key("place", _count_reader(1, 10_000), 1),
+            part.read_key("to", _choice_reader("range", "band", "rank"), "range"),
+        )
+        for part in parts
     )
 
 

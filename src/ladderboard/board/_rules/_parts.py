@@ -12,6 +12,8 @@ from ladderboard.files import Limits
 from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ladderboard.bounds import Certificate
     from ladderboard.losses import Loss
 
@@ -193,6 +195,39 @@ class FinalsRules:
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields."""
         return {"selections": self.selections}
+
+
+@dataclass(frozen=True)
+class PrizeRules:
+    """A prize for a place in the final ranking, and what counts as having it.
+
+    ``to`` is ``range`` (every team whose range of ranks includes the place), ``band`` (every team
+    of the band with that number) or ``rank`` (the teams with that rank).
+    """
+
+    name: str
+    place: int = 1
+    to: str = "range"
+
+    def describe(self) -> dict[str, Any]:
+        """Return JSON-able fields."""
+        return dict(vars(self))
+
+    def is_won_by(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row of a final ranking gets it; without ranges, the rank decides.
+
+        >>> row = {"baseline": False, "rank": 2, "ranks": (1, 3), "band": 1}
+        >>> [PrizeRules("First prize", 1, to).is_won_by(row) for to in ("range", "band", "rank")]
+        [True, True, False]
+        """
+        if row["baseline"]:
+            return False
+        if row["ranks"] is None or self.to == "rank":
+            return bool(row["rank"] == self.place)
+        if self.to == "band":
+            return bool(row["band"] == self.place)
+        first, last = row["ranks"]
+        return bool(first <= self.place <= last)
 
 
 @dataclass(frozen=True)

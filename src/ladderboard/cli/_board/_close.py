@@ -199,6 +199,9 @@ def echo_finals(final: dict[str, Any]) -> None:
         ],
         right=("rank", metric, *names, "public rank", "move"),
     )
+    for prize in final["prizes"]:
+        winners = ", ".join(team["name"] for team in prize["teams"])
+        echo(f"{prize['name']}: {winners or 'no team'}")
 
 
 def check_site(board: "Board", site: Path, *, bundle: bool) -> None:

@@ -131,6 +131,8 @@ _SCHEMAS: dict[Any, str] = {
     board.FinalMetric: "FinalMetric",
     board.FinalRankingRow: "Finalist",
     board.FinalsRule: "FinalsRule",
+    board.PrizeRule: "PrizeRule",
+    board.AwardedPrize: "AwardedPrize",
     board.LedgerHead: "Head",
     board.LimitStatus: "Limit",
     board.MetricBound: "Bound",
@@ -279,6 +281,12 @@ class FinalsRule(ResponseModel):
     """How many submissions a team selects."""
 
     __annotations__ = fields_of(board.FinalsRule)
+
+
+class PrizeRule(ResponseModel):
+    """A prize for a place in the final ranking."""
+
+    __annotations__ = fields_of(board.PrizeRule)
 
 
 class SignInRule(ResponseModel):
@@ -532,6 +540,12 @@ class Finalist(ResponseModel):
     """A row of the final ranking, with an interval that holds for all rows at once."""
 
     __annotations__ = fields_of(board.FinalRankingRow)
+
+
+class AwardedPrize(ResponseModel):
+    """A prize, and the teams that get it."""
+
+    __annotations__ = fields_of(board.AwardedPrize)
 
 
 class Finals(ResponseModel):

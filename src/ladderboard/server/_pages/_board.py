@@ -19,7 +19,7 @@ from ladderboard.server._context import (
     is_public,
     open_page,
 )
-from ladderboard.server._pages._charts import history_chart
+from ladderboard.server._pages._charts import history_chart, rank_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
     format_value,
@@ -34,6 +34,7 @@ from ladderboard.server._pages._reply import remaining_text
 from ladderboard.server._pages._wording import (
     board_state,
     confidence_percent,
+    describe_prize,
     describe_rules,
     explain_scores,
     is_over,
@@ -203,6 +204,7 @@ class FinalRow(NamedTuple):
     ranks: str
     starts_band: bool
     others: list[str]
+    is_shaded: bool
 
 
 def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] | None:
@@ -288,16 +290,19 @@ def finals_table(
     rank_counts = Counter(row["rank"] for row in final["rows"])
     # The first team of each band; a dict keeps the last value given for a key.
     band_leaders = {row["band"]: row["team"]["id"] for row in reversed(final["rows"])}.values()
-    rows = [
-        _final_row(
-            row,
-            final["display"]["digits"],
-            own_id,
-            tied=row["rank"] is not None and rank_counts[row["rank"]] > 1,
-            starts_band=row["band"] is not None and row["team"]["id"] in band_leaders,
+    rows, band = [], 0
+    for row in _shown_rows(final["rows"], own_id):
+        band = row["band"] or band  # a baseline stands on the background of its neighbours
+        rows.append(
+            _final_row(
+                row,
+                final["display"]["digits"],
+                own_id,
+                tied=row["rank"] is not None and rank_counts[row["rank"]] > 1,
+                starts_band=row["band"] is not None and row["team"]["id"] in band_leaders,
+                is_shaded=band % 2 == 1,
+            )
         )
-        for row in _shown_rows(final["rows"], own_id)
-    ]
     confidences = {
         "confidence": confidence_percent(final["beta"]),
         "joint_confidence": confidence_percent(min(2 * final["beta"], 1)),
@@ -308,6 +313,11 @@ def finals_table(
         "rows": rows,
         "others": names,
         "ranged": any(row.ranks for row in rows),
+        "chart": rank_chart(final),
+        "prizes": [
+            (describe_prize(prize), [_team_label(winner) for winner in prize["teams"]])
+            for prize in final["prizes"]
+        ],
         "row_count": len(final["rows"]),
         "shown_count": len(rows),
     }
@@ -328,6 +338,7 @@ def _final_row(
     *,
     tied: bool,
     starts_band: bool,
+    is_shaded: bool,
 ) -> FinalRow:
     is_own = row["team"]["id"] == own_id
     return FinalRow(
@@ -345,6 +356,7 @@ def _final_row(
             *(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
             *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
         ],
+        is_shaded,
     )
 
 

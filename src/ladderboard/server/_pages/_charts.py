@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
-from ladderboard._formatting import format_count, format_time
+from ladderboard._formatting import format_count, format_rank_range, format_time
 from ladderboard.server._pages._wording import parse_time
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
@@ -35,6 +35,7 @@ _LATEST_TIME = 253_370_764_800  # in the year 9999, the last one datetime knows
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MAX_TOOLTIPS = 150  # older marks become dots without a tooltip
 _MAX_TEAMS = 20
+_MAX_RANKED = 40
 _UTC_NOTE = "Times are in UTC."
 
 
@@ -408,6 +409,88 @@ def bar_chart(bars: Sequence[Bar], **texts: str) -> Markup | None:
         return area.bottom + 4, elements
 
     return _draw_figure(draw, **texts)
+
+
+def rank_chart(final: Mapping[str, Any]) -> Markup | None:
+    """Return each team's range of ranks, in bands, from :meth:`View.finals`; None without ranges.
+
+    A bar covers the ranks that the data allow, a dot is the rank. Teams of one band, which cannot
+    be told apart from the first of them, stand on one background.
+    """
+    ranked = [row for row in final["rows"] if row.get("ranks") is not None]
+    rows = ranked[:_MAX_RANKED]
+    if len(rows) < 2:
+        return None
+    last = max(row["ranks"][1] for row in rows)
+    xs = Range(0.5, last + 0.5)
+    bands = [row["band"] for row in rows]
+
+    def draw(width: float, _: float) -> tuple[float, list[Markup]]:
+        top = 44.0
+        area = PlotArea(0.36 * width, top, width - 14, top + 24.0 * len(rows), xs, Range(0, 1))
+        ticks = _rank_ticks(last, area.right - area.left)
+        elements: list[Markup] = [
+            _draw_text("Ranks that the data allow", area.left, 13, class_="heading")
+        ]
+        for band in dict.fromkeys(bands):
+            first, count = bands.index(band), bands.count(band)
+            low, high = top + 24.0 * first + 1, top + 24.0 * (first + count) - 1
+            path = f"M0 {coord(low)}H{coord(width)}V{coord(high)}H0Z"
+            elements.append(_draw_path(path, "chart-band", f"Band {band}"))
+        grid = "".join(
+            f"M{coord(area.x(rank))} {coord(top)}V{coord(area.bottom)}" for rank in ticks
+        )
+        elements.append(_draw_path(grid, "chart-grid"))
+        elements += [_draw_text(str(rank), area.x(rank), top - 8, "middle") for rank in ticks]
+        for index, row in enumerate(rows):
+            elements += _draw_rank_row(row, area, top + 24.0 * index + 12)
+        return area.bottom + 4, elements
+
+    together = max(map(bands.count, bands))
+    more = len(ranked) - len(rows)
+    return _draw_figure(
+        draw,
+        key="ranks",
+        title="Range of ranks of each team",
+        summary=f"{format_count(len(rows), 'team')} in {format_count(len(set(bands)), 'band')}; "
+        f"the largest has {format_count(together, 'team')}. {_row_name(rows[0])} may have rank "
+        f"{format_rank_range(rows[0]['ranks'])}.",
+        caption="A bar covers the ranks that the private examples allow a team, "
+        f"{_confidence_text(final['beta'])} for all teams at once; the dot is its rank by score. "
+        "Teams on one background cannot be told apart from the first of them."
+        + (f" {more:,} more teams are in the table." if more > 0 else ""),
+    )
+
+
+def _row_name(row: Mapping[str, Any]) -> str:
+    return str(row["team"]["name"] or row["team"]["id"])
+
+
+def _rank_ticks(last: int, width: float) -> list[int]:
+    """Return the ranks to label: 1, and round ones with room for them.
+
+    >>> _rank_ticks(5, 400), _rank_ticks(40, 200)
+    ([1, 2, 3, 4, 5], [1, 10, 20, 30, 40])
+    """
+    step = next(
+        (step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500) if last / step * 30 <= width), 1000
+    )
+    return [1, *(rank for rank in range(step, last + 1, step) if rank > 1)]
+
+
+def _draw_rank_row(row: Mapping[str, Any], area: PlotArea, middle: float) -> list[Markup]:
+    first, last = row["ranks"]
+    left, right = area.x(first - 0.4), area.x(last + 0.4)
+    path = f"M{coord(left)} {coord(middle - 5)}H{coord(right)}V{coord(middle + 5)}H{coord(left)}Z"
+    name = _row_name(row)
+    note = f"{name}: rank {row['rank']}, ranks {format_rank_range(row['ranks'])} allowed"
+    return [
+        _draw_text(
+            truncate_to_width(name, area.left - 14), area.left - 10, middle + 5, "end", "label"
+        ),
+        _draw_path(path, "chart-range", note),
+        _draw_dot((area.x(row["rank"]), middle), note),
+    ]
 
 
 def histogram(bars: Sequence[Bar], *, y_title: str, **texts: str) -> Markup | None:

@@ -221,6 +221,7 @@ def describe_rules(
         ("Taking part", _describe_registration(board)),
         ("Baselines", _describe_baselines(board)),
         ("At the end", _describe_finals(board)),
+        ("Prizes", _describe_prizes(board)),
         ("Who sees what", _VISIBILITY[board["visibility"]]),
     ]
     return [(topic, text) for topic, text in rules if text]
@@ -452,6 +453,43 @@ def describe_further_metrics(board: Mapping[str, Any]) -> str:
         f"When the board {when} closed, the final ranking shows all metrics exactly{also}. It "
         f"{when} ranked by {ranked_by}."
     )
+    return " ".join(sentences)
+
+
+_PRIZE_WINNERS = {
+    "range": "every team whose range of ranks includes {}",
+    "band": "every team in band {}",
+    "rank": "the team with rank {}",
+}
+
+
+def describe_prize(prize: Mapping[str, Any]) -> str:
+    """Return which teams get a prize.
+
+    >>> describe_prize({"name": "First prize", "place": 1, "to": "range"})
+    'First prize: every team whose range of ranks includes 1'
+    """
+    return f"{prize['name']}: {_PRIZE_WINNERS[prize['to']].format(prize['place'])}"
+
+
+def _describe_prizes(board: Mapping[str, Any]) -> str:
+    """Return the prizes, and what their words mean; empty without prizes.
+
+    >>> print(_describe_prizes({"prizes": [{"name": "First prize", "place": 1, "to": "band"}]}))
+    First prize: every team in band 1. Teams of one band cannot be told apart from the first of
+    them on the private examples.
+    """
+    sentences = [f"{describe_prize(prize)}." for prize in board["prizes"]]
+    targets = {prize["to"] for prize in board["prizes"]}
+    if "range" in targets:
+        sentences.append(
+            "A team's range are the ranks that the private examples allow it, for all teams at "
+            "once."
+        )
+    if "band" in targets:
+        sentences.append(
+            "Teams of one band cannot be told apart from the first of them on the private examples."
+        )
     return " ".join(sentences)
 
 
