@@ -18,6 +18,7 @@ positive_data_acceptance.expected-statuses = [
 "path.board" = "{board}"
 "path.team" = "{team}"
 "path.submission" = "{submission}"
+"path.number" = 1
 """
 
 

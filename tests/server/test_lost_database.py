@@ -16,7 +16,7 @@ import pytest
 
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
-from ladderboard.server import _app
+from ladderboard.server import _app, _webhooks
 from support.postgres import PostgresServer
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
@@ -198,7 +198,13 @@ def test_a_commit_without_an_answer_is_uncertain_and_is_found_by_a_retry(
     assert_recovered(server, 10, 3)
 
 
-def test_a_database_without_free_connections_gives_503(server, postgres_server):
+@pytest.fixture
+def idle_webhooks(monkeypatch):
+    """Let a server look for deliveries only once, so that it takes no connection later."""
+    monkeypatch.setattr(_webhooks, "_TICK_SECONDS", 600.0)
+
+
+def test_a_database_without_free_connections_gives_503(idle_webhooks, server, postgres_server):
     assert_recovered(server, 30, 1)
     server.boards.storage.close()
     with contextlib.ExitStack() as connections:
