@@ -436,7 +436,7 @@ def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict
         content["deadline"] = deadline
     elif event == "results":
         content["results"] = rows = _public_results(board)
-        digits = rules.display.digits
+        digits = rules.final_display.digits
         lines = [f"{item['rank']}. {item['team']} {item['display']:.{digits}f}" for item in rows]
         text = "\n".join([text, *lines])
     return {**content, "text": f"{text}\n{place}" if place else text}
