@@ -215,7 +215,7 @@ def test_results_without_their_option_are_recognised(run_gate, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(dict.fromkeys(map(str, range(50)), True)))
     created = run_gate("create", "cases.db", "--results", "a.json", "--looks", "5").out
     assert "ladderboard gate promote cases.db --results RESULTS.json" in created
-    assert "an equal candidate does not pass. A margin of" in " ".join(created.split())
+    assert "an equal candidate does not pass. With" in " ".join(created.split())
     refused = run_gate("promote", "cases.db", "a.json")
     assert (refused.code, "--results a.json" in refused.err) == (2, True)
     refused = run_gate("create", "other.db", "--looks", "5")

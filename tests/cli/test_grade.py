@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from ladderboard.ledger import LedgerEnvironment
 from support.server.guard_server import GuardServer, to_csv
 
 N = 300
@@ -113,6 +114,28 @@ def test_a_token_is_needed_but_for_health(gate):
     with GuardServer(gate, grade=True, token="t" * 16) as server:
         assert validate(server, to_csv(LABELS))[0] == 401
         assert server.call(path="/health")[0] == 200
+
+
+def test_nothing_but_the_verdict_depends_on_the_labels(tmp_path):
+    """Two worlds with other labels: the same bytes, since three examples can prove nothing."""
+    key, worlds = b"k" * 32, []
+    for world in range(2):
+        labels = np.random.default_rng(world).integers(0, 2, N)
+        environment = LedgerEnvironment(clock=lambda: 1_700_000_000)
+        gate = lb.Gate.create(
+            tmp_path / f"{world}.db", labels, looks=2, key=key, environment=environment
+        )
+        gate.promote(LABELS)
+        contents = [to_csv(LABELS ^ (np.arange(N) < 3)), to_csv(LABELS[:9]), b"id\n", b"\xff\x00"]
+        contents += [to_csv(np.full(N, 7)), to_csv(LABELS ^ (np.arange(N) < 2)), to_csv(1 - LABELS)]
+        with GuardServer(gate, grade=True) as server:
+            replies = [validate(server, content) for content in contents]
+            replies += [validate(server, content, "?format_only=true") for content in contents]
+            replies.append(server.call(path="/health"))
+        worlds.append(replies)
+        gate.close()
+    assert worlds[0] == worlds[1]
+    assert [reply[2]["valid"] for reply in worlds[0][:7]] == [True, *[False] * 4, True, True]
 
 
 @pytest.fixture

@@ -65,6 +65,11 @@ def test_clients_promote_if_the_owner_allows_it(gate):
         remote.close()
 
 
+def test_a_connection_is_closed_after_a_block(gate):
+    with GuardServer(gate) as server, lb.Gate.connect(server.url) as remote:
+        assert remote.check(wrong_on(10)).better
+
+
 def test_a_guard_is_not_a_gate(gate, tmp_path):
     guard = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=5)
     with GuardServer(guard) as server, pytest.raises(GuardUnreachable):

@@ -109,12 +109,12 @@ class GatePlan:
         if not margin:
             return (
                 'With a margin of 0, "not worse" is the same as "better": an equal candidate does '
-                f"not pass. A margin of {wanted} would let it pass."
+                f"not pass. With {wanted} it passes with probability {self.power:g} at first."
             )
         if margin < self.rows[0].margin:
             return (
-                f"A margin of {margin:g} is small for this set: an equal candidate is mostly "
-                f'answered with "cannot tell". With {wanted} it would pass.'
+                f"A margin of {margin:g} is small for this set: for an equal candidate to pass "
+                f"with probability {self.power:g}, the first look needs {wanted}."
             )
         return ""
 

@@ -39,7 +39,6 @@ from ladderboard.ledger import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files import Limits
     from ladderboard.holdout._file import GuardFile
     from ladderboard.holdout._remote import RemoteGate
     from ladderboard.holdout._scorer import Scorer
@@ -283,10 +282,6 @@ class Gate(OpenFile):
         """The usual margin of "not worse"."""
         return self._margin
 
-    def with_limits(self, limits: Limits) -> Gate:
-        """Return the same gate with other size limits for predictions."""
-        return type(self)(self._book, self._scorer.with_limits(limits), self._file)
-
     def status(self) -> GateStatus:
         """Return everything public, with the history."""
         book = self._book
@@ -329,9 +324,6 @@ class Gate(OpenFile):
 
     def __repr__(self) -> str:
         return f"Gate({str(self._file.path)!r}, remaining={self.remaining})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (type(self), self._file.for_other_process())
 
 
 def _count_differing(values: NDArray[Any], rival: NDArray[Any]) -> int:
@@ -385,10 +377,6 @@ def _as_created(
     file = guard_file(path, key_file, None, None, None)
     book, scorer = opened
     return (Gate if "gate" in book.opening["rules"] else Holdout)(book, scorer, file)
-
-
-def _reopen(cls: type[Gate], file: GuardFile) -> Gate:
-    return cls(*file.open(), file)
 
 
 def read_margin(value: Any) -> float:

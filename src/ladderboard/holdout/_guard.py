@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.bounds import Certificate
-    from ladderboard.files import Limits
     from ladderboard.holdout._file import GuardFile
     from ladderboard.holdout._remote import RemoteHoldout
     from ladderboard.holdout._scorer import Scorer
@@ -256,11 +254,6 @@ class Holdout(OpenFile):
         """Raise ``TooManyLadders`` if a question on a ladder (default: this one) would raise it."""
         self._book.check_ladder(name or self._name)
 
-    def with_limits(self, limits: Limits) -> Holdout:
-        """Return the same guard with other size limits for predictions."""
-        file = replace(self._file, limits=limits)
-        return type(self)(self._book, self._scorer.with_limits(limits), file, self._name)
-
     @property
     def meter(self) -> Meter:
         """The numbers of questions allowed, used and left."""
@@ -304,12 +297,8 @@ class Holdout(OpenFile):
         named = f", ladder={self._name!r}" if self._name else ""
         return f"Holdout({str(self._file.path)!r}{named}, remaining={self.remaining})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (type(self), self._file.for_other_process(), self._name)
-
-
-def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
-    return cls(*file.open(), file, ladder)
+    def _constructor_options(self) -> tuple[Any, ...]:
+        return (self._name,)
 
 
 def _check_training(mechanism: Mechanism, training: float | None) -> None:

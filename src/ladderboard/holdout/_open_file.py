@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +24,7 @@ from ladderboard.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ladderboard.files import Limits
     from ladderboard.ledger import Book, ChainHead, LedgerEnvironment
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
@@ -119,6 +121,20 @@ class OpenFile:
         """The hash of the ledger's last entry; keep it to detect rewritten entries."""
         return self._book.head().hash.hex()
 
+    def _constructor_options(self) -> tuple[Any, ...]:
+        """Return what the constructor takes besides book, scorer and file."""
+        return ()
+
+    def with_limits(self, limits: Limits) -> Self:
+        """Return the same guard or gate with other size limits for predictions."""
+        file = replace(self._file, limits=limits)
+        scorer = self._scorer.with_limits(limits)
+        return type(self)(self._book, scorer, file, *self._constructor_options())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = self._constructor_options()
+        return _reopen, (type(self), self._file.for_other_process(), *options)
+
     def validate(self, predictions: Any, *, format: str | None = None) -> None:  # noqa: A002
         """Refuse predictions that cannot be scored, as a question or a look would; it is free."""
         self._scorer.read(predictions, format=format)
@@ -152,6 +168,10 @@ class OpenFile:
         Only after ``close_for_good``. The labels are included only with ``labels=True``.
         """
         return write_guard_bundle(self._book, out, labels=labels)
+
+
+def _reopen(cls: type[OpenFile], file: GuardFile, *options: Any) -> OpenFile:
+    return cls(*file.open(), file, *options)
 
 
 def create_file(

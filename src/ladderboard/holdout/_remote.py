@@ -38,7 +38,28 @@ _TIMEOUT = 300.0
 _HASH = re.compile("[0-9a-f]{64}")
 
 
-class RemoteHoldout:
+class _Remote:
+    """A connection to something that is served; closed at the end of a ``with`` block."""
+
+    _transport: GuardTransport
+
+    def close(self) -> None:
+        """Close idle connections; the next request opens new ones."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class RemoteHoldout(_Remote):
     """A guard behind ``ladderboard guard serve``; made by ``Holdout.connect``.
 
     It has the interface of a :class:`Holdout` and raises the same errors, and
@@ -183,21 +204,6 @@ class RemoteHoldout:
     def _get_meter(self) -> dict[str, Any]:
         return self._transport.get(f"{_ROOT}/meter{_query(ladder=self._ladder)}")
 
-    def close(self) -> None:
-        """Close idle connections; the next request opens new ones."""
-        self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         ladder = f", ladder={self._ladder!r}" if self._ladder else ""
         return f"RemoteHoldout({self._transport.url!r}{ladder})"
@@ -213,7 +219,7 @@ class RemoteHoldout:
         )
 
 
-class RemoteGate:
+class RemoteGate(_Remote):
     """A gate behind ``ladderboard gate serve``; made by ``Gate.connect``.
 
     It has the interface of a :class:`Gate` and raises the same errors, and ``GuardUnreachable`` if
@@ -279,10 +285,6 @@ class RemoteGate:
         """The hash of the ledger's last entry; keep it to detect rewritten entries."""
         with _GuardAnswer(self._transport.url):
             return _check_hash(self.status().head)
-
-    def close(self) -> None:
-        """Close idle connections; the next request opens new ones."""
-        self._transport.close()
 
     def __repr__(self) -> str:
         return f"RemoteGate({self._transport.url!r})"

@@ -142,21 +142,26 @@ class GuardToolset(Toolset):
         """Return how many questions are left."""
         brief = self._guard.summary()
         used = brief.asked + brief.charged
-        reason = f"{used:,} of {brief.questions:,} questions used; {brief.remaining:,} left."
-        if brief.closed:
-            reason = f"The guard was closed for good. {reason}"
-        content = {
-            "reason": reason,
-            "questions": brief.questions,
-            "used": used,
-            "remaining": brief.remaining,
-            "open": brief.remaining > 0 and not brief.closed,
-        }
-        return ToolResult(reason, content)
+        return _budget_result("questions", brief.questions, used, brief)
 
     def close(self) -> None:
         """Close the connection."""
         self._guard.close()
+
+
+def _budget_result(unit: str, allowed: int, used: int, state: Any) -> ToolResult:
+    """Return the result of ``budget``, from a state with ``remaining`` and ``closed``."""
+    reason = f"{used:,} of {allowed:,} {unit} used; {state.remaining:,} left."
+    if state.closed:
+        reason = f"It was closed for good. {reason}"
+    content = {
+        "reason": reason,
+        unit: allowed,
+        "used": used,
+        "remaining": state.remaining,
+        "open": state.remaining > 0 and not state.closed,
+    }
+    return ToolResult(reason, content)
 
 
 def _standing_sentence(questions: int, released: float | None) -> str:
@@ -239,18 +244,7 @@ class GateToolset(Toolset):
     def budget(self, _: dict[str, Any]) -> ToolResult:
         """Return how many looks are left."""
         status = self._gate.status()
-        used = status.looks - status.remaining
-        reason = f"{used:,} of {status.looks:,} looks used; {status.remaining:,} left."
-        if status.closed:
-            reason = f"The gate was closed for good. {reason}"
-        content = {
-            "reason": reason,
-            "looks": status.looks,
-            "used": used,
-            "remaining": status.remaining,
-            "open": status.remaining > 0 and not status.closed,
-        }
-        return ToolResult(reason, content)
+        return _budget_result("looks", status.looks, status.looks - status.remaining, status)
 
     def close(self) -> None:
         """Close the connection."""
