@@ -6,8 +6,9 @@ A second verifier, to be read and to be translated: all that it does is said in
 docs/reference/ledger.md and docs/reference/tape.md, and it takes nothing but Python's standard
 library. It follows the chain, opens the commitments to the labels, the key, every submission and
 every secret side, and draws all noise again. Of a growing ladder it checks that every value lies on
-the grid that the entries before it decide, and of a gate that every verdict follows from its
-evidence. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
+the grid that the entries before it decide, of a gate that every verdict follows from its evidence,
+and of records whether they are proven better than the one before, for zero-one loss without groups
+and weights. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 import struct
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -210,10 +212,13 @@ class GrowingLadders:
         self.settings, self.n = settings, n
         self.best: list[int] = []  # the value of each ladder, in units
         self.changes: list[int] = []
+        self.classes: list[int] = []  # of the standard error, with the scale of a model
+        self.nats = 0.0  # the price of all values so far
 
     def start(self) -> None:
         self.best.append(10**12)
         self.changes.append(0)
+        self.classes.append(mechanism(self.settings, self.n)[1]["error_class"])
 
     def setting(self, name: str) -> int:
         return round(self.settings[name] * 10**6)  # settings are whole millionths
@@ -228,7 +233,8 @@ class GrowingLadders:
         power = (10**6 + changes) ** quarters * 10 ** (6 * (4 - quarters))
         return math.isqrt(math.isqrt(power))
 
-    def grid(self, ladder: int, standard_error: int) -> int:
+    def grid(self, ladder: int, standard_error: int) -> tuple[int, int]:
+        """Return the distance of two values, and the standard deviation of their noise."""
         changes = self.changes[ladder]
         multiple = self.growth(changes * 10**6)
         others = self.changes[:ladder] + self.changes[ladder + 1 :]
@@ -239,12 +245,13 @@ class GrowingLadders:
         if self.settings["cap"] is not None:
             multiple = min(multiple, self.setting("cap"))
         step = self.setting("step") * multiple * standard_error // 10**12
+        noise = step * self.setting("release_noise") // 10**6
         wanted = max(step * self.setting("grid") // 10**6, 1)
         power = 10 ** (len(str(wanted)) - 1)
         for factor, product in ((1, 2), (2, 10), (5, 50)):
             if wanted**2 < product * power**2:
-                return factor * power
-        return 10 * power
+                return factor * power, noise
+        return 10 * power, noise
 
     def question(self, entry: dict[str, Any]) -> None:
         ladder, value = entry["ladder"], units(entry["value"])
@@ -257,9 +264,25 @@ class GrowingLadders:
         if self.settings["scale"] == "model":  # the model's own, at most 2^(class/2) units
             need(0 <= entry["error_class"] <= 80, "the class of its standard error is impossible")
             error = math.isqrt(1 << entry["error_class"])
-        need(value % self.grid(ladder, error) == 0, "its value is not on the grid of its ladder")
+        grid, noise = self.grid(ladder, error)
+        need(value % grid == 0, "its value is not on the grid of its ladder")
+        self.nats += self.price(self.best[ladder], value, grid, noise)
+        if self.settings["scale"] == "model":
+            jump = abs(entry["error_class"] - self.classes[ladder])
+            self.nats += math.log(2 * (jump + 1) * (jump + 2) if jump else 2)
+            self.classes[ladder] = entry["error_class"]
         self.best[ladder] = value
         self.changes[ladder] += 1
+
+    def price(self, best: int, value: int, grid: int, noise: int) -> float:
+        """Return the nats of a value among all multiples of the grid below the one before."""
+        nats, cut = math.log((best - 1) // grid + 1), self.settings["cut"]
+        if not noise:
+            return nats
+        chance = math.erf(min((grid / 2 + 1) / noise, cut) / 2**0.5) / math.erf(cut / 2**0.5)
+        if value == 0 or value + grid / 2 >= 10**12:  # all values beyond are rounded to it
+            chance = (1 + chance) / 2
+        return nats + math.log(min(chance + 1e-6, 1))
 
 
 # The chain.
@@ -386,6 +409,113 @@ class Gate:
         need(told in outcomes, "its verdict does not follow from its evidence")
 
 
+class Records:
+    """The records of all ladders, and whether each is proven better than the one before."""
+
+    def __init__(self, opening: dict[str, Any]) -> None:
+        rules = opening["rules"]
+        self.budget, self.beta = rules["questions"], rules["beta"]
+        self.declared = rules.get("ladders", 1)
+        self.asked, self.charged, self.drift = 0, 0, 0.0
+        self.rounds: list[float] = []  # the price of every round that had a change, with its values
+        self.wrong: dict[int, list[bool] | None] = {}  # the errors of the last record, by ladder
+        classes = opening["loss"].get("classes")
+        self.binary = classes is not None and len(classes) == 2
+        plain = opening["loss"]["loss"] == "zero_one" and rules["zero_one"]
+        self.testable = plain and not rules["weighted"]
+        self.pending: tuple[dict[str, Any], float] | None = None
+        self.tested = self.untested = 0
+
+    def price(self, values: float, ladders: int) -> float:
+        """Return the nats of the next question, and of what was released before it."""
+        changes = len(self.rounds)
+        t = self.asked + 1
+        choose = math.lgamma(t) - math.lgamma(changes + 1) - math.lgamma(t - changes)
+        of_all = math.inf
+        if t <= self.budget:
+            top = math.lgamma(self.budget + 1) - math.lgamma(changes + 2)
+            of_all = top - math.lgamma(self.budget - changes)
+        uniform = math.log((changes + 1) * (changes + 2)) + mix(
+            math.log(t * (t + 1)) + choose, of_all
+        )
+        known = math.log(self.budget) if t <= self.budget else math.inf
+        by_records = mix(math.log(t * (t + 1)), known) + math.log(t) + self.drift
+        this = mix(uniform, by_records) + changes * math.log(2) + values
+        extra = max(ladders, self.declared) - self.declared
+        share = 0.1 / (extra * (extra + 1)) if extra else 0.9
+        self.last = this
+        return max([*self.rounds, this]) - math.log(share)
+
+    def question(self, entry: dict[str, Any], values: float, ladders: int) -> None:
+        """Follow a question; ``values`` is the price of all values before it."""
+        self.pending = None
+        nats = self.price(values, ladders)
+        self.asked += 1
+        if entry["improved"]:
+            self.pending = (entry, math.inf if self.charged else nats)
+            self.rounds.append(self.last)
+            self.drift += math.log(self.asked)
+
+    def file(self, wrong: list[bool] | None) -> None:
+        """Test the last question, if it was a record, by the errors of its submission."""
+        if self.pending is None:
+            return
+        entry, nats = self.pending
+        self.pending = None
+        before, self.wrong[entry["ladder"]] = self.wrong.get(entry["ladder"]), wrong
+        if entry["proven"] is None:
+            return
+        if before is None or wrong is None:
+            self.untested += 1
+            return
+        pairs = Counter(zip(before, wrong, strict=True))
+        wins, losses = pairs[True, False], pairs[False, True]
+        found = {
+            nats + near < math.inf and self.proves(wins, losses, len(wrong), nats + near)
+            for near in (-1e-6, 1e-6)
+        }
+        need(entry["proven"] in found, "its proven does not follow from the two submissions")
+        self.tested += 1
+
+    def proves(self, wins: int, losses: int, n: int, nats: float) -> bool:
+        price = nats - math.log(self.beta)
+        if self.binary:
+            return log_chance("sign", wins + losses, wins - losses, 0.5) <= -price
+        shares = [0.8]
+        while 2 * price < 0.81 * shares[-1] * n:
+            shares.append(shares[-1] / 4)
+        common = len(shares[1:3])
+        weights = [
+            9 * ((len(shares) - common) or 1) / 2 if i in {1, 2} else 1 for i in range(len(shares))
+        ]
+        bets = [min(math.sqrt(2 * price / (share * n)), 0.9) for share in shares]
+        logs = [wins * math.log1p(bet) + losses * math.log1p(-bet) for bet in bets]
+        most = max(logs)
+        total = sum(w * math.exp(log - most) for w, log in zip(weights, logs, strict=True))
+        return most + math.log(total / sum(weights)) >= price
+
+
+def mix(first: float, second: float) -> float:
+    """Return the price under an even mixture of two weights; one price may be infinite."""
+    low, high = min(first, second), max(first, second)
+    return low + math.log(2) - math.log1p(math.exp(low - high))
+
+
+def array(written: dict[str, Any]) -> list[Any]:
+    """Return the values of an array of one dimension."""
+    need(len(written["shape"]) == 1, "an array has several dimensions")
+    if written["type"] == "mixed":
+        return written["values"]
+    if written["type"] == "text":
+        text, ends, end = written["values"].decode("utf-8", "surrogatepass"), [0], 0
+        for length in array(written["lengths"]):
+            end += length
+            ends.append(end)
+        return [text[start:stop] for start, stop in pairwise(ends)]
+    codes = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "f8": "d"}
+    return list(struct.unpack(f">{written['shape'][0]}{codes[written['type']]}", written["values"]))
+
+
 # Rules that a board has only if they are set; an amendment takes one away with null.
 UNSET = {"play", "sign_in", "data", "listing", "terms", "organisers"}
 
@@ -399,7 +529,9 @@ class Chain:
         self.questions, self.corrected, self.ended = 0, 0, False
         self.ladders: list[tuple[int, bytes]] = []  # questions asked, and the digest of the state
         self.growing: GrowingLadders | None = None
-        self.records: set[int] = set()  # the ladders that had a record
+        self.records: Records | None = None
+        self.recorded: set[int] = set()  # the ladders that had a record
+        self.samples: list[dict[str, Any]] = []
         self.gate: Gate | None = None
         self.looks = 0
 
@@ -410,7 +542,7 @@ class Chain:
             encode(entry)  # JSON knows no NaN and no infinity, though Python reads them
             self.follow(entry)
             kinds = ("opened", "ladder", "question", "look", "promoted")
-            kinds += ("amended", "restored", "closed", "accepted")
+            kinds += ("amended", "restored", "resumed", "closed", "accepted")
             if entry["kind"] in kinds:  # others are part of the chain, and move no ladder
                 getattr(self, entry["kind"])(entry)
             opened = {"question": self.secret, "look": self.evidence, "promoted": self.evidence}
@@ -444,6 +576,8 @@ class Chain:
             self.growing = GrowingLadders(entry["mechanism"], n)
         if "gate" in entry["rules"]:
             self.gate = Gate(entry)
+        if rules.get("proven") and self.growing is not None:
+            self.records = Records(entry)
         if self.key is not None:
             told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
             need(told == entry["key"], "the key in the bundle is not the one committed to")
@@ -510,11 +644,13 @@ class Chain:
         tests = self.decided["rules"].get("proven", False)
         need(("proven" in entry) == tests, "it lacks the field proven, or has it without the rule")
         if tests:
-            tested = entry["improved"] and ladder in self.records
+            tested = entry["improved"] and ladder in self.recorded
             kind = bool if tested else type(None)
             need(type(entry["proven"]) is kind, "its proven is not true or false, or not null")
         if entry["improved"]:
-            self.records.add(ladder)
+            self.recorded.add(ladder)
+        if self.records is not None:
+            self.records.question(entry, self.growing.nats, len(self.ladders))
         if self.growing is not None:
             self.growing.question(entry)
 
@@ -526,6 +662,7 @@ class Chain:
         parts(content, *names, *["standard_error"] * with_error)
         told = commit("submission", submission, other)
         need(told == entry["submission"], "its submission is not the one committed to")
+        self.submitted = submission, content["training"]
         told = commit("secret", content, salt)
         need(told == entry["secret"], "its secret side is not the one committed to")
         question, state = self.ladders[entry["ladder"]]
@@ -548,6 +685,32 @@ class Chain:
     def restored(self, entry: dict[str, Any]) -> None:
         if self.gate is not None:
             self.gate.charged += entry["charged"]
+        if self.records is not None:
+            self.records.charged += entry["charged"]
+
+    resumed = restored
+
+    def file(self, body: bytes | None) -> None:
+        """Test the last question with the file of its submission, if there is one."""
+        if self.records is None:
+            return
+        wrong = None
+        if self.records.testable and body is not None and self.samples:
+            sample = self.samples[self.corrected]
+            if sample["group"] is None and sample["weight"] is None:
+                written = decode(body)["predictions"]
+                submission, training = self.submitted
+                told = digest("predictions", {"predictions": written, "training": training})
+                need(told == submission, f"entry {self.number - 1}: its file was not submitted")
+                pairs = zip(array(sample["labels"]), array(written), strict=True)
+                wrong = [label != predicted for label, predicted in pairs]
+                if sample["split"] is not None:
+                    splits = array(sample["split"])
+                    wrong = [w for w, s in zip(wrong, splits, strict=True) if s == "public"]
+        try:
+            self.records.file(wrong)
+        except Differs as differs:
+            raise Differs(f"entry {self.number - 1}: {differs}") from None
 
     def evidence(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
         names = ("content", "salt", "submission", "submission_salt")
@@ -604,11 +767,19 @@ def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
     names = ("format", "of", "book", "entries", "head", "labels", "submissions")
     told = parts(next(records)[1], *names)
     chain, asked = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[]), False
+    aligned = False
+    file_parts: list[bytes] | None = None
     for kind, content in records:
+        if kind == "part":
+            file_parts = [*(file_parts or []), content]
+        elif kind != "file":
+            chain.file(b"".join(file_parts) if aligned and file_parts else None)
+            file_parts = None
         if kind == "holdout":
             epoch, salt, sample = parts(content, "epoch", "salt", "sample")
             need(encode(epoch) == encode(len(chain.holdouts)), "labels are not in their order")
             chain.holdouts.append(commit("holdout", digest("sample", sample), salt))
+            chain.samples.append(sample)
         elif kind == "entry":
             chain.add(*content)
             asked = content[1] is not None
@@ -616,6 +787,8 @@ def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
         elif kind == "file":
             need(told[-1] is True, "it says that submissions are not in it")
             need(asked, "it holds a file that belongs to no question")
+            aligned = content["format"] == "aligned"
+    chain.file(None)
     need(chain.ended, "it was opened, and never closed")
     need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")
     of = "board" if "board" in chain.decided["rules"] else "guard"
@@ -653,6 +826,8 @@ def main() -> None:
     looks = f", {chain.looks} looks" if chain.gate is not None else ""
     print(f"{chain.number} entries, {chain.questions} questions{looks}: {what}")
     print("Not checked here: releases, risks, standings, finals, submissions, names of teams.")
+    if chain.records is not None:
+        print(f"Proven marks: {chain.records.tested} tested again, {chain.records.untested} not.")
     if given.head is None:
         print("Without --head nobody can tell whether the whole history was made anew.")
 

@@ -33,7 +33,7 @@ def parse_time(text):
         ({"questions": 2000, "per_team": None}, {"per_team": 40}),
         ({"window": {"questions": 2, "hours": 1}}, {"window": RateLimitRules(2, 3600)}),
         ({"visibility": "frozen"}, {"visibility": "frozen"}),
-        ({"registration": "open"}, {"registration": "open", "ladder": "team", "teams": 50}),
+        ({"registration": "organiser"}, {"registration": "organiser", "teams": 50}),
         ({"finals": {"selections": 3}}, {"finals": FinalsRules(3)}),
         ({"files": {"bytes": "1 MB"}}, {"files": FileRules(bytes=10**6)}),
         ({"play": True}, {"play": True}),
@@ -130,3 +130,29 @@ def test_the_budget_may_fall_to_what_was_used_where_that_is_known():
     assert rules.amended({"questions": 400, "per_team": 8}, used=400).questions == 400
     with pytest.raises(InvalidRules, match="at least 401, the number used; got 400"):
         rules.amended({"questions": 400, "per_team": 8}, used=401)
+
+
+def test_a_board_for_known_teams_cannot_open_to_everybody():
+    """It was calibrated for an attacker with two accounts; anyone may then hold all of them."""
+    with pytest.raises(
+        InvalidRules, match=r"calibrated for an attacker with 2 .* all 50"
+    ) as caught:
+        read_rules(TEAM).amended({"registration": "open"})
+    assert "Create a new board with registration: open, or invite the teams." in str(caught.value)
+    with pytest.raises(InvalidRules, match="Registration cannot become open"):
+        read_rules(TEAM + "registration: sign_in\n").amended({"registration": "open", "teams": 60})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEAM + "accounts: 50\n",
+        BOARD,
+        TEAM + "registration: open\n",
+        TEAM + "mechanism: {name: ladder, step: 0.01}\n",
+    ],
+    ids=["all accounts declared", "one ladder", "open before", "named mechanism"],
+)
+def test_a_board_that_counts_on_all_accounts_can_open(text):
+    assert read_rules(text).amended({"registration": "open"}).registration == "open"
+    assert read_rules(text).amended({"registration": "organiser"}).registration == "organiser"

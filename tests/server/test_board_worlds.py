@@ -61,7 +61,7 @@ def test_two_worlds_cannot_be_distinguished(run_worlds, database, tmp_path):
     }
     assert expected_kinds <= kinds
     assert len([entry for entry in outputs["entries"] if b'"question"' in entry]) > 12
-    values = {row[-4] for row in outputs["tables"]["submission"]}
+    values = {row[-5] for row in outputs["tables"]["submission"]}
     assert len(values) > 2  # the mechanism does release different values
 
 

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from ladderboard.board._model import MetricDisplay as MetricDisplay
     from ladderboard.board._model import MetricRelease as MetricRelease
     from ladderboard.board._model import PrizeRule as PrizeRule
+    from ladderboard.board._model import Proven as Proven
     from ladderboard.board._model import RateLimit as RateLimit
     from ladderboard.board._model import SignInRule as SignInRule
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
@@ -247,6 +248,7 @@ _NAMES = {
         "MetricDisplay",
         "MetricRelease",
         "PrizeRule",
+        "Proven",
         "RateLimit",
         "SignInRule",
         "SubmissionInfo",

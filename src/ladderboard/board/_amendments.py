@@ -387,11 +387,12 @@ def _replay_one(
             score=release.score,
             improved=release.improved,
             question=release.question,
+            proven=release.proven,
         )
         update_board(view, replayed=now.replayed + 1)
         recount_pooled(view, board.rules_of(now), transaction.chain_state)
         if release.improved:
-            update_team(view, team, released=release.value, since=time)
+            update_team(view, team, released=release.value, since=time, proven=release.proven)
             if release.value is not None and (now.best is None or release.value < now.best):
                 update_board(view, best=release.value)
                 record = RecordRow(
@@ -400,6 +401,7 @@ def _replay_one(
                     time=time,
                     team=team,
                     value=release.value,
+                    proven=release.proven,
                 )
                 insert(view, RECORD, record)
 

@@ -26,6 +26,7 @@ from ladderboard.errors import LadderboardError, StorageFailed
 from ladderboard.holdout import (
     AlignedPredictions,
     Meter,
+    RecordProver,
     Scorer,
     changes_reader,
     decode_sample,
@@ -328,10 +329,11 @@ class BoardContext:
         self, row: BoardRow, team: TeamRow, submission: AlignedPredictions, key: str | None = None
     ) -> list[ScoredQuestion]:
         """Return the questions that a submission asks, one for each live metric."""
-        scorers = self.epoch_of(row).scorers
+        scorers, book = self.epoch_of(row).scorers, self.book
+        prover = RecordProver.for_book(book, scorers[0])
         return [
             self.question_for(row, team, submission.digest, metric, key)._replace(
-                **scorers[metric].evidence(submission, self.book.mechanism)
+                **scorers[metric].evidence(submission, book.mechanism, prover)
             )
             for metric in self.rules_of(row).live_metrics
         ]

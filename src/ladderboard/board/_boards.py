@@ -321,6 +321,16 @@ class Boards:
                 "worth": worth,
                 "weighted": scorer.grouping.weight is not None,
                 "zero_one": all(other.zero_one for other in live),
+                # Other mechanisms have no such price; a statistic has no losses; with several live
+                # metrics one test would have to pay for the releases of all.
+                **(
+                    {"proven": True}
+                    if rules.mechanism is None
+                    and self._mechanism is None
+                    and rules.loss.is_mean
+                    and len(live) == 1
+                    else {}
+                ),
                 **({} if scorer.promise is None else {"promise": scorer.promise}),
                 **describe_further(live),
                 "board": described,

@@ -69,6 +69,9 @@ class BoardRow:
 class TeamRow:
     """A team; ``kind`` is team or baseline, ``since`` the release's time.
 
+    ``proven`` is whether that release was proven better than the record before on its ladder; None
+    if it was not tested.
+
     ``folded`` is equal for names that look alike. ``seen_*`` is what others see while the board is
     frozen. ``accepted`` is the version of the terms that the team accepted last. An erased team has
     a pseudonym; its ``folded`` begins with a space and tells nothing but whether a name is the old.
@@ -90,6 +93,8 @@ class TeamRow:
     seen_released: float | None = None
     seen_since: int | None = None
     accepted: str = added_in(4, "")
+    proven: bool | None = added_in(5, None)
+    seen_proven: bool | None = added_in(5, None)
 
     @property
     def erased(self) -> bool:
@@ -137,6 +142,7 @@ class SubmissionRow:
     score: float | None
     improved: bool
     question: int
+    proven: bool | None = added_in(5, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +154,7 @@ class RecordRow:
     time: int
     team: int
     value: float
+    proven: bool | None = added_in(5, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,8 +324,8 @@ class Table(Generic[Row]):
     def select(self, rest: str, *, alias: str = "", extra: str = "") -> str:
         """Return a statement that reads whole rows, and ``extra`` columns after them.
 
-        >>> RECORD.select("WHERE book = ?", alias="r", extra="r.book")
-        'SELECT r.entry, r.epoch, r.time, r.team, r.value, r.book FROM main.record r WHERE book = ?'
+        >>> DATA_FILE.select("WHERE book = ?", alias="d", extra="d.book")
+        'SELECT d.name, d.id, d.size, d.digest, d.place, d.book FROM main.datafile d WHERE book = ?'
         """
         prefix = f"{alias}." if alias else ""
         names = [prefix + name for name in self.columns] + [extra] * bool(extra)
@@ -345,14 +352,14 @@ class Table(Generic[Row]):
         """Return the row that ``select`` found; further values are ignored."""
         found = list(values[: len(self.columns)])
         for place in self._flags:
-            found[place] = found[place] != 0
+            found[place] = None if found[place] is None else found[place] != 0
         return self.row(**dict(zip(self.columns, found, strict=True)))
 
     def values(self, row: Row) -> tuple[Any, ...]:
         """Return the values of a row as the database stores them."""
         values = [getattr(row, name) for name in self.columns]
         for place in self._flags:
-            values[place] = int(values[place])
+            values[place] = stored_value(values[place])
         return tuple(values)
 
 
@@ -423,6 +430,13 @@ VisibleGain = Annotated[
     Description(
         "The smallest gain in the metric that surely shows now; null where every one does, or "
         "where it is withheld."
+    ),
+]
+Proven = Annotated[
+    bool | None,
+    Description(
+        "Whether the record is proven better than the one before on its ladder; null where that "
+        "was not tested, or is withheld."
     ),
 ]
 DisplayValue = Annotated[float | None, Description("The same as the metric that people are shown.")]
@@ -683,6 +697,7 @@ class SubmissionInfo(Document):
     question: int
     display: DisplayValue
     metrics: tuple[MetricRelease, ...] = ()
+    proven: Proven = None
     receipt: dict[str, Any] | None = field(default=None, repr=False)
 
 
@@ -702,6 +717,7 @@ class LeaderboardRow(Document):
     submissions: int
     last: datetime | None
     metrics: tuple[MetricRelease, ...] = ()
+    proven: Proven = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -714,6 +730,7 @@ class BoardRecord(Document):
     loss: float
     display: float
     team: TeamRef
+    proven: Proven = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,9 +153,9 @@ _DELETE_TEAM_CREDENTIALS = "DELETE FROM main.credential WHERE book = ? AND team 
 _FREE_IDENTITIES = "UPDATE main.identity SET team = NULL WHERE book = ? AND team = ?"
 _FREEZE_STANDINGS = (
     "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
-    "seen_since = since WHERE book = ?"
+    "seen_since = since, seen_proven = proven WHERE book = ?"
 )
-_CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
+_CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL, proven = NULL WHERE book = ?"
 _SUM_POOLED = (
     "SELECT COALESCE(SUM(used - ?), 0) FROM main.team WHERE book = ? AND kind = 'team' AND used > ?"
 )
@@ -271,6 +271,7 @@ class StandingRow(NamedTuple):
     since: int | None
     used: int
     last: int | None
+    proven: bool | None
 
 
 _STANDING = f"SELECT {', '.join(StandingRow._fields[:4])}, " + ", ".join(

@@ -153,7 +153,7 @@ _OWN_FIELDS = ("number", "time", "loss", "display", "improved")
 
 _CERTIFICATE_RULES = (
     "questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected", "promise",
-    "answers", "further",
+    "answers", "further", "proven",
 )  # fmt: skip
 _PROMISES = {"promise", "further"}
 Values = tuple[tuple[str, Any], ...]

@@ -166,6 +166,7 @@ class SubmissionAnswer:
             "visible_gain": shown.metric_gain(self.visible_gain, self.best),
             "score": to_metric(shown, release.score),
             "score_loss": release.score,
+            "proven": release.proven,
             "ladder": self.rules.ladder,
             "again": self.again,
             "metrics": serialize_releases(self.rules, self.further),
@@ -417,14 +418,20 @@ class SubmissionService:
             score=release.score,
             improved=release.improved,
             question=release.question,
+            proven=release.proven,
         )
         best, record = row.best, None
         if release.improved:
-            team_row = replace(team_row, released=release.value, since=time)
+            team_row = replace(team_row, released=release.value, since=time, proven=release.proven)
             if release.value is not None and (best is None or release.value < best):
                 best = release.value
                 record = RecordRow(
-                    entry=outcome.entry_number, epoch=epoch, time=time, team=number, value=best
+                    entry=outcome.entry_number,
+                    epoch=epoch,
+                    time=time,
+                    team=number,
+                    value=best,
+                    proven=release.proven,
                 )
         share = compute_shares(rules, row, outcome.chain_state).share
         pooled = row.pooled + (team_row.kind == "team" and team_row.used >= share)
@@ -439,6 +446,7 @@ class SubmissionService:
                 "last": time,
                 "released": team_row.released,
                 "since": team_row.since,
+                "proven": team_row.proven,
             },
             board={"pooled": pooled, "stored": row.stored, "best": best},
         )
@@ -497,9 +505,12 @@ class SubmissionService:
         )
 
     def _redact(self, row: BoardRow, recorded: _RecordedAnswer) -> _RecordedAnswer:
-        """Remove what depends on others: the board's best, question numbers and the pool."""
+        """Remove what depends on others: the board's best, question numbers and the pool.
+
+        Also whether a record is proven: the price of that counts what others were shown.
+        """
         rules, team, outcome = self._board.rules_of(row), recorded.team, recorded.outcome
-        release = outcome.release
+        release = outcome.release._replace(proven=None)
         if rules.ladder == "board":
             value = release.value if release.improved else None
             release = release._replace(value=value, question=recorded.number)

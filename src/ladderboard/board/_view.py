@@ -251,6 +251,7 @@ class View:
             **_release_fields(display, team.released),
             submissions=team.used,
             metrics=metrics,
+            proven=None if team.proven is None else bool(team.proven),
         )
 
     def _team_ref(
@@ -291,6 +292,7 @@ class View:
                 BoardRecord,
                 record,
                 **_release_fields(display, record.value),
+                proven=record.proven,
                 team=self._team_ref(row, team, name, "team", own_id),
             )
             for record, team, name in records
@@ -515,10 +517,10 @@ def serialize_submission(
     ``sender`` is whether the reader may have sent it. Evaluators send a team's scores: the number
     of bytes may reveal how many were good, and the digest in a ``receipt`` would confirm a guess.
     """
-    hidden: dict[str, Any] = {}
+    hidden: dict[str, Any] = {"proven": row.proven}
     value = row.value
     if redact:  # these numbers count all teams
-        hidden["entry"] = None
+        hidden |= {"entry": None, "proven": None}
         if rules.ladder == "board":
             hidden["question"] = row.number
             value = row.value if row.improved else None

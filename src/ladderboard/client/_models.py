@@ -118,6 +118,7 @@ def _describe_result(result: SubmissionResult) -> str:
         score=text(result.display.score) if has_score else None,
         has_best=result.improved or result.loss is None or result.loss < _WORST_LOSS,
         gain=format_gain(result.visible_gain),
+        proven=result.proven,
     )
     return " ".join([*describe_board_answer(answer), *map(_describe_metric, result.metrics)])
 

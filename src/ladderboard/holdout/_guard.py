@@ -198,7 +198,9 @@ class Holdout(OpenFile):
                     submission=submission.digest,
                     training=training,
                     ladder=name,
-                    **self._scorer.evidence(submission, book.mechanism, self._prover()),
+                    **self._scorer.evidence(
+                        submission, book.mechanism, RecordProver.for_book(book, self._scorer)
+                    ),
                 )
             )
         release = outcome.release
@@ -228,12 +230,6 @@ class Holdout(OpenFile):
             certify=certify,
             proven=release.proven,
         )
-
-    def _prover(self) -> RecordProver | None:
-        book = self._book
-        if not book.tests_records:
-            return None
-        return RecordProver.of(book.mechanism, book.opening, self._scorer)
 
     def ladder(self, name: str) -> Holdout:
         """Return another ladder on the same holdout and budget; its first question starts it.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.holdout._scorer import Scorer
-    from ladderboard.ledger import ChainState
+    from ladderboard.ledger import Book, ChainState
     from ladderboard.mechanisms import Mechanism, VisibleChange
 
 
@@ -38,6 +38,11 @@ class RecordProver:
     zero_one: bool
     binary: bool
     weight: NDArray[Any] | None
+
+    @classmethod
+    def for_book(cls, book: Book, scorer: Scorer) -> RecordProver | None:
+        """Return the tests of a guard's or a board's book; None if its rules have none."""
+        return cls.of(book.mechanism, book.opening, scorer) if book.tests_records else None
 
     @classmethod
     def of(cls, mechanism: Mechanism, opening: dict[str, Any], scorer: Scorer) -> RecordProver:

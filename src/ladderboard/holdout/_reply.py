@@ -208,7 +208,8 @@ class BoardAnswer(NamedTuple):
     ``has_best`` is false before the first release. ``ladder`` is ``team`` or ``board``,
     ``previous`` the best before, ``gain`` the smallest gain that is surely shown, None if there is
     nothing to say about it. ``new_withheld`` and ``withheld`` say why a new and an old best are not
-    shown; ``owner`` is who has no score yet.
+    shown; ``owner`` is who has no score yet. ``proven`` is whether a new best is proven better than
+    the one before.
     """
 
     improved: bool
@@ -223,6 +224,7 @@ class BoardAnswer(NamedTuple):
     new_withheld: str = "its score is not shown now"
     withheld: str = ""
     owner: str = ""
+    proven: bool | None = None
 
 
 def describe_board_answer(answer: BoardAnswer) -> list[str]:
@@ -238,6 +240,9 @@ def describe_board_answer(answer: BoardAnswer) -> list[str]:
     if unchanged and answer.has_best:
         sentences.append("No measurable improvement.")
     sentences.append(_describe_new_answer(answer))
+    if answer.proven:
+        whose = "your best" if answer.ladder == "team" else "the board's best"
+        sentences.append(f"It is proven better than {whose} before.")
     if unchanged and answer.gain is not None:
         sentences.append(format_undetected_gains(answer.gain))
     return sentences

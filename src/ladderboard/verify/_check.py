@@ -32,7 +32,12 @@ from ladderboard.verify._chain import BrokenLink, ChainReader
 from ladderboard.verify._history import DuplicateChecker, HistoryChecker
 from ladderboard.verify._rankings import FinalsChecker, check_finals, check_standings
 from ladderboard.verify._receipts import SavedEvidence, WrongArgument
-from ladderboard.verify._replay import ReleaseChecker, Replay, decode_opened_secret
+from ladderboard.verify._replay import (
+    RecordChecker,
+    ReleaseChecker,
+    Replay,
+    decode_opened_secret,
+)
 from ladderboard.verify._result import CheckSummary, VerificationResult, describe_checks
 from ladderboard.verify._risks import RiskChecker, check_risk, rescore_file
 from ladderboard.verify._source import BundleReader, PublicLedger, open_source
@@ -110,6 +115,7 @@ class _Verification:
         """The entry that is being checked; None after the last."""
         self.history: HistoryChecker | None = None
         self.releases: ReleaseChecker | None = None
+        self.records: RecordChecker | None = None
         self.replay: Replay | None = None
         self.risks: RiskChecker | None = None
         self.gate: GateReplay | None = None
@@ -163,7 +169,7 @@ class _Verification:
         head: ChainHead,
         final: dict[str, Any] | None,
     ) -> VerificationResult:
-        replay, risks = self.replay, self.risks
+        replay, risks, records = self.replay, self.risks, self.records
         summary = CheckSummary(
             entries=head.entries,
             questions=history.questions,
@@ -172,6 +178,8 @@ class _Verification:
             releases=0 if replay is None else replay.releases,
             draws=0 if replay is None else replay.draws,
             risks=self.scored,
+            marks=0 if records is None else records.marks,
+            marks_tested=0 if records is None else records.tested,
             unchanged=self.evidence.last_unchanged,
             opened=bundle is not None,
             labels=risks is not None and bool(risks.tables),
@@ -213,6 +221,8 @@ class _Verification:
         loss, custom_mechanism = self._custom
         mechanism = _find_mechanism(fields["mechanism"], custom_mechanism)
         self.releases = ReleaseChecker(mechanism, fields)
+        if mechanism is not None and "proven" in fields["rules"]:
+            self.records = RecordChecker(mechanism, fields)
         if bundle is None:
             return history
         if history.rules.is_board != (bundle.header["of"] == "board"):
@@ -258,18 +268,12 @@ class _Verification:
                 return
         if kind == "question":
             opened = self._open_secret(number, secret)
-            self.duplicates.add_question(
-                number,
-                fields["ladder"],
-                fields["asker"],
-                opened.submission,
-                is_replay=history.is_repeat,
-            )
             if "metric" in fields:
                 losses = self._score_further(history, risks, fields, opened, file)
             else:
                 losses = self._score(history, risks, fields, opened, file)
             replay.check_question(number, fields, opened, losses)
+            self._check_history_of_question(history, risks, fields, opened, losses)
         elif secret is not None or file is not None:
             raise broken_entry(number, "it has a secret side or a file, which only questions have")
         elif kind == "ladder":
@@ -279,10 +283,32 @@ class _Verification:
         elif kind == "amended":
             risks.check_commitment(number, history.epoch, history.rules.holdout)
 
+    def _check_history_of_question(
+        self,
+        history: HistoryChecker,
+        risks: RiskChecker,
+        fields: dict[str, Any],
+        opened: OpenedSecret,
+        losses: NDArray[Any] | None,
+    ) -> None:
+        """Check a question against earlier ones: duplicates, and the record before it."""
+        self.duplicates.add_question(
+            fields["number"],
+            fields["ladder"],
+            fields["asker"],
+            opened.submission,
+            is_replay=history.is_repeat,
+        )
+        if self.records is not None:
+            scorer = None if losses is None else risks.find_scorer(history.epoch)
+            self.records.check_question(fields, losses, scorer)
+
     def _check_public_fields(self, history: HistoryChecker, fields: dict[str, Any]) -> None:
         history.check_entry(fields["number"], fields)
         if self.releases is not None:
             self.releases.check_entry(fields["number"], fields)
+        if self.records is not None and fields["kind"] != "question":
+            self.records.follow_entry(fields)
 
     def _open_secret(self, number: int, secret: bytes | None) -> OpenedSecret:
         """Return the opened secret side of a question; refuse one that is missing or malformed."""

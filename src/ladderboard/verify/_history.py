@@ -20,7 +20,7 @@ _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
 # Missing in ledgers of older versions, or where they are not needed.
 _OPTIONAL_RULES = {"zero_one", "ladders", "proven", "gate", "promise", "metric", "columns"}
-_OPTIONAL_BOARD_RULES = {"zero_one", "promise", "answers", "further"}
+_OPTIONAL_BOARD_RULES = {"zero_one", "promise", "proven", "answers", "further"}
 _GATE_RULES = {"margin", "worse", "test", "guard"}
 _FIXED_RULES = {
     "slug",

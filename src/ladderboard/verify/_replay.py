@@ -13,23 +13,34 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import InvalidState
+from ladderboard.holdout import RecordProver
 from ladderboard.ledger import (
+    EMPTY_CHAIN,
     broken_entry,
     decode,
     encode,
     examples_in_sessions,
     release_from_entry,
+    state_changes,
 )
-from ladderboard.mechanisms import LadderChanges, Observation, Setup, risk_from_losses
+from ladderboard.mechanisms import (
+    LadderChanges,
+    Observation,
+    Setup,
+    VisibleChange,
+    risk_from_losses,
+)
 from ladderboard.tape import Tape
 from ladderboard.verify._strict import is_int, same_encoding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ladderboard.holdout import Scorer
     from ladderboard.mechanisms import Mechanism
 
 _COUNT = 8  # bytes of a length
+_PRICE_TOLERANCE = 1e-9  # of a test, in nats
 
 
 def _length_prefix(tag: bytes, size: int) -> bytes:
@@ -234,6 +245,59 @@ class ReleaseChecker:
             raise broken_entry(number, "it lacks the field proven, or has it without the rule")
         if self._tests_records and type(fields["proven"]) is not (bool if tested else type(None)):
             raise broken_entry(number, "its field proven is not true or false, or not null")
+
+
+class RecordChecker:
+    """Tests every record again, with the price that all entries before it decide.
+
+    ``marks`` counts the records that were tested when they were made, ``tested`` those tested here.
+    """
+
+    def __init__(self, mechanism: Mechanism, opening: dict[str, Any]) -> None:
+        self._mechanism, self._opening = mechanism, opening
+        self._chain_state = EMPTY_CHAIN
+        self._changes: list[VisibleChange] = []
+        self._records: dict[int, NDArray[Any] | None] = {}
+        self.marks = self.tested = 0
+
+    def follow_entry(self, fields: dict[str, Any]) -> None:
+        """Count an entry; its types were checked before."""
+        changes = state_changes(self._chain_state, fields)
+        self._chain_state = self._chain_state._replace(**changes)
+
+    def check_question(
+        self, fields: dict[str, Any], losses: NDArray[Any] | None, scorer: Scorer | None
+    ) -> None:
+        """Test a record with the losses of its submission, if those of the one before are known."""
+        ladder = fields["ladder"]
+        if fields["improved"]:
+            if ladder in self._records:
+                self.marks += 1
+                before = self._records[ladder]
+                if before is not None and losses is not None and scorer is not None:
+                    self._test(fields, before, losses, scorer)
+            self._records[ladder] = losses
+        self.follow_entry(fields)
+        if fields["improved"]:
+            released = fields["value"], ladder, fields.get("error_class")
+            self._changes.append(VisibleChange(self._chain_state.asked, *released))
+
+    def _test(
+        self,
+        fields: dict[str, Any],
+        before: NDArray[Any],
+        losses: NDArray[Any],
+        scorer: Scorer,
+    ) -> None:
+        prover = RecordProver.of(self._mechanism, self._opening, scorer)
+        nats = prover.nats(tuple(self._changes), self._chain_state)
+        # Another machine may round the last bits of a sum of logarithms in another way.
+        prices = {nats - _PRICE_TOLERANCE, nats, nats + _PRICE_TOLERANCE}
+        if fields["proven"] not in {prover.is_proven(before, losses, price) for price in prices}:
+            raise broken_entry(
+                fields["number"], "its field proven does not follow from the two submissions"
+            )
+        self.tested += 1
 
 
 class _ReplayedLadder:

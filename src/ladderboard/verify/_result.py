@@ -20,6 +20,8 @@ class CheckSummary:
     releases: int
     draws: int
     risks: int
+    marks: int
+    marks_tested: int
     unchanged: int | None
     opened: bool
     labels: bool
@@ -55,6 +57,7 @@ def _checked(summary: CheckSummary) -> list[str]:
     if summary.labels:
         lines.append("The labels match their commitment.")
     lines += _recomputed(summary.risks, "risk", "submissions and labels")
+    lines += _recomputed(summary.marks_tested, "proven mark", "pairs of submissions")
     if summary.standings:
         lines.append("The standings at the close match the releases.")
     if summary.finals_rescored:
@@ -105,6 +108,9 @@ def _unchecked(summary: CheckSummary) -> list[str]:
             f"{_count_were(summary.questions - summary.risks, 'risk')} not checked: the {missing} "
             "are not in the bundle."
         )
+    if summary.marks_tested < summary.marks:
+        untested = _count_were(summary.marks - summary.marks_tested, "record")
+        lines.append(f"Whether {untested} proven was not tested: it needs both submissions.")
     return [*lines, *_describe_board_gaps(summary)] if summary.board else lines
 
 

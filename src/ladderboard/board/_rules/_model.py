@@ -420,12 +420,27 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
             f"got {after.teams}.",
             key="teams",
         )
-    if after.teams > before.teams and after.attacker_accounts > before.attacker_accounts:
+    if after.registration != before.registration and before.mechanism is None:
+        _check_registration(before, after, problems)
+    elif after.teams > before.teams and after.attacker_accounts > before.attacker_accounts:
         problems.add(
             "bad_value",
             f"teams cannot be raised from {before.teams}: the mechanism was calibrated for an "
             f"attacker with as many accounts; got {after.teams}.",
             key="teams",
+        )
+
+
+def _check_registration(before: Rules, after: Rules, problems: RuleProblems) -> None:
+    """Note an opening to more accounts than the mechanism was calibrated for."""
+    if after.attacker_accounts > before.attacker_accounts:
+        problems.add(
+            "bad_value",
+            f"registration cannot become {after.registration}: the mechanism was calibrated for an "
+            f"attacker with {before.attacker_accounts} of the teams, and then one person may hold "
+            f"all {after.attacker_accounts}. Create a new board with registration: "
+            f"{after.registration}, or invite the teams.",
+            key="registration",
         )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MAX_ROWS = 20
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
-    "loss",
+    "loss", "proven",
 )  # fmt: skip
 
 
@@ -139,6 +139,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         return
     digits = board.display.digits
     names = [metric.name for row in rows[:1] for metric in row.metrics]
+    marked = any(row.proven for row in rows)
     lines: list[tuple[float | None, tuple[object, ...]]] = [
         (
             row.loss,
@@ -152,6 +153,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
                     None if metric.display is None else f"{metric.display:.{metric.digits}f}"
                     for metric in row.metrics
                 ),
+                *(["yes" if row.proven else None] if marked else []),
             ),
         )
         for row in rows
@@ -160,11 +162,14 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
         value_text = f"{baseline['display']:.{digits}f}"
-        cells = ("baseline", name, value_text, None, None, *(None for _ in names))
+        cells = ("baseline", name, value_text, *[None] * (2 + len(names) + marked))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
         lines.insert(next(worse, len(lines)), (value, cells))
     echo_table(
-        ("rank", "team", board.display.name, "submissions", "since (UTC)", *names),
+        (
+            *("rank", "team", board.display.name, "submissions", "since (UTC)", *names),
+            *(["proven"] if marked else []),
+        ),
         [line for _, line in lines[:_MAX_ROWS]],
         right=("rank", board.display.name, "submissions", *names),
     )
@@ -202,6 +207,7 @@ def _standings_csv(rows: "list[LeaderboardRow]") -> str:
                 row.submissions,
                 row.raw["last"],
                 row.loss,
+                row.proven,
                 *(metric.released for metric in row.metrics),
             )
             for row in rows

@@ -37,7 +37,7 @@ from ladderboard.errors import InvalidSetting
 
 _COLUMNS = (
     "number", "id", "time", "released", "shown", "score", "improved", "question", "selected",
-    "size", "message", "loss",
+    "size", "message", "loss", "proven",
 )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def submissions(
                 row.number,
                 format_minute(row.raw["time"]),
                 None if row.display is None else f"{row.display:.{display.digits}f}",
-                "yes" if row.improved else "",
+                "proven" if row.proven else "yes" if row.improved else "",
                 "yes" if row.selected else "",
                 row.message,
             )
@@ -169,5 +169,8 @@ def submissions(
 
 
 def _echo_csv(submitted: list[dict[str, object]]) -> None:
-    rows = [tuple({**row, "shown": row["display"]}[name] for name in _COLUMNS) for row in submitted]
+    rows = [
+        tuple({"proven": None, **row, "shown": row["display"]}[name] for name in _COLUMNS)
+        for row in submitted
+    ]
     echo(*format_csv(_COLUMNS, rows).rstrip("\n").split("\n"))

@@ -23,8 +23,9 @@ from ladderboard.server._context import get_context, make_response, open_board
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
-    "loss",
+    "loss", "proven",
 )  # fmt: skip
+_PROVEN_WORDS = {None: "", False: "no", True: "yes"}
 _FINALS = (
     "rank", "team", "name", "baseline", "score", "shown", "low", "high", "public_rank", "move",
     "loss", "best_rank", "worst_rank", "band",
@@ -180,7 +181,8 @@ def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings as CSV."""
     rows = [
         (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
-         row["last"], row["loss"], *(metric["released"] for metric in row["metrics"]))
+         row["last"], row["loss"], _PROVEN_WORDS[row["proven"]],
+         *(metric["released"] for metric in row["metrics"]))
         for row in page["rows"]
     ]  # fmt: skip
     names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]

@@ -177,12 +177,14 @@ if TYPE_CHECKING:
     Metric = float | None
     Loss = float | None
     DisplayValue = float | None
+    Proven = bool | None
     VisibleGain = float | None
 else:
     Id = _schema_type(board.Id)
     Metric = _schema_type(board.Metric)
     Loss = _schema_type(board.Loss)
     DisplayValue = _schema_type(board.DisplayValue)
+    Proven = _schema_type(board.Proven)
     VisibleGain = _schema_type(board.VisibleGain)
 
 
@@ -602,6 +604,7 @@ class SubmissionReply(ResponseModel):
     visible_gain: VisibleGain
     score: Metric
     score_loss: Loss
+    proven: Proven
     ladder: Literal["team", "board"]
     again: bool
     metrics: list[MetricRelease]

@@ -164,6 +164,7 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
     display = data["display"]
     points = history["points"] if history is not None else []
     deadline = board["deadline"]
+    standings = standings_table(data["standings"], display.digits)
     return {
         "board": board,
         "role": data["role"],
@@ -176,7 +177,7 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
         if data["finals"] is None
         else relative_time(data["finals"]["closed"], now),
         "digits": display.digits,
-        "standings": standings_table(data["standings"], display.digits),
+        "standings": standings,
         "finals": finals_table(data["finals"], data["team"]),
         "is_later_page": data["is_later_page"],
         "points": points[-2 : -_RECORDS_LISTED - 2 : -1],
@@ -184,7 +185,11 @@ def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
         "chart": None if history is None else history_chart(history),
         "rules": describe_rules(board, data["loss"], data["mechanism"]),
         "meaning": explain_scores(
-            board, data["mechanism"], points[-1] if points else None, data["gains"]
+            board,
+            data["mechanism"],
+            points[-1] if points else None,
+            data["gains"],
+            proven=standings is not None and standings["proven"],
         ),
     }
 
@@ -224,13 +229,17 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
         "metrics": [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]],
         "rows": Markup("\n".join(row.to_html() for _, row in rows)),  # noqa: S704 - escaped there
         "ties": any(row["tied"] for row in page["rows"]),
+        "proven": any(row["proven"] for row in page["rows"]),
         "frozen": page["as_of"] if page["frozen"] else None,
         "next": page["next"],
     }
 
 
 class _StandingsRow(NamedTuple):
-    """A row of the standings; ``note`` is the text of its badge."""
+    """A row of the standings; ``note`` is the text of its badge.
+
+    ``proven`` marks a score that is proven better than the one before on its ladder.
+    """
 
     kind: str
     rank: str
@@ -240,6 +249,7 @@ class _StandingsRow(NamedTuple):
     since: str | None
     submissions: str
     metrics: tuple[str, ...]
+    proven: bool = False
 
     def to_html(self) -> str:
         """Return the row as HTML; style.css formats its columns by position.
@@ -250,11 +260,12 @@ class _StandingsRow(NamedTuple):
         >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4", ("0.41",)).to_html())
         <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4<td>0.41
         """
-        kind, rank, name, note, value, since, submissions, metrics = self
+        kind, rank, name, note, value, since, submissions, metrics, proven = self
         start = f'<tr class="{kind}">' if kind else "<tr>"
         badge = f' <span class="badge">{note}</span>' if note else ""
         time = f'<time datetime="{since}">{since[:10]} {since[11:16]} UTC</time>' if since else ""
-        cells = (f"{escape(name)}{badge}", value, time, submissions, *metrics)
+        mark = '<span role="img" aria-label="proven">✓</span> ' if proven else ""
+        cells = (f"{escape(name)}{badge}", f"{mark}{value}", time, submissions, *metrics)
         return f"{start}<td>{rank}<td>{'<td>'.join(cells)}"
 
 
@@ -271,6 +282,7 @@ def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
         row["since"],
         f"{row['submissions']:,}",
         tuple(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
+        proven=bool(row["proven"]),
     )
 
 

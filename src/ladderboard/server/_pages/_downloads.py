@@ -113,6 +113,10 @@ def atom_feed(
     for record in records[: -_FEED_ENTRIES - 1 : -1]:
         team = record["team"]["name"] or record["team"]["id"]
         value = format_value(record["display"], digits)
+        sentence = f"{team} set a new best of {board['title']}: {metric} {value}."
+        if record["proven"]:
+            whose = "the board's" if board["ladder"] == "board" else "the team's"
+            sentence += f" It is proven better than {whose} best before."
         entry = tag(
             "entry",
             tag("id", uuid5(book, f"record {record['entry']}").urn),
@@ -120,7 +124,7 @@ def atom_feed(
             tag("updated", record["time"]),
             tag("author", tag("name", team)),
             tag("link", rel="alternate", type="text/html", href=page),
-            tag("content", f"{team} set a new best of {board['title']}: {metric} {value}."),
+            tag("content", sentence),
         )
         entries.append(entry)
     feed = tag(

@@ -119,6 +119,7 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str
             new_withheld="its score is published when the board closes",
             withheld=_why_hidden(context),
             owner="Your team" if answer["ladder"] == "team" else "The board",
+            proven=answer.get("proven"),
         )
     )
 

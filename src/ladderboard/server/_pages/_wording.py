@@ -539,16 +539,20 @@ def explain_scores(
     mechanism: Mechanism,
     point: Mapping[str, Any] | None,
     gains: str,
+    *,
+    proven: bool = False,
 ) -> list[tuple[str, str]]:
     """Return terms of the board's page with their explanations.
 
     ``point`` is the last point of the board's history, if any; ``gains`` the sentence on the
-    smallest gains that show.
+    smallest gains that show; ``proven`` is whether a score is marked as proven.
     """
     entries = [
         ("Released", _explain_released(board, mechanism)),
         ("Improved", _explain_improved(mechanism, gains)),
     ]
+    if proven:
+        entries.append(("Proven", _explain_proven(board)))
     if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, point)))
     return [*entries, ("Limits of the scores", _explain_limits(board, mechanism))]
@@ -579,6 +583,20 @@ def _explain_improved(mechanism: Mechanism, gains: str) -> str:
     if mechanism.scores_every_question:
         return sentence
     return f"{sentence} A submission without a measured improvement may still be better. {gains}"
+
+
+def _explain_proven(board: Mapping[str, Any]) -> str:
+    """Return what the mark of a proven record says.
+
+    >>> print(_explain_proven({"beta": 0.05}))
+    A score with ✓ was compared with the best before it, example by example, and is proven better.
+    With confidence 95%, no ✓ on this board is ever false. A score without it may still be better.
+    """
+    return (
+        "A score with ✓ was compared with the best before it, example by example, and is proven "
+        f"better. With confidence {confidence_percent(board['beta'])}%, no ✓ on this board is ever "
+        "false. A score without it may still be better."
+    )
 
 
 def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
