@@ -65,7 +65,7 @@ def test_a_submission_is_validated_and_gets_a_verdict(gate):
 def test_a_submission_is_validated_and_gets_a_release(guard):
     with GuardServer(guard, grade=True) as server:
         _, _, body = validate(server, to_csv(wrong_on(60)))
-    assert body["result"] == "Submission is valid. The best is now 0.2. 2 questions left."
+    assert body["result"] == "Submission is valid. The best is now loss 0.2. 2 questions left."
     assert (body["answer"]["released"], body["answer"]["improved"]) == (0.2, True)
 
 

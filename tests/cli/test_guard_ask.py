@@ -10,7 +10,7 @@ import ladderboard as lb
 def test_an_answer_is_one_sentence(run_guard, guard_folder):
     assert run_guard("ask", "guard.db", "half.csv") == (
         0,
-        "The best is now 0.5. 4 questions left.\n",
+        "The best is now loss 0.5. 4 questions left.\n",
         "",
     )
     result = run_guard("ask", "guard.db", "half.csv")
@@ -33,7 +33,9 @@ def test_an_answer_for_machines_is_the_reply(run_guard, guard_folder):
 
 def test_predictions_are_read_from_stdin(run_guard, guard_folder):
     piped = (guard_folder / "half.csv").read_bytes()
-    assert run_guard("ask", "guard.db", "-", piped=piped).out.startswith("The best is now 0.5.")
+    assert run_guard("ask", "guard.db", "-", piped=piped).out.startswith(
+        "The best is now loss 0.5."
+    )
     assert "Duplicate of" in run_guard("ask", "guard.db", "half.csv").out
     assert run_guard("ask", "guard.db", "-", piped=b"").code == 2
 
@@ -154,13 +156,15 @@ def test_a_summary_is_appended(run_guard, guard_folder):
     summary.write_text("before\n")
     run_guard("ask", "guard.db", "good.csv", "--summary", summary)
     text = summary.read_text()
-    assert text.startswith("before\n### Holdout guard\n\nThe best is now 0.25. 4 questions left.\n")
+    assert text.startswith(
+        "before\n### Holdout guard\n\nThe best is now loss 0.25. 4 questions left.\n"
+    )
     rows = dict(
         line.strip("| ").split(" | ")
         for line in text.splitlines()
         if line[:2] == "| " and line != "| | |"
     )
-    assert rows.pop("released") == "0.25"
+    assert rows.pop("best loss") == "0.25"
     assert rows.pop("improved") == "yes"
     assert rows.pop("question") == "1"
     assert rows.pop("questions left") == "4"
@@ -187,7 +191,7 @@ def test_a_full_disk_does_not_hide_an_answer(run_guard, guard_folder):
         "ask", "guard.db", "good.csv", "--summary", "/dev/full", "--fail-unless-improved"
     )
     assert result.code == 0
-    assert result.out == "The best is now 0.25. 4 questions left.\n"
+    assert result.out == "The best is now loss 0.25. 4 questions left.\n"
     assert "The summary /dev/full was not written" in result.err
 
 

@@ -246,3 +246,37 @@ def test_create_warns_about_answers_too_coarse_for_the_labels(
     assert ("Warning: the answers are too coarse for these labels." in errors) is warned
     assert "0.0005" not in result.out  # JSON output reveals nothing about labels
     assert ("has a loss of 0.0005, and gains below 0.02 may not be detected" in errors) is warned
+
+
+def test_a_guard_of_a_metric_speaks_of_it_everywhere(run_guard, guard_folder):
+    rows = [(f"x{i}", i % 4 == 0, (i % 4 == 0) * 2 + i % 7) for i in range(400)]
+    lines = "".join(f"{id_},{int(label)}\n" for id_, label, _ in rows)
+    (guard_folder / "aucs.csv").write_text("image,target\n" + lines)
+    scores = "".join(f"{id_},{score}\n" for id_, _, score in rows)
+    (guard_folder / "model.csv").write_text("image,target\n" + scores)
+    options = (
+        "--labels",
+        "aucs.csv",
+        "--questions",
+        "20",
+        "--columns",
+        "id=image,prediction=target",
+    )
+    created = run_guard("create", "auc.db", "--metric", "roc_auc", *options)
+    assert "Metric: AUC." in created.out
+    answer = run_guard("ask", "auc.db", "model.csv", "--json").json
+    assert answer["metric"] == "AUC"
+    assert answer["loss"] == answer["released"] == pytest.approx(1 - answer["value"])
+    assert f"The best is now AUC {answer['value']:g}. " in answer["reason"]
+    status = run_guard("status", "auc.db").out
+    assert f"The best is AUC {answer['value']:g};" in status
+    assert "the true AUC of the best model lies in" in " ".join(status.split())
+    refused = run_guard("create", "b.db", "--metric", "roc_auc", "--loss", "log_loss", *options)
+    assert (refused.code, "--metric takes the place of --loss" in refused.err) == (2, True)
+
+
+def test_columns_are_named_as_pairs(run_guard, guard_folder):
+    result = run_guard(
+        "create", "b.db", "--labels", "labels.csv", "--questions", "5", "--columns", "image"
+    )
+    assert (result.code, "id=image,prediction=target" in result.err) == (2, True)

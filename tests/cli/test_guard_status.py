@@ -19,14 +19,14 @@ def test_status_shows_what_is_public(run_guard, guard_folder):
     assert "answered by ladder (step 0.1; grid 0.05)" in output
     assert "3 of 5 questions used, 2 left" in output
     assert "█" * 36 + "░" * 24 in output
-    assert "The best release is 0.25; 2 of 3 questions improved" in output
+    assert "The best is loss 0.25; 2 of 3 questions improved" in output
     assert "Improvements smaller than about 0.1 may not be detected." in output
     guard = lb.Holdout.open("guard.db")
     assert f"\nhead       {guard.head}\n" in output
     text = " ".join(output.split())
     for sentence in guard.certificate.assumptions:
         assert sentence in text
-    assert "With probability at least 0.95, the true risk of the best model lies in" in text
+    assert "With probability at least 0.95, the true loss of the best model lies in" in text
     guard.close()
 
 
@@ -49,7 +49,7 @@ def test_ladders_are_listed(run_guard, guard_folder):
     run_guard("ask", "guard.db", "half.csv")
     run_guard("ask", "guard.db", "good.csv", "--ladder", "second study")
     output = run_guard("status", "guard.db").out
-    assert "The best release is 0.25 on ladder second study;" in output
+    assert "The best is loss 0.25 on ladder second study;" in output
     assert "2 of 5 ladders in use" in output
     rows = [line.split() for line in output.splitlines() if line.endswith("1         1")]
     assert rows == [["second", "study", "0.25", "1", "1"], ["(no", "name)", "0.5", "1", "1"]]

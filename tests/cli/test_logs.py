@@ -59,13 +59,13 @@ def test_create_warns_about_a_log_that_may_be_truncated(run_guard, samples):
 
 def test_ask_with_logs(run_guard, guard):
     scores = run_guard("ask", "scores.db", "--lm-eval", "sums.jsonl")
-    assert scores == (0, "The best is now 0.75. 4 questions left.\n", "")
+    assert scores == (0, "The best is now score 0.25. 4 questions left.\n", "")
     result = run_guard("ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", "acc,none")
     assert "Duplicate of question 1" in result.out
     second_ladder = run_guard(
         "ask", "scores.db", "--lm-eval=sums.jsonl", "--metric=acc_norm", "--ladder=b"
     )
-    assert second_ladder.out.startswith("The best is now 0.83")
+    assert second_ladder.out.startswith("The best is now score 0.16")
     options = ["--ladder=b", "--fail-unless-improved", "--json", "--summary", "summary.md"]
     gate = run_guard("ask", "scores.db", "--lm-eval=sums.jsonl", "--metric=acc_norm,none", *options)
     assert gate.json["again"] is True
@@ -77,7 +77,7 @@ def test_scores_in_a_table_are_accepted(run_guard, guard):
     (guard / "scores.csv").write_text("id,score\n" + "".join(f"{id_},0.5\n" for id_ in ids))
     assert (
         run_guard("ask", "scores.db", "scores.csv").out
-        == "The best is now 0.5. 4 questions left.\n"
+        == "The best is now score 0.5. 4 questions left.\n"
     )
 
 
@@ -168,7 +168,7 @@ def test_options_choose_the_score_in_a_log(run_guard, log):
     assert "The log has 400 of the 500 examples of its dataset." in " ".join(result.out.split())
     assert result.out.rstrip().endswith("guard ask guard.db --inspect LOG")
     assert run_guard("ask", "guard.db", "--inspect", "100.eval").out.startswith(
-        "The best is now 0.25."
+        "The best is now score 0.75."
     )
     run_guard("ask", "guard.db", "--inspect", "80.eval", "--metric", "grader/kind,mean")
     assert log == [

@@ -73,7 +73,7 @@ def test_before_the_first_release_a_certificate_is_about_differences(path):
 def test_a_reply_in_a_notebook(path):
     guard = create(path, mechanism=lb.Ladder(step=0.02, grid=0.01))
     html = guard.ask(wrong(50))._repr_html_()
-    assert "<b>Improved.</b> The best is now 0.25. 19 questions left." in html
+    assert "<b>Improved.</b> The best is now loss 0.25. 19 questions left." in html
     assert "lies in [0." in html
     assert "at least 95%" in html
 

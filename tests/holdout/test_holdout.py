@@ -47,9 +47,9 @@ def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
     reply = guard.ask(wrong(50))
     assert (reply.released, reply.score, reply.improved) == (0.24, 0.24, True)
     assert (reply.question, reply.remaining, reply.again) == (1, 19, False)
-    assert str(reply) == "The best is now 0.24. 19 questions left."
+    assert str(reply) == "The best is now loss 0.24. 19 questions left."
     assert str(guard.ask(wrong(49))) == (
-        "No measurable improvement. The best: 0.24. "
+        "No measurable improvement. The best: loss 0.24. "
         "Improvements smaller than about 0.02 may not be detected. 18 questions left."
     )
 
@@ -57,8 +57,8 @@ def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
 @pytest.mark.parametrize(
     ("mechanism", "first", "second"),
     [
-        (lb.Exact(), "The best is now 0.25", f"{SCORE} 0.3. The best: 0.25"),
-        (lb.Rounded(digits=1), "The best is now 0.2", f"{SCORE} 0.3. The best: 0.2"),
+        (lb.Exact(), "The best is now loss 0.25", f"{SCORE} loss 0.3. The best: loss 0.25"),
+        (lb.Rounded(digits=1), "The best is now loss 0.2", f"{SCORE} loss 0.3. The best: loss 0.2"),
         (
             lb.OneBit(step=0.1),
             "The best improved; its value is published at the close",
@@ -79,7 +79,7 @@ def test_a_repeated_answer_says_so(path):
         guard.ask(wrong(count))
     for number, count, verb in ((1, 50, "became"), (2, 49, "stayed")):
         assert str(guard.ask(wrong(count))) == (
-            f"Duplicate of question {number}; not counted. At that time the best {verb} 0.24. "
+            f"Duplicate of question {number}; not counted. At that time the best {verb} loss 0.24. "
             "17 questions left."
         )
 

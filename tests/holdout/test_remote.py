@@ -219,7 +219,7 @@ def test_unsupported_objects_are_refused_by_the_client(remote):
 def test_a_remote_reply_has_all_fields(remote):
     reply = remote.ask(MODEL)
     assert isinstance(reply, lb.Reply)
-    assert str(reply) == "The best is now 0.24. 49 questions left."
+    assert str(reply) == "The best is now loss 0.24. 49 questions left."
     assert reply.bound == remote.certificate
     assert pickle.loads(pickle.dumps(reply)).bound == reply.bound
     assert "Improved" in reply._repr_html_()
@@ -336,4 +336,4 @@ assert not roots & {{"polars", "pandas", "scipy", "starlette", "uvicorn", "sqlal
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
     )
-    assert (done.stdout, done.stderr) == ("The best is now 0.24. 49 questions left.\n", "")
+    assert (done.stdout, done.stderr) == ("The best is now loss 0.24. 49 questions left.\n", "")

@@ -45,7 +45,7 @@ def test_what_the_package_shows_in_python_is_true(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parsed = doctest.DocTestParser().get_doctest(TOLD, {}, "package", None, 0)
     last_example = parsed.examples[-1]
-    last_example.want = "The best is now 0.... 999 questions left.\n"  # there is noise on it
+    last_example.want = "The best is now loss 0.... 999 questions left.\n"  # there is noise on it
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(parsed)
     assert (result.attempted, result.failed) == (4, 0)
 

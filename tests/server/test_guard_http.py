@@ -32,7 +32,7 @@ def test_a_question_is_answered_and_a_duplicate_costs_nothing(guard_server, labe
     assert "server" not in headers
     assert (body["released"], body["improved"], body["question"]) == (0.2, True, 1)
     assert (body["remaining"], body["again"], body["ladder"]) == (9, False, "")
-    assert body["reason"] == "The best is now 0.2. 9 questions left."
+    assert body["reason"] == "The best is now loss 0.2. 9 questions left."
     assert body["bound"] == guard_server.guard.certificate.describe()
     status, _, repeated = guard_server.ask(
         to_csv(labels ^ (np.arange(200) < 40)), Content_Type="text/csv"

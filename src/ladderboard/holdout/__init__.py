@@ -26,7 +26,10 @@ from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaini
 from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
 from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
 from ladderboard.holdout._reply import describe_board_answer as describe_board_answer
+from ladderboard.holdout._reply import format_risk as format_risk
+from ladderboard.holdout._reply import format_risk_gain as format_risk_gain
 from ladderboard.holdout._reply import is_unchanged as is_unchanged
+from ladderboard.holdout._reply import metric_value as metric_value
 from ladderboard.holdout._sample import (
     decode_sample,
     describe_sample,

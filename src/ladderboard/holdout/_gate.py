@@ -35,6 +35,7 @@ from ladderboard.ledger import (
     encode,
     state_changes,
 )
+from ladderboard.losses import metric as metric_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,6 +96,8 @@ class Gate(OpenFile):
         scores: bool = False,
         worse: bool = False,
         loss: str | Loss | Any = "zero_one",
+        metric: str | Any = None,
+        columns: Any = None,
         ids: Any = None,
         classes: Any = None,
         group: Any = None,
@@ -128,6 +131,10 @@ class Gate(OpenFile):
             Whether "worse" is a verdict, too; then half of beta is for it.
         loss
             A loss, a metric that is one minus a loss, or their name.
+        metric
+            In place of ``loss``: a metric with a loss for each example, or its name.
+        columns
+            The names of columns in files: ``{"id": "image", "prediction": "label"}``.
         ids, classes, group, weight, kind
             As in ``Holdout.create``.
         guard
@@ -150,7 +157,8 @@ class Gate(OpenFile):
                 labels,
                 budget=looks,
                 ladders=1,
-                loss=loss,
+                loss=loss if metric is None else metric_of(metric).loss,
+                columns=columns,
                 parts={"ids": ids, "group": group, "weight": weight, "kind": kind},
                 classes=classes,
                 mechanism=mechanism,

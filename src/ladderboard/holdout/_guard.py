@@ -8,7 +8,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
 from ladderboard.holdout._proof import RecordProver
-from ladderboard.holdout._reply import Reply, format_reply, loss_texts
+from ladderboard.holdout._reply import Reply, format_reply, loss_texts, metric_value
 from ladderboard.holdout._status import Meter, Status, check_ladder_name
 from ladderboard.ledger import ScoredQuestion
 
@@ -94,8 +94,9 @@ class Holdout(OpenFile):
         loss
             A loss, its name, or a function of (labels, predictions) that can be imported.
         metric
-            In place of a loss: a metric, or its name, such as ``"roc_auc"``. Sentences then speak
-            of the metric; numbers stay losses, and ``lb.metric(name).display`` converts them.
+            In place of a loss: a metric, or its name, such as ``"roc_auc"``. Sentences and
+            ``reply.value`` are then in the metric; ``reply.released`` stays a loss. A loss by the
+            name of a metric is taken for it.
         columns
             The names of columns in files: ``{"id": "image", "prediction": "label"}``; lists of
             names for several. Also ``label``, if its name differs from the prediction's.
@@ -203,7 +204,7 @@ class Holdout(OpenFile):
                     ),
                 )
             )
-        release = outcome.release
+        release, shown = outcome.release, book.opening["rules"].get("metric")
         meter = Meter.of(book, outcome.chain_state)
 
         def certify() -> Certificate:
@@ -218,9 +219,7 @@ class Holdout(OpenFile):
             remaining=meter.remaining,
             reason=format_reply(
                 release,
-                loss_texts(
-                    release, outcome.smallest_gain, self._book.opening["rules"].get("metric")
-                ),
+                loss_texts(release, outcome.smallest_gain, shown),
                 again=outcome.repeated,
                 remaining=meter.remaining,
             ),
@@ -229,6 +228,8 @@ class Holdout(OpenFile):
             again=outcome.repeated,
             certify=certify,
             proven=release.proven,
+            metric=None if shown is None else shown["title"],
+            value=None if shown is None else metric_value(release.value, shown),
         )
 
     def ladder(self, name: str) -> Holdout:

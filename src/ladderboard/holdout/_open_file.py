@@ -203,6 +203,9 @@ def create_file(
     beta = read_beta(beta)
     settings = {} if classes is None else {"classes": classes}
     shown = None if metric is None else metric_of(metric, **settings)
+    if shown is None and isinstance(loss, str) and gate_rules is None:
+        named = metric_of(loss, **settings)
+        shown = named if named.is_named else None  # a raw loss is shown as one
     resolved_loss = loss_of(loss, **settings) if shown is None else shown.loss
     resolved_loss.check_settings()
     if gate_rules is not None and not resolved_loss.is_mean:

@@ -125,6 +125,8 @@ class RemoteHoldout(_Remote):
                 again=bool(answer["again"]),
                 certify=lambda: bound,
                 proven=None if answer.get("proven") is None else bool(answer["proven"]),
+                metric=None if answer.get("metric") is None else str(answer["metric"]),
+                value=_optional_float(answer.get("value")),
             )
 
     def ladder(self, name: str) -> RemoteHoldout:

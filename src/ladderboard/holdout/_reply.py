@@ -5,6 +5,7 @@ The sentences hold under noise, and reveal no more than the release does.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -52,6 +53,8 @@ class Reply:
     proven
         Whether a new best is proven better than the one before on its ladder: no such mark is ever
         false, with the guard's probability 1 - beta. None if it was not tested.
+    metric, value
+        The name of the guard's metric, and the released value in it; None if it has a loss only.
 
     ``bound`` is the certificate for the best model asked so far on this ladder.
     """
@@ -66,6 +69,8 @@ class Reply:
     again: bool = False
     certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
     proven: bool | None = None
+    metric: str | None = None
+    value: float | None = None
 
     @cached_property
     def bound(self) -> Certificate:
@@ -87,6 +92,8 @@ class Reply:
         bound = self.bound
         return {
             "released": self.released,
+            "loss": self.released,
+            **({} if self.metric is None else {"metric": self.metric, "value": self.value}),
             "improved": self.improved,
             "question": self.question,
             "remaining": self.remaining,
@@ -106,7 +113,7 @@ class Reply:
         parts.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
             parts.append(
-                f"<p>The true risk of the best model so far lies in "
+                f"<p>The true loss of the best model so far lies in "
                 f"[{', '.join(round_outwards(self.bound.low, self.bound.high, 3))}] "
                 f"with probability at least {1 - self.bound.beta:.0%}. "
                 f"{self.bound.promise}</p>"
@@ -137,29 +144,65 @@ def loss_texts(
     release: Release, smallest_gain: float | None, shown: Mapping[str, Any] | None = None
 ) -> ReplyTexts:
     """Return the numbers of a guard's reply: in the metric ``shown`` if it has one, else losses."""
-    gain = smallest_gain if is_unchanged(release) else None
-    if shown is None:
-        best, score = _format_loss(release.value), _format_loss(release.score)
-        return ReplyTexts(best, score, f"{gain:.2g}" if gain else None)
-    form, unit = shown["as"], shown["unit"]
-    best, score = (
-        "-" if risk is None else f"{shown['title']} {display_risk(form, risk, unit):.6g}"
-        for risk in (release.value, release.score)
-    )
-    if not gain or release.value is None:
+    best, score = (format_risk(risk, shown) for risk in (release.value, release.score))
+    if not smallest_gain or not is_unchanged(release):
         return ReplyTexts(best, score, None)
-    gained = display_risk(form, max(release.value - gain, 0.0), unit)
-    size = abs(gained - display_risk(form, release.value, unit))
-    return ReplyTexts(best, score, f"{size:.2g}" if size else None)
+    return ReplyTexts(best, score, format_risk_gain(smallest_gain, release.value, shown))
+
+
+def metric_value(risk: float | None, shown: Mapping[str, Any] | None) -> float | None:
+    """Return a released risk in a metric, with the digits that it carries; a loss without one.
+
+    >>> metric_value(0.184, {"title": "AUC", "as": "complement", "unit": 1.0})
+    0.816
+    >>> metric_value(0.0072, {"title": "RMSE", "as": "root", "unit": 100.0})
+    8.49
+    """
+    if risk is None or shown is None:
+        return risk
+    form, unit = shown["as"], shown["unit"]
+    value = display_risk(form, risk, unit)
+    # Another last digit of the risk would change the metric by so much.
+    last = 10.0 ** -max(len(f"{risk:.12f}".rstrip("0").partition(".")[2]), 1)
+    step = max(abs(display_risk(form, risk + last, unit) - value), 1e-12)
+    return round(value, max(-math.floor(math.log10(step) + 1e-9), 0))
+
+
+def format_risk(risk: float | None, shown: Mapping[str, Any] | None) -> str:
+    """Return a released risk as text: in the metric by its name, or as a loss that says so.
+
+    >>> format_risk(0.25, None)
+    'loss 0.25'
+    """
+    value = metric_value(risk, shown)
+    return "-" if value is None else f"{'loss' if shown is None else shown['title']} {value:.6g}"
+
+
+def format_risk_gain(
+    gain: float, released: float | None, shown: Mapping[str, Any] | None
+) -> str | None:
+    """Return a gain in loss as text, in the unit that is shown; None if there is none to name."""
+    if shown is None or shown["as"] != "root":
+        unit = 1.0 if shown is None else abs(_slope(shown))
+        return f"{gain * unit:.2g}"
+    if released is None:
+        return None  # a gain in a root depends on the best
+    before, after = (
+        display_risk(shown["as"], risk, shown["unit"])
+        for risk in (released, max(released - gain, 0.0))
+    )
+    return f"{before - after:.2g}" if before > after else None
+
+
+def _slope(shown: Mapping[str, Any]) -> float:
+    """Return by how much a metric changes with the loss, for all forms but roots."""
+    first, last = (display_risk(shown["as"], risk, shown["unit"]) for risk in (0.0, 1.0))
+    return last - first
 
 
 def is_unchanged(release: Release) -> bool:
     """Tell whether a release says neither a new best nor a score of this model."""
     return not release.improved and release.score in {None, release.value}
-
-
-def _format_loss(loss: float | None) -> str:
-    return "-" if loss is None else f"{loss:.6g}"
 
 
 def format_reply(release: Release, texts: ReplyTexts, *, again: bool, remaining: int) -> str:

@@ -109,6 +109,11 @@ class Metric:
         found = resolve(self.name)
         return (found[1].title if found else None) or self.name.replace("_", " ")
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name of its own, such as accuracy, and is not just a loss."""
+        return self.shown_as != "loss" or self.title != self.loss.name.replace("_", " ")
+
     def describe(self) -> dict[str, Any]:
         """Return what is needed to show a risk in this metric, JSON-able."""
         unit = self.loss.display_unit(self.shown_as)

@@ -103,8 +103,12 @@ def _refuse_file_options(predictions: str, form: str | None) -> None:
 
 def _summarise_reply(reply: "Reply") -> list[tuple[str, str]]:
     on = f" on ladder {escape_markdown(reply.ladder)}" if reply.ladder else ""
+    best = reply.released if reply.metric is None else reply.value
     return [
-        ("released", "at the close" if reply.released is None else f"{reply.released:.6g}"),
+        (
+            "best loss" if reply.metric is None else f"best {escape_markdown(reply.metric)}",
+            "at the close" if best is None else f"{best:.6g}",
+        ),
         ("improved", "yes" if reply.improved else "no"),
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),

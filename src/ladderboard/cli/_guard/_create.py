@@ -10,6 +10,7 @@ import typer
 
 from ladderboard._formatting import format_count, format_undetected_gains, printable
 from ladderboard.cli._guard._files import (
+    Columns,
     Labels,
     LossName,
     NewFile,
@@ -23,7 +24,6 @@ from ladderboard.cli._options import (
     AsJson,
     InspectLog,
     LmEvalSamples,
-    MetricOfLog,
     parse_integer,
     read_scores,
 )
@@ -46,7 +46,8 @@ _PUBLIC_WITH_SCORES = (
 )
 
 
-_AT_WHICH_GAIN = " That is at a loss of 0.1 after three improvements; the first ones show sooner."
+_AT_WHICH_GAIN = " That is at loss 0.1 after three improvements; the first ones show sooner."
+TYPICAL_LOSS = 0.1
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
@@ -70,8 +71,17 @@ def create(
     labels: Labels = None,
     inspect: InspectLog = None,
     lm_eval: LmEvalSamples = None,
-    metric: MetricOfLog = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The metric, such as roc_auc or f1_macro, in place of a loss. With a log: which "
+            "score of it, a scorer[,reducer] of Inspect or a metric[,filter] of "
+            "lm-evaluation-harness.",
+        ),
+    ] = None,
     loss: LossName = None,
+    columns: Columns = None,
     classes: Annotated[
         str | None,
         typer.Option(
@@ -129,11 +139,14 @@ def create(
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - keeps --help fast
 
-    table, made_loss, scores = read_new_examples(
+    if labels is not None and metric is not None and loss is not None:
+        raise InvalidSetting("--metric takes the place of --loss; leave one of them out.")
+    examples = read_new_examples(
         file,
         labels,
-        read_scores(inspect, lm_eval, metric),
-        loss=loss,
+        read_scores(inspect, lm_eval, None if labels is not None else metric),
+        loss=metric if labels is not None and metric is not None else loss,
+        columns=columns,
         classes=classes,
         range_=range_,
         kind=kind,
@@ -141,12 +154,15 @@ def create(
         clip=clip,
         quantile=quantile,
     )
+    table, scores, made = examples.table, examples.scores, examples.metric
     created = Holdout.create(
         file,
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=made_loss,
+        loss=made.loss,
+        metric=made if made.is_named else None,
+        columns=examples.columns,
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
         protection=protection,
         beta=beta,
@@ -273,10 +289,15 @@ def _describe_guard(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
+    from ladderboard.holdout import format_risk, format_risk_gain  # noqa: PLC0415 - same
 
     opening = guard.status().opening
-    n, rules = opening["n"], opening["rules"]
+    n, rules, shown = opening["n"], opening["rules"], opening["rules"].get("metric")
     gain = guard.status().smallest_visible_gain()
+    gain_text = format_risk_gain(gain, TYPICAL_LOSS, shown) if gain else None
+    at_loss = _AT_WHICH_GAIN
+    if shown is not None:
+        at_loss = at_loss.replace("loss 0.1", printable(format_risk(TYPICAL_LOSS, shown)))
     scored = guard.takes == "scores"
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
@@ -285,10 +306,11 @@ def _describe_guard(
     budget = f"{rules['questions']:,} questions on {format_count(rules['ladders'], 'ladder')}"
     paragraphs = [
         f"{file} is created: {counted}; {budget}.",
-        f"Loss: {describe_settings('loss', opening['loss'])}.",
+        (f"Metric: {printable(shown['title'])}. " if shown is not None else "")
+        + f"Loss: {describe_settings('loss', opening['loss'])}.",
         f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + (f" {format_undetected_gains(f'{gain:.2g}')}" if gain else "")
-        + (_AT_WHICH_GAIN if guard.meter.mechanism.rung_growth(1) else ""),
+        + (f" {format_undetected_gains(gain_text)}" if gain_text is not None else "")
+        + (at_loss if guard.meter.mechanism.rung_growth(1) else ""),
         f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]

@@ -16,8 +16,9 @@ from ladderboard.errors import InvalidSetting, LadderboardError
 
 if TYPE_CHECKING:
     from ladderboard.adapters import Scores
-    from ladderboard.files import HoldoutTable
+    from ladderboard.files import DeclaredColumns, HoldoutTable
     from ladderboard.holdout import Gate, Holdout, OpenFile
+    from ladderboard.losses import Metric
 
 Kind = Literal["guard", "gate"]
 
@@ -58,6 +59,14 @@ LossName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="A loss, a metric, or module:function; zero_one if left out."
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="The names of columns in all files, as in id=image,prediction=target; label= where "
+        "the labels have another name.",
     ),
 ]
 Range = Annotated[
@@ -155,8 +164,9 @@ class NewExamples(NamedTuple):
     """What a new guard or gate is made from."""
 
     table: "HoldoutTable"
-    loss: Any
+    metric: "Metric"
     scores: "Scores | None"
+    columns: "DeclaredColumns | None"
 
 
 def read_new_examples(
@@ -168,20 +178,43 @@ def read_new_examples(
     classes: str | None,
     range_: str | None,
     kind: str | None = None,
+    columns: str | None = None,
     **parameters: Any,
 ) -> NewExamples:
     """Read what the options of a ``create`` command name, for a file that does not exist yet."""
     from ladderboard.losses import uses_labels  # noqa: PLC0415 - keeps --help fast
 
     require_new_guard(file)
-    name = choose_loss(loss, labels, scores)
-    table = read_examples(labels, scores, kind, labelled=uses_labels(name))
+    name, declared = choose_loss(loss, labels, scores), parse_columns(columns)
+    table = read_examples(labels, scores, kind, labelled=uses_labels(name), columns=declared)
     parameters |= {
         "classes": None if classes is None else parse_classes(classes, table.kind),
         "range": None if range_ is None else parse_range(range_),
     }
     given = {key: value for key, value in parameters.items() if value is not None}
-    return NewExamples(table, make_loss(name, given), scores)
+    return NewExamples(table, make_metric(name, given), scores, declared)
+
+
+def parse_columns(text: str | None) -> "DeclaredColumns | None":
+    """Read the names of columns, as in id=image,prediction=target.
+
+    >>> parse_columns("id=user,id=day,prediction=y").describe()
+    {'id': ['user', 'day'], 'prediction': ['y']}
+    """
+    from ladderboard.files import DeclaredColumns  # noqa: PLC0415 - keeps --help fast
+
+    if text is None:
+        return None
+    (cells,) = csv.reader([text], skipinitialspace=True)
+    names: dict[str, list[str]] = {}
+    for cell in cells:
+        part, equals, name = cell.partition("=")
+        if not equals:
+            raise InvalidSetting(
+                f"--columns names columns as in id=image,prediction=target; got {text!r:.80}."
+            )
+        names.setdefault(part.strip(), []).append(name.strip())
+    return DeclaredColumns.read(names)
 
 
 def require_new_guard(file: str) -> None:
@@ -218,7 +251,12 @@ def choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None") 
 
 
 def read_examples(
-    labels: Path | None, scores: "Scores | None", kind: str | None, *, labelled: bool
+    labels: Path | None,
+    scores: "Scores | None",
+    kind: str | None,
+    *,
+    labelled: bool,
+    columns: "DeclaredColumns | None" = None,
 ) -> "HoldoutTable":
     """Return the owner's table: from a file of labels, or with the ids of a log."""
     from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - keeps --help fast
@@ -227,7 +265,13 @@ def read_examples(
         raise InvalidSetting("Scores have no labels; leave out --kind.")
     source = labels if scores is None else {"id": list(scores.ids)}
     limits = Limits(bytes=2**40)
-    return read_holdout(source, kind=kind, limits=limits, labelled=labelled)  # type: ignore[arg-type]
+    return read_holdout(
+        source,
+        kind=kind,  # type: ignore[arg-type]  # read_holdout checks it
+        limits=limits,
+        labelled=labelled,
+        columns=columns,
+    )
 
 
 def describe_partial_log(scores: "Scores | None") -> list[str]:
@@ -296,12 +340,13 @@ def parse_range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def make_loss(name: str, params: dict[str, Any]) -> Any:
-    """Make a loss; errors name the options of the command line."""
-    from ladderboard.losses import loss  # noqa: PLC0415 - keeps --help fast
+def make_metric(name: str, params: dict[str, Any]) -> "Metric":
+    """Make a metric, or a loss by its name; errors name the options of the command line."""
+    from ladderboard.losses import metric  # noqa: PLC0415 - keeps --help fast
 
     try:
-        return loss(name, **params)
+        made = metric(name, **params)
+        made.loss.check_settings()
     except InvalidSetting as error:
         for param in params:
             if f"unexpected keyword argument {param!r}" in str(error):
@@ -311,6 +356,7 @@ def make_loss(name: str, params: dict[str, Any]) -> Any:
                 f"The loss {name} needs the range of the labels, as in --range 0,100."
             ) from None
         raise
+    return made
 
 
 def open_summary(

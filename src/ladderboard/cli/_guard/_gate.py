@@ -11,6 +11,7 @@ import typer
 from ladderboard._formatting import format_confidence, format_count, printable
 from ladderboard.cli._app import make_group
 from ladderboard.cli._guard._files import (
+    Columns,
     GateFile,
     KeyFile,
     Labels,
@@ -115,6 +116,7 @@ def create(
         bool, typer.Option("--worse", help='Say "worse", too; then other verdicts cost more.')
     ] = False,
     loss: LossName = None,
+    columns: Columns = None,
     classes: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help="The classes of the loss, which are public."),
@@ -156,21 +158,25 @@ def create(
             "A gate needs labels, or ids from the results of a harness: give one of --labels "
             f"LABELS.csv, {', '.join(logs)}."
         )
-    table, made_loss, scores = read_new_examples(
+    logged = None if labels is not None else metric
+    examples = read_new_examples(
         file,
         labels,
-        read_scores(inspect, lm_eval, metric, junit=junit, results=results),
-        loss=loss,
+        read_scores(inspect, lm_eval, logged, junit=junit, results=results),
+        loss=metric if labels is not None and metric is not None else loss,
+        columns=columns,
         classes=classes,
         range_=range_,
     )
+    scores = examples.scores
     created = Gate.create(
         file,
-        table,
+        examples.table,
         looks=looks,
         margin=margin,
         worse=worse,
-        loss=made_loss,
+        loss=examples.metric.loss,
+        columns=examples.columns,
         beta=beta,
         guard=guard,
         key_file=key_file,

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,6 +57,7 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         describe_bound,
         describe_settings,
     )
+    from ladderboard.holdout import format_risk_gain, metric_value  # noqa: PLC0415 - as above
 
     plain, width = not can_draw_blocks(), terminal_width()
     opening, state, budget = current.opening, current.meter.chain_state, current.meter.budget
@@ -87,23 +88,28 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if state.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain = current.smallest_visible_gain()
+    gain, shown = current.smallest_visible_gain(), opening["rules"].get("metric")
     lines += ["", *wrap_lines(_describe_best(current))]
-    if gain:
-        lines += wrap_lines(format_undetected_gains(f"{gain:.2g}"))
-    values = _best_so_far(current)
+    gain_text = format_risk_gain(gain, current.released, shown) if gain else None
+    if gain_text is not None:
+        lines += wrap_lines(format_undetected_gains(gain_text))
+    values = [metric_value(value, shown) or 0.0 for value in _best_so_far(current)]
+    name = "loss" if shown is None else printable(shown["title"])
     if len(set(values)) > 1:
         lines += ["", *draw_history(values, min(width, 70), _CHART_HEIGHT, plain=plain)]
-        lines += wrap_lines("The best release after each question.")
+        lines += wrap_lines(f"The best {name} after each question.")
     if len(current.ladders) > 1:
-        lines += ["", *_ladder_table(current.ladders, width)]
+        lines += ["", *_ladder_table(current.ladders, width, shown)]
     bound = current.certificate
-    lines += ["", *wrap_lines(describe_bound(bound)), *describe_assumptions(bound)]
+    sentence = describe_bound(bound, shown, current.released)
+    lines += ["", *wrap_lines(sentence), *describe_assumptions(bound)]
     lines += ["", f"commitment {current.commitment}", f"head       {current.head}"]
     return lines if checked is None else [*lines, "", _describe_check(checked, state.asked)]
 
 
 def _describe_best(current: "Status") -> str:
+    from ladderboard.holdout import format_risk  # noqa: PLC0415 - keeps --help fast
+
     asked = current.meter.chain_state.asked
     if not asked:
         return "No questions were asked yet."
@@ -113,7 +119,8 @@ def _describe_best(current: "Status") -> str:
         return f"Releases are published at the close; {moves}."
     best = next(ladder for ladder in current.ladders if ladder.released == current.released)
     on = f" on ladder {printable(best.name)}" if best.name else ""
-    return f"The best release is {current.released:.6g}{on}; {moves}."
+    best_text = printable(format_risk(current.released, current.opening["rules"].get("metric")))
+    return f"The best is {best_text}{on}; {moves}."
 
 
 def _best_so_far(current: "Status") -> list[float]:
@@ -133,10 +140,14 @@ def _question_times(current: "Status") -> str:
     return f"asked on {first}" if first == last else f"asked from {first} to {last}"
 
 
-def _ladder_table(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
+def _ladder_table(
+    ladders: "tuple[LadderStatus, ...]", width: int, metric: "Mapping[str, Any] | None"
+) -> list[str]:
     ladders = tuple(ladder for ladder in ladders if ladder.questions or len(ladders) == 1)
     shown = sorted(ladders, key=_by_release)[:_MAX_LADDERS]
-    rows = [("ladder", "released", "questions", "improved"), *map(_ladder_row, shown)]
+    name = "loss" if metric is None else printable(metric["title"])
+    heading = ("ladder", name, "questions", "improved")
+    rows = [heading, *(_ladder_row(ladder, metric) for ladder in shown)]
     limit = max(width - 34, 8)
     rows = [
         (name if len(name) <= limit else f"{name[: limit - 3]}...", *cells) for name, *cells in rows
@@ -151,8 +162,11 @@ def _by_release(ladder: "LadderStatus") -> tuple[float, str]:
     return (1e9 if ladder.released is None else ladder.released, ladder.name)
 
 
-def _ladder_row(ladder: "LadderStatus") -> tuple[Any, ...]:
-    value = "at the close" if ladder.released is None else f"{ladder.released:.6g}"
+def _ladder_row(ladder: "LadderStatus", metric: "Mapping[str, Any] | None") -> tuple[Any, ...]:
+    from ladderboard.holdout import metric_value  # noqa: PLC0415 - keeps --help fast
+
+    released = metric_value(ladder.released, metric)
+    value = "at the close" if released is None else f"{released:.6g}"
     return (
         printable(ladder.name) or "(no name)",
         value,

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import format_confidence, printable, round_down, round_up
 from ladderboard.bounds import AS_PRINTED, NO_THEOREM
 from ladderboard.cli._output import wrap_lines
+from ladderboard.losses import display_risk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.bounds import Certificate
 
-_BEST_RISK = "the true risk of the best model"
+_BEST_RISK = "the true loss of the best model"
 
 
 def format_interval(bound: "Certificate") -> str:
@@ -21,13 +22,24 @@ def format_interval(bound: "Certificate") -> str:
     return f"[{round_down(bound.low)}, {round_up(bound.high)}]"
 
 
-def describe_bound(bound: "Certificate") -> str:
-    """Return what a certificate guarantees, in a sentence or two."""
+def describe_bound(
+    bound: "Certificate",
+    shown: "Mapping[str, Any] | None" = None,
+    released: float | None = None,
+) -> str:
+    """Return what a certificate guarantees, in a sentence or two.
+
+    With ``shown``, in the metric, if it is known what was ``released``; otherwise about a loss.
+    """
     if bound.theorem == NO_THEOREM:
         return f"No guarantee: {_BEST_RISK} may be anything. {_first_assumption(bound)}"
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
+    if shown is not None and (released is not None or not bound.differences):
+        low, high = _metric_interval(bound, shown, released or 0.0)
+        name = printable(shown["title"])
+        return f"{sure}, the true {name} of the best model lies in [{low}, {high}]."
     if bound.differences:
         text = (
             f"{sure}, {_BEST_RISK} less the released value lies in {format_interval(bound)}: "
@@ -36,6 +48,17 @@ def describe_bound(bound: "Certificate") -> str:
     else:
         text = f"{sure}, {_BEST_RISK} lies in {format_interval(bound)}."
     return f"{text} {bound.promise}"
+
+
+def _metric_interval(
+    bound: "Certificate", shown: "Mapping[str, Any]", released: float
+) -> tuple[str, str]:
+    """Return the interval of a certificate in a metric, rounded outwards."""
+    centre = released if bound.differences else 0.0
+    (smallest, largest), form, unit = bound.span, shown["as"], shown["unit"]
+    ends = max(centre + bound.low, smallest), min(centre + bound.high, largest)
+    low, high = sorted(display_risk(form, end, unit) for end in ends)
+    return round_down(low), round_up(high)
 
 
 def _first_assumption(bound: "Certificate") -> str:
