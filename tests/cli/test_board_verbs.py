@@ -178,6 +178,7 @@ def test_the_leaderboard_is_shown_and_downloaded(submit, run_cli, live_server, t
 
 def test_a_closed_board_shows_its_final_ranking(submit, run_cli, live_server):
     submit(60)
+    live_server.amend(prizes=[{"name": "Cup"}, {"name": "Spoon", "place": 9}])
     while_open = run_cli("leaderboard", live_server.slug)
     assert run_cli("leaderboard", live_server.slug, "--json").json["finals"] is None
     live_server.boards.open(live_server.slug).closer.close(Caller(Role.ORGANISER))
@@ -196,7 +197,8 @@ def test_a_closed_board_shows_its_final_ranking(submit, run_cli, live_server):
         "rank", "ranks", "team", "zero_one", "public", "rank", "move",
     ]  # fmt: skip
     assert added_lines[3].split() == ["1", "1", "Ada", f"{row['display']:.4f}", "1", "0"]
-    assert added_lines[4].endswith(f"{live_server.url}/boards/{live_server.slug}")
+    assert added_lines[4:6] == ["Cup: Ada", "Spoon: no team"]
+    assert added_lines[6].endswith(f"{live_server.url}/boards/{live_server.slug}")
     assert (
         run_cli("leaderboard", live_server.slug, "--csv")
         .out.splitlines()[0]

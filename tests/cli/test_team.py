@@ -137,6 +137,30 @@ def test_tokens_are_listed_by_id_and_revoked(run_cli, board):
     assert run_cli("board", "tokens", "first", "--end", roles["evaluator"]).code == 2
 
 
+def test_webhooks_are_added_listed_and_removed(run_cli, board):
+    added = run_cli("board", "webhooks", "first", "--add", "https://example.org/a")
+    assert (added.code, added.out[:6]) == (0, "whsec_")
+    options = ("--event", "closed", "--event", "results", "--format", "discord", "--json")
+    second = run_cli("board", "webhooks", "first", "--add", "https://example.org/b", *options)
+    assert (second.json["number"], second.json["board"]) == (2, "first")
+    listed = run_cli("board", "webhooks", "first", "--test", "1", "--json").json["webhooks"]
+    assert [row["waiting"] for row in listed] == [1, 0]
+    assert (listed[1]["format"], listed[1]["events"]) == ("discord", ["closed", "results"])
+    assert len(listed[0]["events"]) == 6
+    table = run_cli("board", "webhooks", "first", "--remove", "1").out
+    assert "https://example.org/b" in table
+    assert "https://example.org/a" not in table
+    for refused in (
+        ("--remove", "1"),
+        ("--event", "closed"),
+        ("--add", "example.org"),
+        ("--add", "https://example.org/", "--event", "opened"),
+        ("--add", "https://example.org/", "--format", "mail"),
+    ):
+        assert run_cli("board", "webhooks", "first", *refused).code == 2
+    assert run_cli("board", "webhooks", "first", "--remove", "2").out.startswith("first has no")
+
+
 def test_an_erased_team_is_gone_from_the_database(run_cli, board, tmp_path):
     token = run_cli("team", "add", "first", "Quixotic Walruses").out.strip()
     team = teams_by_name(run_cli)["Quixotic Walruses"]["id"]

@@ -108,7 +108,7 @@ def test_submissions_and_standings_are_read_page_by_page(live_server, client, mo
 
 def test_a_team_registers_rotates_its_token_selects_and_reads_the_finals(empty_server):
     live_server = empty_server
-    live_server.create_board(finals="{selections: 2}")
+    live_server.create_board(finals="{selections: 2}", prizes="[{name: First prize}]")
     with Client(live_server.url) as nobody:
         registered = nobody.register(live_server.slug, "Dora")
     assert registered.token not in repr(registered)
@@ -137,6 +137,9 @@ def test_a_team_registers_rotates_its_token_selects_and_reads_the_finals(empty_s
         finals = client.finals(live_server.slug)
         assert [row.submission for row in finals.rows] == [ids[1]]
         assert finals.rows[0].low <= finals.rows[0].score <= finals.rows[0].high
+        ((prize,), (rule,)) = finals.prizes, client.board(live_server.slug).prizes
+        assert (prize.name, prize.place, prize.to) == (rule.name, rule.place, rule.to)
+        assert [team.name for team in prize.teams] == ["Dora"]
 
 
 def test_the_ledger_is_returned_byte_for_byte(live_server, client, monkeypatch):

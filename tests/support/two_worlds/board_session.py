@@ -278,6 +278,13 @@ class BoardSession:
     def organise(self):
         """Do everything that an organiser can do before the close."""
         api, beta, team = self.server.api, self.tokens["Beta"], self.path_parameters["team"]
+        # Nothing is sent: results of deliveries come at any time.
+        webhook = {"url": "https://example.invalid/", "events": ["deadline_near"]}
+        api("POST", "/webhooks", beta, json=webhook)
+        api("POST", "/webhooks", self.organiser, json=webhook)
+        api("POST", "/webhooks", self.organiser, json={**webhook, "format": "slack"})
+        api("POST", "/webhooks/2/test", beta)
+        api("DELETE", "/webhooks/2", self.organiser)
         api("POST", "/pause", beta)
         api("POST", "/pause", self.organiser)
         self.server.submit(beta, self.next_body())

@@ -126,6 +126,9 @@ def _echo_finals(
         ],
         right=("rank", display.name, *names, "public rank", "move"),
     )
+    for prize in final.prizes:
+        winners = ", ".join(team.name or team.id for team in prize.teams)
+        echo(f"{prize.name}: {winners or 'no team'}")
     if not quiet:
         rows = f"These are the first {_MAX_ROWS}; all" if len(final.rows) > _MAX_ROWS else "All"
         echo(f"{rows}, with intervals: {page}")
