@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ladderboard.board._check import Report, check_board
     from ladderboard.board._finals import write_board_bundle
     from ladderboard.board._folder import BoardFolder, read_folder
+    from ladderboard.board._folder import import_codabench as import_codabench
     from ladderboard.board._folder import import_huggingface as import_huggingface
     from ladderboard.board._folder import import_kaggle as import_kaggle
     from ladderboard.board._folder import read_data_files as read_data_files
@@ -213,6 +214,7 @@ _NAMES = {
     "_finals": ["write_board_bundle"],
     "_folder": [
         "BoardFolder",
+        "import_codabench",
         "import_huggingface",
         "import_kaggle",
         "read_data_files",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,6 +23,7 @@ from ladderboard.board._rules import (
     TermsRules,
     read_long_text,
     read_rules,
+    read_yaml,
 )
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
@@ -140,6 +142,7 @@ teams: 20
 registration: invited
 """
 _SAMPLE = "sample_submission.csv"
+_COMPETITION = "competition.yaml"
 _KAGGLE_RULES = """\
 # {sentence}
 # Set two numbers yourself: submissions (of all teams together) and teams.
@@ -637,6 +640,133 @@ def import_kaggle(source: Path, folder: Path, metric: str) -> tuple[list[Path], 
     files[1].write_bytes(solution.read_bytes())
     files[2].write_bytes(sample.read_bytes())
     return files, sentence
+
+
+def import_codabench(source: Path, folder: Path, metric: str | None) -> tuple[list[Path], str]:
+    """Write a board's rules and labels from the bundle of a Codabench competition.
+
+    It has competition.yaml and the reference data of its first task, a folder or a zip file with
+    one table. Columns of the leaderboard that are known metrics become those of the board, and
+    ``metric`` names the first one. Returns the files and a sentence that says what was guessed.
+    """
+    settings = _read_competition_yaml(source / _COMPETITION)
+    task, phase = (_first_mapping(settings.get(key)) for key in ("tasks", "phases"))
+    metrics = [metric_of(metric).name] if metric is not None else []
+    board = _first_mapping(settings.get("leaderboards") or settings.get("leaderboard"))
+    metrics += [name for name in _leaderboard_metrics(board) if name not in metrics]
+    if not metrics:
+        raise InvalidInput(
+            f"No column of the leaderboard in {_COMPETITION} is the name of a metric; give one "
+            "with --metric NAME."
+        )
+    name, body = _read_reference_data(source, task.get("reference_data"))
+    columns, sentence = None, f"Labels are the lines of {name}, with ids from 0."
+    if b"," in body.partition(b"\n")[0]:
+        loss = metric_of(metrics[0]).loss
+        form = loss.columns(kind=loss.label_kind or "text", width=2).form
+        columns, sentence = guess_columns(body, width=1 if form == "one" else None)
+        sentence = sentence.replace("the sample submission", name).replace("predictions", "labels")
+    else:
+        lines = body.decode("utf-8-sig").split("\n")
+        labels = [line.strip() for line in lines if line.strip()]
+        body = "\n".join(
+            ["id,label", *(f"{at},{label}" for at, label in enumerate(labels)), ""]
+        ).encode()
+    rules = _KAGGLE_RULES.format(
+        title=_quote_yaml(str(settings.get("title") or source.resolve().name)),
+        metric=_quote_yaml(metrics[0]),
+        sentence=" ".join(sentence.split()),
+    )
+    if metrics[1:]:
+        rules += f"metrics: [{', '.join(map(_quote_yaml, metrics[1:]))}]\n"
+    daily, total = (phase.get(key) for key in ("max_submissions_per_day", "max_submissions"))
+    if isinstance(daily, int):
+        rules += f"window: {{submissions: {daily}, days: 1}}\n"
+    if isinstance(total, int):
+        rules += f"per_team: {min(total, 1000)}\n"
+    files = [folder / "board.yaml", folder / "holdout.csv"]
+    files[0].write_text(
+        rules + ("" if columns is None else _format_columns(columns)), encoding="utf-8"
+    )
+    files[1].write_bytes(body)
+    return files, sentence
+
+
+def _read_competition_yaml(path: Path) -> dict[str, Any]:
+    def refuse(_code: str, sentence: str, line: int | None) -> None:
+        raise InvalidInput(f"{path.name}{'' if line is None else f', line {line}'}: it {sentence}")
+
+    try:
+        settings, _ = read_yaml(path.read_text(encoding="utf-8-sig"), refuse)
+    except (OSError, UnicodeError):
+        raise InvalidInput(
+            f"A Codabench bundle has {_COMPETITION}; {path} cannot be read as text."
+        ) from None
+    if not isinstance(settings, dict):
+        raise InvalidInput(f"{path.name} must hold keys with values.")
+    return settings
+
+
+def _first_mapping(items: Any) -> dict[str, Any]:
+    """Return the first of a list of mappings, or the mapping itself; empty if there is none."""
+    first = items[0] if isinstance(items, list) and items else items
+    return first if isinstance(first, dict) else {}
+
+
+def _leaderboard_metrics(board: dict[str, Any]) -> list[str]:
+    """Return the columns of a leaderboard whose key or title is the name of a metric, in order."""
+    columns = board.get("columns")
+    names: dict[str, None] = {}
+    for column in columns if isinstance(columns, list) else []:
+        for key in ("key", "title"):
+            text = column.get(key) if isinstance(column, dict) else None
+            # "module:name" would be imported and run
+            if isinstance(text, str) and ":" not in text and (known := _metric_name(text)):
+                names[known] = None
+                break
+    return list(names)
+
+
+def _metric_name(text: str) -> str | None:
+    """Return the name of a metric of labels; None for other words, such as score."""
+    try:
+        known = metric_of(text)
+    except InvalidInput:
+        return None
+    return known.name if known.loss.uses_labels else None
+
+
+def _read_reference_data(source: Path, name: Any) -> tuple[str, bytes]:
+    """Return the only table of a task's reference data: its name and its bytes."""
+    path = source / str(name or "reference_data")
+    if not path.resolve().is_relative_to(source.resolve()):
+        raise InvalidInput("reference_data must be a file or folder in the bundle.")
+    try:
+        if path.is_dir():
+            tables = {
+                file.name: file
+                for file in sorted(path.iterdir())
+                if file.is_file() and not file.name.startswith((".", "_"))
+            }
+            if len(tables) == 1:
+                ((file_name, file),) = tables.items()
+                return file_name, file.read_bytes()
+        else:
+            with zipfile.ZipFile(path) as bundle:
+                tables = {
+                    item.filename: path
+                    for item in bundle.infolist()
+                    if not item.is_dir() and not Path(item.filename).name.startswith((".", "_"))
+                }
+                if len(tables) == 1:
+                    (file_name,) = tables
+                    return Path(file_name).name, bundle.read(file_name)
+    except (OSError, zipfile.BadZipFile):
+        raise InvalidInput(
+            f"The reference data of the first task, {path}, cannot be read."
+        ) from None
+    found = ", ".join(sorted(tables)[:5]) or "none"
+    raise InvalidInput(f"The reference data must be one table; got {found}. Leave one in {path}.")
 
 
 def _format_columns(columns: DeclaredColumns) -> str:

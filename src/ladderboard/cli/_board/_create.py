@@ -88,8 +88,19 @@ def new(
             help="Fill it from a folder with solution.csv and sample_submission.csv.",
         ),
     ] = None,
+    codabench: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Fill it from the unpacked bundle of a Codabench competition.",
+        ),
+    ] = None,
     metric: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The metric, with --kaggle.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The metric, with --kaggle; with --codabench, if its leaderboard names none.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,17 +108,28 @@ def new(
 
     The example has rules, random new labels, training data and a script that takes part. From a
     Hugging Face competition come labels, metric, limits and text; from Kaggle's files labels, split
-    and columns.
+    and columns; from a Codabench bundle labels, metrics, columns and limits.
     """
-    from ladderboard.board import describe_sizes, read_folder, read_rules  # noqa: PLC0415
+    from ladderboard.board import (  # noqa: PLC0415
+        describe_sizes,
+        import_codabench,
+        read_folder,
+        read_rules,
+    )
 
-    if example + (huggingface is not None) + (kaggle is not None) > 1:
-        raise InvalidSetting("Give one of --example, --huggingface FOLDER and --kaggle FOLDER.")
-    if (kaggle is None) != (metric is None):
+    imported = [path for path in (huggingface, kaggle, codabench) if path is not None]
+    if example + len(imported) > 1:
+        raise InvalidSetting(
+            "Give one of --example, --huggingface FOLDER, --kaggle FOLDER and --codabench FOLDER."
+        )
+    if (kaggle is None) != (metric is None) and codabench is None:
         raise InvalidSetting("--kaggle FOLDER needs --metric NAME, and --metric is for it only.")
     try:
         folder.mkdir()
-        files, guessed = _write_files(folder, huggingface, kaggle, metric, example=example)
+        if codabench is not None:
+            files, guessed = import_codabench(codabench, folder, metric)
+        else:
+            files, guessed = _write_files(folder, huggingface, kaggle, metric, example=example)
     except InvalidInput:
         folder.rmdir()
         raise
@@ -130,11 +152,10 @@ def new(
             f"  {program_command()} serve {quoted}",
         )
         return
-    imported = huggingface or kaggle
-    if imported is not None:
+    if imported:
         echo(
             *([printable(guessed)] if guessed else []),
-            f"{printable(folder)} has the rules and labels of {printable(imported)}. Set "
+            f"{printable(folder)} has the rules and labels of {printable(imported[0])}. Set "
             "submissions and teams in board.yaml, then:",
             f"  {program_command()} board check {quoted}",
         )
