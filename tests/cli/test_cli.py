@@ -16,27 +16,20 @@ from ladderboard.server import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "data", "close"]
-BOARD += ["token", "tokens", "dump", "restore", "keygen"]
+BOARD += ["token", "tokens", "webhooks", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 TEAM += ["erase", "merge", "registrations", "approve", "reject", "organiser"]
-CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger"]
-CLIENT += ["members", "invite", "terms", "mcp", "verify"]
-FIRST = [
-    "plan",
-    "calibrate",
-    "guard",
-    "gate",
-    "grade",
-    "serve",
-    "board",
-    "team",
-    "backup",
-    "settings",
-    "doctor",
-]
+CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "members", "invite", "terms"]
+HEADINGS = {
+    "Take part in a board": CLIENT,
+    "Run boards": ["board", "team", "serve", "backup", "settings", "doctor"],
+    "Guard a test set": ["guard", "gate", "grade", "mcp"],
+    "Plan and check": ["plan", "verify"],
+    "Research": ["attack", "experiment", "calibrate"],
+}
 GATE = ["create", "promote", "check", "status", "export", "restore", "backup", "serve"]
 VERBS = {
-    "": [*FIRST, *CLIENT, "attack", "experiment"],
+    "": [verb for verbs in HEADINGS.values() for verb in verbs],
     "backup": ["create", "check", "restore"],
     **{f"backup {verb}": [] for verb in ("create", "check", "restore")},
     "settings": [],
@@ -71,6 +64,8 @@ VERBS = {
     "calibrate": [],
     "experiment arena": [],
     "plan": [],
+    "mcp": [],
+    "verify": [],
     **{verb: [] for verb in CLIENT},
 }
 
@@ -108,6 +103,12 @@ def refusal_line(code, stdout, stderr):
     return line
 
 
+def command_lists(output):
+    """Return the lists of commands in a help text, by their headings."""
+    lists = re.split(r"^(\w.*):\n", output.partition("\nOptions:\n")[2], flags=re.MULTILINE)[1:]
+    return dict(zip(lists[::2], lists[1::2], strict=True))
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_reference_page_has_every_command_and_option(run_wide, verb):
     page = (ROOT / "docs/reference/cli.md").read_text()
@@ -120,7 +121,7 @@ def test_the_reference_page_has_every_command_and_option(run_wide, verb):
     assert options - listed_elsewhere <= set(re.findall(r"--[a-z]+", section))
     if verb:
         assert set(re.findall(r"`(--[a-z]+)", section)) <= options
-    listed = output.partition("Commands:\n")[2]
+    listed = "\n".join(command_lists(output).values())
     assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == list(VERBS[verb])
     unwrapped = re.sub(r"\n {10,}", " ", output)
     helps = re.findall(r"^  --[a-z]+(?: <\S+>)?  +(.*?)(?: +\[.*)?$", unwrapped, re.MULTILINE)
@@ -130,8 +131,10 @@ def test_the_reference_page_has_every_command_and_option(run_wide, verb):
 
 @pytest.mark.parametrize("group", ["", "guard", "board", "team", "backup", "experiment"])
 def test_command_summaries_fit_into_the_list(run_wide, group):
-    listed = run_wide(*group.split(), "--help").out.partition("Commands:\n")[2].splitlines()
-    summaries = [re.fullmatch(r"  [\w-]+ +(.*)", line)[1] for line in listed]
+    lists = command_lists(run_wide(*group.split(), "--help").out)
+    assert list(lists) == (["Commands"] if group else list(HEADINGS))
+    lines = [line for text in lists.values() for line in text.splitlines() if line]
+    summaries = [re.fullmatch(r"  [\w-]+ +(.*)", line)[1] for line in lines]
     assert len(summaries) == len(VERBS[group])
     assert all(len(summary) < 50 and summary.endswith(".") for summary in summaries)
     assert not any(summary.endswith("..") for summary in summaries)

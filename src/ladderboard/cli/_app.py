@@ -48,10 +48,12 @@ class LazyGroup(TyperGroup):
     ``import_paths`` maps a command to ``module:name``: a module of this package and, in it, a
     function or a ``Typer``. ``short_helps`` describes commands in the list of commands, which
     imports only those that it does not describe: their first sentence is short enough.
+    ``headings`` divides that list; without it there is one heading.
     """
 
     import_paths: ClassVar[dict[str, str]] = {}
     short_helps: ClassVar[dict[str, str]] = {}
+    headings: ClassVar[dict[str, list[str]]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of ``import_paths``."""
@@ -68,13 +70,16 @@ class LazyGroup(TyperGroup):
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
-        rows = [
-            (name, self.short_helps.get(name) or self.get_command(ctx, name).get_short_help_str())
-            for name in self.list_commands(ctx)
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the list of commands, under their headings."""
+        width = max(map(len, self.import_paths))
+        for heading, names in (self.headings or {"Commands": self.list_commands(ctx)}).items():
+            helps = (
+                self.short_helps.get(name) or self.get_command(ctx, name).get_short_help_str()
+                for name in names
+            )
+            rows = [(name.ljust(width), text) for name, text in zip(names, helps, strict=True)]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def make_group(
@@ -108,63 +113,63 @@ def _build_command(name: str, import_path: str) -> Any:
     return get_command(single)
 
 
+# Each command with its module and its line in the list of commands, under what people do with it.
+_COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Take part in a board": {
+        "login": ("_client._login:login", "Save the token for a board."),
+        "submit": ("_client._submit:submit", "Submit predictions to a board."),
+        "submissions": ("_client._submit:submissions", "List a team's submissions, newest first."),
+        "leaderboard": (
+            "_client._leaderboard:leaderboard",
+            "Show or download the standings of a board.",
+        ),
+        "ledger": ("_client._ledger:ledger", "Fetch the public ledger of a board."),
+        "members": ("_client._members:members", "List the people in your team, or change them."),
+        "invite": ("_client._members:invite", "Invite people into your team."),
+        "terms": ("_client._members:terms", "Show the terms of a board, or accept them."),
+    },
+    "Run boards": {
+        "board": ("_board:app", "Create, run and move boards."),
+        "team": ("_team:app", "Add teams and manage their tokens."),
+        "serve": ("_serve:serve", "Serve boards over HTTP."),
+        "backup": ("_backup:app", "Back up all boards; check and restore backups."),
+        "settings": ("_doctor:settings", "List a server's settings and their sources."),
+        "doctor": ("_doctor:doctor", "Check the installation."),
+    },
+    "Guard a test set": {
+        "guard": ("_guard:app", "Keep labels behind a budget, in one file."),
+        "gate": ("_guard._gate:app", "Compare candidates with an incumbent."),
+        "grade": ("_guard._grade:app", "Grade the submissions of agents."),
+        "mcp": ("_mcp:mcp", "Serve a guard or a board to an agent over MCP."),
+    },
+    "Plan and check": {
+        "plan": ("_plan:plan", "Plan a holdout: size, questions or error."),
+        "verify": ("_verify:verify", "Verify a closed board or guard from its bundle."),
+    },
+    "Research": {
+        "attack": ("_experiment:attack_app", "Simulate an attack."),
+        "experiment": ("_experiment:experiment_app", "Run an experiment: tables and figures."),
+        "calibrate": ("_plan:calibrate", "Find the best settings of the Shaky Ladder."),
+    },
+}
+
+
 class _RootGroup(LazyGroup):
     import_paths: ClassVar[dict[str, str]] = {
-        "plan": "_plan:plan",
-        "calibrate": "_plan:calibrate",
-        "guard": "_guard:app",
-        "gate": "_guard._gate:app",
-        "grade": "_guard._grade:app",
-        "serve": "_serve:serve",
-        "board": "_board:app",
-        "team": "_team:app",
-        "backup": "_backup:app",
-        "settings": "_doctor:settings",
-        "doctor": "_doctor:doctor",
-        "login": "_client._login:login",
-        "submit": "_client._submit:submit",
-        "submissions": "_client._submit:submissions",
-        "leaderboard": "_client._leaderboard:leaderboard",
-        "ledger": "_client._ledger:ledger",
-        "members": "_client._members:members",
-        "invite": "_client._members:invite",
-        "terms": "_client._members:terms",
-        "mcp": "_mcp:mcp",
-        "verify": "_verify:verify",
-        "attack": "_experiment:attack_app",
-        "experiment": "_experiment:experiment_app",
+        name: path for commands in _COMMANDS.values() for name, (path, _) in commands.items()
     }
     short_helps: ClassVar[dict[str, str]] = {
-        "plan": "Plan a holdout: size, questions or error.",
-        "calibrate": "Find the best settings of the Shaky Ladder.",
-        "guard": "Keep labels behind a budget, in one file.",
-        "gate": "Compare candidates with an incumbent.",
-        "grade": "Grade the submissions of agents.",
-        "serve": "Serve boards over HTTP.",
-        "board": "Create, run and move boards.",
-        "team": "Add teams and manage their tokens.",
-        "backup": "Back up all boards; check and restore backups.",
-        "settings": "List a server's settings and their sources.",
-        "doctor": "Check the installation.",
-        "login": "Save the token for a board.",
-        "submit": "Submit predictions to a board.",
-        "submissions": "List a team's submissions, newest first.",
-        "leaderboard": "Show or download the standings of a board.",
-        "ledger": "Fetch the public ledger of a board.",
-        "members": "List the people in your team, or change them.",
-        "invite": "Invite people into your team.",
-        "terms": "Show the terms of a board, or accept them.",
-        "mcp": "Serve a guard or a board to an agent over MCP.",
-        "verify": "Verify a closed board or guard from its bundle.",
-        "attack": "Simulate an attack.",
-        "experiment": "Run an experiment: tables and figures.",
+        name: text for commands in _COMMANDS.values() for name, (_, text) in commands.items()
+    }
+    headings: ClassVar[dict[str, list[str]]] = {
+        heading: list(commands) for heading, commands in _COMMANDS.items()
     }
 
 
 app = typer.Typer(
     name="ladderboard",
     cls=_RootGroup,
-    help="A leaderboard that stays honest.",
+    help="Leaderboards and holdouts that resist overfitting, however often people submit.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
