@@ -189,3 +189,17 @@ def test_without_the_extra_the_message_says_what_to_install(guard_file, monkeypa
     monkeypatch.setitem(sys.modules, "ladderboard.server", None)
     monkeypatch.delattr(lb, "server", raising=False)
     assert "ladderboard[guard]" in str(run_refused(guard_file).exception)
+
+
+def test_serving_needs_no_package_of_boards():
+    """Only what the extra ``guard`` installs: packages of ``server`` cannot be imported."""
+    code = """
+import sys
+for name in ("httptools", "uvloop", "fastapi", "pydantic_settings", "jinja2", "psycopg", "pyrage",
+             "yaml", "itsdangerous", "authlib", "httpx", "markdown_it"):
+    sys.modules[name] = None
+from ladderboard.server import check_private_files, listen_on_loopback, serve_guard
+from ladderboard.server._uploads._multipart import MultipartForm
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
         listen_on_address,
         listen_on_loopback,
         listen_on_unix_socket,
+        stop_on_signals,
     )
     from ladderboard.server._process._run import serve, serve_as_worker
-    from ladderboard.server._process._shutdown import BoardProtocol, stop_on_signals
+    from ladderboard.server._process._shutdown import BoardProtocol
     from ladderboard.server._process._workers import (
         is_worker,
         restart_command,
@@ -52,7 +53,7 @@ _MODULES = {
     "subprocess_command": "_workers",
     "serve": "_run",
     "serve_as_worker": "_run",
-    "stop_on_signals": "_shutdown",
+    "stop_on_signals": "_listener",
     "check_port_free": "_listener",
 }
 

@@ -1,14 +1,16 @@
-"""Listening sockets: TCP ports, Unix sockets, and sockets inherited from systemd."""
+"""Listening sockets, their connections, and the signals that stop a server."""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
 import os
+import signal
 import socket
 import stat
 import struct
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,9 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    import uvicorn
 
 
 try:
@@ -430,3 +434,46 @@ class LimitedConnection(_Protocol):
 
 class GuardProtocol(LimitedConnection, H11Protocol):
     """The connections of a served guard."""
+
+
+@contextmanager
+def stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let signals stop only the server, so that the code after it still runs.
+
+    uvicorn handles SIGINT and SIGTERM itself and, when it has stopped, raises them again for the
+    previous handlers: these.
+    """
+
+    def stop(_: int) -> None:
+        server.should_exit = True
+
+    with handle_signals({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop}):
+        yield
+
+
+@contextmanager
+def handle_signals(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
+    """Handle signals by name, where they exist; ignored signals stay ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers_by_signal = {
+        getattr(signal, name): handler
+        for name, handler in handlers.items()
+        if hasattr(signal, name)
+    }
+    before = {number: signal.getsignal(number) for number in handlers_by_signal}
+    for number, handler in handlers_by_signal.items():
+        if before[number] != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _make_handler(handler))
+    if hasattr(signal, "pthread_sigmask"):  # signals that arrived during reexec are delivered now
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers_by_signal)
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def _make_handler(callback: Callable[[int], None]) -> Callable[[int, Any], None]:
+    return lambda number, _: callback(number)

@@ -31,12 +31,15 @@ from ladderboard.server._log import (
     machine_time,
     worker_log,
 )
-from ladderboard.server._process._listener import listen_on_address, listen_on_inherited_socket
+from ladderboard.server._process._listener import (
+    handle_signals,
+    listen_on_address,
+    listen_on_inherited_socket,
+)
 from ladderboard.server._process._shutdown import (
     BoardProtocol,
     BoardServer,
     die_from_signal,
-    handle_signals,
     has_terminal,
     is_terminal_closed,
 )

@@ -16,10 +16,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import InvalidSetting, LadderboardError
+from ladderboard.server._process._listener import handle_signals
 from ladderboard.server._process._shutdown import (
     GRACE,
     die_from_signal,
-    handle_signals,
     has_terminal,
     is_terminal_closed,
 )
