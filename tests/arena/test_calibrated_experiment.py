@@ -61,11 +61,36 @@ def test_the_vote_on_exact_scores_gains_what_is_computed():
     assert np.mean(biases) == pytest.approx(calibrated.exact_scores_bias(100, 41), abs=0.15)
 
 
+def test_the_winner_of_a_search_is_the_last_record(monkeypatch):
+    """One model stands out by twenty standard errors; a step of any ladder is smaller."""
+    rng = np.random.default_rng(3)
+    wrong = rng.random((12, 4_000)) < np.linspace(0.5, 0.39, 12)[:, None]
+    wrong[4] = rng.random(4_000) < 0.1
+    monkeypatch.setattr(calibrated, "_fit_classifiers", lambda *_: wrong)
+    labels, sizes, games = (GROWING, CONSTANT, EXACT), (500, 1_000), 5
+    results = calibrated.measure_searches(
+        labels=labels, sizes=sizes, n=4_000, questions=12, noise=1.0,
+        games=2 * len(labels) * len(sizes) * games, seed=0,
+    )  # fmt: skip
+    excess, records = results.reshape(2, len(labels), len(sizes), games)
+    assert not excess.any()
+    assert (records >= 1).all()
+    # Without the model that stands out ladders miss gains that exact scores see.
+    monkeypatch.setattr(calibrated, "_fit_classifiers", lambda *_: np.delete(wrong, 4, axis=0))
+    results = calibrated.measure_searches(
+        labels=labels, sizes=(1_000,), n=4_000, questions=11, noise=1.0, games=2 * 3 * 20, seed=0
+    )
+    excess, records = results.reshape(2, 3, 20).mean(axis=-1)
+    assert excess[2] < min(excess[:2])
+    assert records[2] > max(records[:2])
+
+
 def test_a_line_is_kept_up_to_two_standard_errors():
     assert Line("gain", 1.69, 0.05, 1.6).kept
     assert not Line("gain", 1.71, 0.05, 1.6).kept
     assert not Line("gain", 1.71, math.nan, 1.6).kept
     assert Estimate.of([1.0, 3.0]) == (2.0, 1.0)
+    assert [str(Estimate.of(values)) for values in ([1.0, 3.0], [1.0])] == ["2.00 ± 1.00", "1.00"]
     assert calibrated._ratio(Estimate(3.0, 0.3), Estimate(2.0, 0.0)) == pytest.approx((1.5, 0.15))
 
 
@@ -74,8 +99,9 @@ def test_a_small_experiment_is_written_whole_and_resumed(tmp_path, monkeypatch):
     files = calibrated_experiment(tmp_path, quick=True, workers=1, repetitions=2)
     assert {path.name for path in files} == {"figures.csv", "lines.csv", "table.md"}
     table = (tmp_path / "table.md").read_text()
-    for title in ("## Sees", "## Protects", "## Accounts", "## Honest", "## Lines"):
+    for title in ("Sees", "Protects", "Accounts", "Honest", "Searches", "Lines", "A quick run"):
         assert title in table
+    assert "nan" not in table
     with (tmp_path / "lines.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert {line["limit"] for line in lines} >= {"1.6", "3.0", "1.2", "0.55", "1.35", "1.3", "0.7"}

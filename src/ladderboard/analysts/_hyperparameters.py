@@ -15,6 +15,8 @@ from ladderboard.analysts._worlds import World
 from ladderboard.errors import InvalidPredictions, MissingDependency
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
@@ -26,6 +28,7 @@ _NOISES = 5  # noisy copies of every shifted image that make up the population
 _SHIFTS = np.array([(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)])
 
 _KINDS = ("ridge", "discriminant", "bayes", "tree")
+_STRONGER_KINDS = ("ridge", "discriminant", "kernel", "neighbours", "forest", "tree")
 
 
 class LabelledImages(NamedTuple):
@@ -167,14 +170,17 @@ def draw_classifiers(
 ) -> list[FittedClassifier]:
     """Return classifiers with random settings, fitted on the training images of ``DigitsWorld``.
 
-    Each looks at a random part of the pixels, 60 to 100% of them.
+    They are of the kinds that people try on such data: linear models, also on features of a kernel,
+    nearest neighbours, trees and forests. Each looks at a random part of the pixels, 60 to 100%.
     """
     training = _training_images(noise)
-    candidates = [_ClassifierCandidate.draw(rng, training) for _ in range(count)]
-    parts = rng.uniform(0.6, 1.0, count)
     return [
-        replace(candidate, used=np.less(rng.random(len(candidate.used)), part)).fit(training)
-        for candidate, part in zip(candidates, parts.tolist(), strict=True)
+        replace(
+            _ClassifierCandidate.draw(rng, training),
+            kind=str(rng.choice(_STRONGER_KINDS)),
+            used=np.less(rng.random(training.pixels.shape[1]), rng.uniform(0.6, 1.0)),
+        ).fit(training)
+        for _ in range(count)
     ]
 
 
@@ -287,17 +293,31 @@ class _ClassifierCandidate:
     def _estimator(self) -> Any:
         # DigitsWorld has checked that scikit-learn is installed.
         from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: PLC0415
+        from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
+        from sklearn.kernel_approximation import Nystroem  # noqa: PLC0415
         from sklearn.linear_model import RidgeClassifier  # noqa: PLC0415
         from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415
+        from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415
+        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
         from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
 
         simple = self.simple
-        if self.kind == "ridge":
-            return RidgeClassifier(alpha=10 ** (6 * simple))
-        if self.kind == "discriminant":
-            return LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.01 + 0.99 * simple)
-        if self.kind == "bayes":
-            return GaussianNB(var_smoothing=10 ** (3 * simple - 3))
-        return DecisionTreeClassifier(
-            max_depth=12 - int(8 * simple), max_features="sqrt", random_state=self.seed
-        )
+        kinds: dict[str, Callable[[], Any]] = {
+            "ridge": lambda: RidgeClassifier(alpha=10 ** (6 * simple)),
+            "discriminant": lambda: LinearDiscriminantAnalysis(
+                solver="lsqr", shrinkage=0.01 + 0.99 * simple
+            ),
+            "bayes": lambda: GaussianNB(var_smoothing=10 ** (3 * simple - 3)),
+            "kernel": lambda: make_pipeline(
+                Nystroem(gamma=10 ** (-2 - 2 * simple), n_components=300, random_state=self.seed),
+                RidgeClassifier(alpha=0.01),
+            ),
+            "neighbours": lambda: KNeighborsClassifier(1 + int(30 * simple)),
+            "forest": lambda: RandomForestClassifier(
+                100 - int(90 * simple), max_depth=14 - int(10 * simple), random_state=self.seed
+            ),
+            "tree": lambda: DecisionTreeClassifier(
+                max_depth=12 - int(8 * simple), max_features="sqrt", random_state=self.seed
+            ),
+        }
+        return kinds[self.kind]()
