@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from ladderboard.board import Caller, Role
 from support.server.live_server import make_folder, make_predictions
 
 BOARD_FORMS = {
@@ -17,6 +18,8 @@ BOARD_FORMS = {
     "invite": {"days": "3"},
     "trust": {"role": "evaluator"},
     "end": {"token": "0" * 16},
+    "subscribe": {"url": "https://example.invalid/", "event_closed": "yes"},
+    "webhook": {"remove": "1"},
     "dump": {"passphrase": "correct horse battery", "again": "correct horse battery"},
 }
 TEAM_FORMS = ("rotate", "revoke", "disqualify", "reinstate")
@@ -310,3 +313,43 @@ def test_teams_are_paginated(empty_server, open_organiser_page):
     assert listed == names
     assert organiser_page.get("?after=x").status_code == 422
     assert "No team comes after these" in organiser_page.get("?after=99999").text
+
+
+def test_webhooks_are_added_tested_and_removed(live_server, organiser_page):
+    url = "https://hooks.example.invalid/a?b=<c>"
+    refused = organiser_page.send_refused
+    refused("subscribe", 422, "not public", url="http://[::1]/", event_closed="yes")
+    refused("subscribe", 422, "must be like https://example.org/hook", url="x", event_closed="yes")
+    page = refused("subscribe", 422, "needs events out of", url="https://example.invalid/")
+    assert 'value="https://example.invalid/"' in page
+    reply = organiser_page.send("subscribe", url=url, format="discord", event_closed="yes")
+    assert reply.status_code == 200
+    secret = re.search(r"whsec_[^<]+", reply.text).group(0)
+    assert "Slack and Discord do not need it" in reply.text
+    page = organiser_page.get().text
+    assert secret not in page
+    assert "https://hooks.example.invalid/a?b=&lt;c&gt;" in page
+    assert "nothing was sent yet" in page
+    organiser_page.send_accepted("webhook", "tested", test="1")
+    refused("webhook", 404, "There is no such webhook.", test="2")
+    assert "sent nowhere" in organiser_page.send_accepted("webhook", "unsubscribed", remove="1")
+    refused("webhook", 422, "webhook must be a whole number", remove="")
+
+
+def test_many_webhooks_are_shown_up_to_a_limit_failures_first(live_server, organiser_page):
+    board = live_server.boards.open(live_server.slug)
+    for number in range(102):
+        board.webhooks.add(Caller(Role.ORGANISER), f"https://example.invalid/{number}", ("closed",))
+    with live_server.boards.storage.write_tables() as view:
+        view.execute(
+            "INSERT INTO main.delivery (book, webhook, id, event, time, attempts, last, result, "
+            "delivered) SELECT book, 102, 'e', 'closed', 1, 8, 1, 'answered 500', 0 "
+            "FROM main.board WHERE slug = ?",
+            (live_server.slug,),
+        )
+    page = organiser_page.get().text
+    assert page.index("https://example.invalid/101<") < page.index("https://example.invalid/0<")
+    assert "answered 500" in page
+    assert "https://example.invalid/98<" in page
+    assert "https://example.invalid/100<" not in page
+    assert "There are 2 more webhooks" in page

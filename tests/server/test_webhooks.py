@@ -130,6 +130,21 @@ def test_deliveries_survive_a_restart(make_server, receiver, tmp_path):
         wait_for_result(server, result="answered 204", delivered=True, waiting=0)
 
 
+def test_several_servers_send_each_delivery_once(server, receiver):
+    """Two servers on one database look for deliveries at the same time."""
+    board = server.boards.open("first")
+    for path in range(60):
+        board.webhooks.add(ORGANISER, f"{receiver.url}/{path}")
+    app = make_app(server.boards, InlineParsers(), settings=Settings(webhook_private=True))
+    with ThreadedServer(app, http=BoardProtocol, lifespan="on"):
+        for change in (pause, resume, pause):
+            change(server)
+        receiver.wait_for(120, seconds=60)
+        wait_for_result(server, 60, waiting=0)
+    sent = [(path, headers["webhook-id"]) for path, headers, _ in receiver.requests]
+    assert len(set(sent)) == len(sent) == 120
+
+
 def test_processes_share_the_work_and_send_each_delivery_once(server):
     """Every delivery is claimed by exactly one of four processes, each with its own connections."""
     board = server.boards.open("first")

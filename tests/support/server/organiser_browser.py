@@ -53,7 +53,7 @@ class OrganiserBrowser:
     def snapshot(self):
         """Return everything that a form could change."""
         board = self.live_server.boards.open(self.live_server.slug)
-        tables = ("board", "team", "credential", "entry")
+        tables = ("board", "team", "credential", "entry", "webhook", "delivery")
         with board.reading() as view:
             return [view.query(f"SELECT * FROM main.{table} ORDER BY 1, 2") for table in tables]
 

@@ -39,6 +39,7 @@ router = page_router()
 AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
 _TEAMS_PER_PAGE = 100
 _MAX_TOKENS = 200
+_MAX_WEBHOOKS = 100
 _MAX_MERGEABLE = 1000
 _ROLE_ORDER = ("organiser", "evaluator", "invitation", "member")
 _MAX_DESCRIPTION_BYTES = 50_000  # a form may have 64 KiB in all
@@ -80,7 +81,7 @@ def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, A
         "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
         "people": None if rules.sign_in is None else board.identities.registrations(caller),
         **_read_staff_tokens(board, caller),
-        "webhooks": board.webhooks.list(caller),
+        **_read_webhooks(board, caller),
         "webhook_events": _EVENT_WORDS,
         "fields": fields,
         "phases": len(rules.phases) + 1,
@@ -122,6 +123,15 @@ def _mergeable_teams(view: View, team: Mapping[str, Any]) -> list[dict[str, Any]
         for other in view.teams(limit=_MAX_MERGEABLE)
         if other["kind"] == "team" and not other["submissions"] and other["id"] != team["id"]
     ]
+
+
+def _read_webhooks(board: Board, caller: Caller) -> dict[str, Any]:
+    """Return the webhooks, those that failed last first, and how many are not shown."""
+    webhooks = sorted(board.webhooks.list(caller), key=lambda row: row["delivered"] is not False)
+    return {
+        "webhooks": webhooks[:_MAX_WEBHOOKS],
+        "more_webhooks": max(len(webhooks) - _MAX_WEBHOOKS, 0),
+    }
 
 
 def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
