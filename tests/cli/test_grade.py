@@ -204,8 +204,10 @@ def test_without_looks_there_is_no_reward(gate, reward, tmp_path):
     for count in range(3):
         gate.check(wrong_on(count))
     (tmp_path / "logs/reward.json").write_text('{"reward": 1}')  # planted
+    (tmp_path / "logs/reward-details.json").write_text('{"answer": null}')  # of another run
     result, numbers = reward("gate.db", wrong_on(10))
     assert (result.code, numbers) == (3, None), result.err
+    assert not list((tmp_path / "logs").iterdir())
 
 
 def test_results_that_the_verifier_measured(run_cli, tmp_path):

@@ -122,8 +122,8 @@ def reward(
     if not logs.is_dir():
         raise InvalidSetting(f"There is no folder {logs}; --logs names where reward.json goes.")
     try:
-        # The agent may have planted them, and Harbor reads either.
-        for name in (_REWARD, _REWARD_TEXT):
+        # The agent may have planted them, and Harbor reads either of the first two.
+        for name in (_REWARD, _REWARD_TEXT, _DETAILS):
             with suppress(FileNotFoundError):
                 (logs / name).unlink()
         scores = read_scores(None, None, junit=junit, results=results)

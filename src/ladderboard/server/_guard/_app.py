@@ -232,6 +232,9 @@ class GuardApp:
         return wrapped
 
     def _log_post(self, request: Request, outcome: str) -> None:
+        if request.url.path == "/validate":
+            _LOG.info("validation: %s", outcome)
+            return
         name = request.query_params.get("ladder", self._only_ladder)
         _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), outcome)
 
@@ -380,8 +383,8 @@ class GateApp(GuardApp):
         ]
 
     def _log_post(self, request: Request, outcome: str) -> None:
-        action = "promotion" if request.url.path.endswith("incumbent") else "look"
-        _LOG.info("%s: %s", action, outcome)
+        actions = {"/validate": "validation", "/api/v1/gate/incumbent": "promotion"}
+        _LOG.info("%s: %s", actions.get(request.url.path, "look"), outcome)
 
     def _describe(self) -> dict[str, Any]:
         return {**self._holdout.status().describe(), "takes": self._holdout.takes}
