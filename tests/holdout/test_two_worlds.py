@@ -153,6 +153,34 @@ CASES = {
 }  # fmt: skip
 
 
+def shuffled(seed, *values):
+    """Return labels with the same counts in every world: class counts of a statistic are public."""
+    return np.random.default_rng(seed).permutation(np.resize(np.array(values), N)).tolist()
+
+
+# A gate compares example by example, and takes no statistic.
+STATISTICS = {
+    "roc_auc": Case(
+        lb.metric("roc_auc", classes=(0, 1)).loss,
+        (shuffled(1, 0, 0, 1), shuffled(2, 0, 0, 1)),
+        shuffled(3, 0, 0, 1),
+        reals,
+        True,
+    ),
+    "f1_macro": Case(
+        lb.metric("f1_macro", classes=("no", "perhaps", "yes")).loss,
+        (shuffled(1, "no", "yes", "perhaps"), shuffled(2, "no", "yes", "perhaps")),
+        shuffled(3, "no", "yes", "perhaps"),
+        words,
+        True,
+    ),
+    "spearman": Case(
+        lb.metric("spearman").loss, (choices(1, 0, 10), choices(2, 0.125, 9.999)), reals(
+            np.random.default_rng(3)), reals,
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture
 def run_worlds(tmp_path, capfd, monkeypatch):
     """Run the session in both worlds, in the same folder; return all steps of each."""
@@ -192,15 +220,19 @@ def first_difference(first, other):
 # Every kind of label, prediction and failure is in the fast lane once; the rest is behind --all.
 FAST = {
     "zero_one, other classes", "zero_one, words", "zero_one, groups and weights",
-    "zero_one, sealed", "log", "squared", "custom that raises", "custom out of range",
+    "zero_one, sealed", "log", "squared", "custom that raises", "custom out of range", "roc_auc",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FAST else pytest.mark.slow)
+        for name in CASES | STATISTICS
+    ],
 )
 def test_worlds_with_different_labels_are_indistinguishable(run_worlds, name):
-    first, other = run_worlds(CASES[name])
+    first, other = run_worlds((CASES | STATISTICS)[name])
     assert first_difference(first, other) is None
     assert find_leaked_secrets(run_worlds.secrets, first) == []
     outputs = {each["step"]: each["output"] for each in first}

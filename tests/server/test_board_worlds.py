@@ -8,6 +8,7 @@ test_board_salts.py: no salt is disclosed, and hashes with fresh salts leak noth
 
 import json
 
+import numpy as np
 import pytest
 
 from ladderboard.board import _submissions
@@ -16,6 +17,7 @@ from ladderboard.holdout import Scorer
 from ladderboard.server import _middleware
 from ladderboard.server._api import _submissions as endpoint
 from ladderboard.server._log import Metrics
+from support.two_worlds import board_session
 from support.two_worlds.disclosures import check_disclosures, check_receipt_routes, check_receipts
 from support.two_worlds.mechanisms import LeakyLadder
 
@@ -63,6 +65,27 @@ def test_two_worlds_cannot_be_distinguished(run_worlds, database, tmp_path):
     assert len([entry for entry in outputs["entries"] if b'"question"' in entry]) > 12
     values = {row[-5] for row in outputs["tables"]["submission"]}
     assert len(values) > 2  # the mechanism does release different values
+
+
+def test_two_worlds_of_a_statistic_cannot_be_distinguished(run_worlds, monkeypatch):
+    """Worlds with the same number of positives among the public rows: that number is published."""
+
+    def truth(world):
+        rng = np.random.default_rng([8, world])
+        order = rng.permutation(board_session.N)
+        split = np.where(order < board_session.PUBLIC, "public", "private")
+        return (order % 4 == 0).astype(int), split
+
+    rules = board_session.RULES.replace("loss: zero_one", "metric: roc_auc")
+    monkeypatch.setattr(board_session, "RULES", rules)
+    monkeypatch.setattr(board_session, "truth", truth)
+    servers, difference = run_worlds("sqlite", script="run_all_submissions")
+    assert difference is None
+    outputs = {step["step"]: step["output"] for step in servers[0].steps}
+    assert json.loads(outputs["entries"][0])["rules"]["promise"]["published"] == {
+        "counts": [30, 10]
+    }
+    assert len({row[-4] for row in outputs["tables"]["submission"]}) > 2
 
 
 def test_a_leaky_mechanism_is_found(run_worlds):

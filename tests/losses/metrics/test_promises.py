@@ -50,13 +50,24 @@ def balanced(labels, predictions, counts):
     )
 
 
-def by_class(weigh):
+def jaccard_of(fscore):
+    """Return F / (2 - F): where the facts are not true, F may leave [0, 1] and is cut."""
+    fscore = np.clip(fscore, 0, 1)
+    return fscore / (2 - fscore)
+
+
+def jaccard(labels, predictions, counts):
+    known = 2 * predictions.mean() * counts[1] / (counts[1] + predictions.sum())
+    return jaccard_of(fscore(1)(labels, predictions, counts) + known)
+
+
+def by_class(weigh, beta=1, then=np.asarray):
     def surrogate(labels, predictions, counts):
         guesses = np.bincount(predictions, minlength=len(counts))
         right = np.bincount(predictions[labels == predictions], minlength=len(counts))
-        totals = np.array(counts) + guesses
-        scores = np.where(totals == 0, 0, 2 * right / np.maximum(totals, 1))
-        return weigh(np.array(counts), guesses) @ scores
+        totals = beta**2 * np.array(counts) + guesses
+        scores = np.where(totals == 0, 0, (1 + beta**2) * right / np.maximum(totals, 1))
+        return weigh(np.array(counts), guesses) @ then(scores)
 
     return surrogate
 
@@ -100,11 +111,16 @@ CASES = {
     "f1": (fscore(1), BINARY),
     "f2": (fscore(2), BINARY),
     "recall": (recall, BINARY),
+    "jaccard": (jaccard, BINARY),
     "balanced_accuracy": (balanced, BINARY),
     "mcc": (mcc, BINARY),
     "kappa": (kappa("none"), BINARY),
     "f1_macro": (by_class(macro), TERNARY),
     "f1_weighted": (by_class(weighted), TERNARY),
+    "f2_macro": (by_class(macro, beta=2), TERNARY),
+    "jaccard_macro": (by_class(macro, then=jaccard_of), TERNARY),
+    "jaccard_weighted": (by_class(weighted, then=jaccard_of), TERNARY),
+    "recall_macro": (balanced, TERNARY),
     "qwk": (kappa("quadratic"), TERNARY),
     "linear_weighted_kappa": (kappa("linear"), TERNARY),
     "kappa of three": (kappa("none"), TERNARY),
@@ -178,3 +194,92 @@ def test_the_effective_number_of_examples_at_a_tenth_of_positives():
         statistic = lb.metric(name, classes=(0, 1)).loss
         promise = statistic.promise(statistic.read_labels(labels.astype(int)))
         assert promise.effective_n == pytest.approx(5_000 * share, rel=1e-6)
+
+
+def test_the_mean_of_columns_promises_the_least_of_them_for_all():
+    labels = np.column_stack([np.arange(60) % 2, np.arange(60) % 3 == 0]).astype(int)
+    mean = lb.metric("mean_auc").loss
+    promise = mean.promise(mean.read_labels(labels))
+    single = lb.metric("roc_auc", classes=(0, 1)).loss
+    columns = [single.promise(single.read_labels(column)) for column in labels.T]
+    assert promise.effective_n == min(column.effective_n for column in columns)
+    assert promise.nats == pytest.approx(sum(column.nats for column in columns) + math.log(2))
+    for name in ("f1_micro", "recall_weighted", "recall_micro"):  # with one label an example
+        loss = lb.metric(name, classes=(0, 1, 2)).loss
+        assert loss.promise(loss.read_labels(np.arange(60) % 3)).effective_n == 60
+
+
+N = 40
+
+
+def texts(rng):
+    return np.array([" ".join(rng.choice(list("abcdef"), size=5)) for _ in range(N)])
+
+
+def masks(rng):
+    return np.array([f"{rng.integers(1, 9)} {rng.integers(1, 9)}" for _ in range(N)])
+
+
+def distributions(rng):
+    return rng.dirichlet(np.ones(3), size=N)
+
+
+def steps(rng):
+    return (np.arange(8) >= rng.integers(8, size=N)[:, None]).astype(float)
+
+
+def chances(rng):
+    return rng.random(N)
+
+
+def positive(rng):
+    return rng.random(N) * 9 + 1
+
+
+def bits(rng):
+    return rng.integers(2, size=(N, 4))
+
+
+def choose(count):
+    return lambda rng: rng.integers(count, size=N)
+
+
+RANGE = {"range": (0, 10)}
+MEANS = {
+    "accuracy": (choose(3), choose(3), {"classes": (0, 1, 2)}),
+    **dict.fromkeys(("rmse", "mae", "mse", "rmsle", "msle"), (positive, positive, RANGE)),
+    **dict.fromkeys(("mape", "smape", "rmspe"), (positive, positive, {})),
+    "pinball_loss": (positive, positive, {**RANGE, "quantile": 0.3}),
+    **dict.fromkeys(("log_loss", "brier_score"), (choose(2), chances, {"classes": (0, 1)})),
+    "multi-class log loss": (choose(3), distributions, {"classes": (0, 1, 2)}),
+    "top-2 accuracy": (choose(3), distributions, {"classes": (0, 1, 2)}),
+    **dict.fromkeys(("hamming_loss", "f1_samples", "jaccard_samples"), (bits, bits, {})),
+    **dict.fromkeys(("MAP@3", "ndcg@3", "MRR", "hit@3", "edit_similarity", "word Jaccard",
+                     "rouge1", "rougeL", "levenshtein"), (texts, texts, {})),
+    **dict.fromkeys(("Dice", "IoU"), (masks, masks, {})),
+    "crps": (steps, lambda rng: np.sort(rng.random((N, 8)), axis=1), {}),
+    "kl_divergence": (distributions, distributions, {}),
+    "angular_error": (lambda rng: 3 * rng.random((N, 2)), lambda rng: 3 * rng.random((N, 2)), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_changing_one_label_moves_a_mean_by_one_example(name):
+    make_labels, make_predictions, settings = MEANS[name]
+    rng = np.random.default_rng(7)
+    labels, others = make_labels(rng), make_labels(rng)
+    predictions = make_predictions(rng)
+    loss = lb.metric(name, **settings).loss
+    assert loss.is_mean
+    assert loss.promise(loss.read_labels(labels)).effective_n == N
+
+    def risk(changed):
+        return loss.evaluate(loss.read_labels(changed), predictions)[0].mean()
+
+    usual, moves = risk(labels), []
+    for row in range(N):
+        changed = labels.copy()
+        changed[row] = others[row]
+        moves.append(abs(risk(changed) - usual))
+    assert max(moves) <= 1 / N + 1e-12
+    assert max(moves) > 0

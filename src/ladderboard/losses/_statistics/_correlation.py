@@ -28,6 +28,8 @@ from ladderboard.losses._statistics._base import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_LARGEST = 1e50  # a prediction whose squared error, and its square, are finite
+
 
 @dataclass(frozen=True)
 class NumberStatistic(Statistic):
@@ -100,8 +102,10 @@ class Correlation(NumberStatistic):
 
 
 def centred(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with mean 0, scaled so that squares neither overflow nor vanish."""
-    shifted = values - values.mean()
+    """Return values with mean 0, scaled so that sums and squares neither overflow nor vanish."""
+    largest = float(np.abs(values).max())
+    scaled = values / largest if largest else values
+    shifted = scaled - scaled.mean()
     size = float(np.abs(shifted).max())
     return shifted / size if size else shifted
 
@@ -263,6 +267,13 @@ class R2(NumberStatistic):
         columns = read if read.ndim == 2 else read[:, None]
         if (columns == columns[0]).all(axis=0).any():
             raise InvalidLabels(f"All labels are equal; {self.name} is not defined then.")
+        return read
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Numbers whose squares can be added."""
+        read = super().read_predictions(predictions, shape)
+        rule = f"predictions must lie within ±{_LARGEST:g} for {self.name}"
+        raise_for_rows(np.abs(read) > _LARGEST, rule, InvalidPredictions)
         return read
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
