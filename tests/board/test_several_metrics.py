@@ -7,7 +7,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.board import read_folder, read_rules, write_board_bundle
-from ladderboard.errors import BrokenLedger, InvalidPredictions, InvalidRules
+from ladderboard.errors import BrokenLedger, InvalidPredictions, InvalidRules, InvalidSetting
 from ladderboard.verify import verify_bundle
 from ladderboard.verify._history import HistoryChecker
 from support.verify.second_verifier import run_second_verifier
@@ -348,3 +348,38 @@ def test_two_worlds_look_alike_to_every_metric(boards, join, submit, tmp_path):
         told.append((public["released"], public["metrics"]))
         answers.append(told)
     assert answers[0] == answers[1]
+
+
+def weighted_auc(labels, predictions):
+    """Return the area under the ROC curve, twice as heavy below a recall of 0.4 (as in alaska2)."""
+    order = np.argsort(-predictions, kind="stable")
+    recall = np.concatenate([[0], np.cumsum(labels[order]) / labels.sum()])
+    fall_out = np.concatenate([[0], np.cumsum(1 - labels[order]) / (1 - labels).sum()])
+    areas = [
+        np.trapezoid(np.clip(recall, *ends) - ends[0], fall_out) for ends in [(0, 0.4), (0.4, 1)]
+    ]
+    return (2 * areas[0] + areas[1]) / (2 * 0.4 + 0.6)
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_any_function_of_all_examples_may_decide_at_the_close(
+    boards, join, submit, organiser, tmp_path
+):
+    function = f"{__name__}:weighted_auc"
+    text = f"metric: roc_auc\nmetrics: [{{name: '{function}', whole: true, title: wAUC}}]\n"
+    path = write_board(tmp_path / "several", f"{text}final_metric: wAUC\n")
+    files = {"Ada": [ADA], "Bob": [BOB], "Eve": [EVE]}
+    board, ranking = final_rows(boards, join, submit, organiser, path, files)
+    for row, values in zip(ranking["rows"], (ADA, BOB, EVE), strict=True):
+        assert row["score"] == pytest.approx(weighted_auc(LABELS[PRIVATE], values[PRIVATE]))
+        assert (row["low"], row["high"], row["ranks"]) == (0, 1, None)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    assert verify_bundle(tmp_path / "bundle").finals is not None
+    with pytest.raises(InvalidRules, match="for the close only"):
+        read_rules(text.replace("whole: true", "whole: true, show: live") + RULES)
+    with pytest.raises(InvalidRules, match="for the close only"):
+        read_rules(f"metric: {{name: '{function}', whole: true}}\n{RULES}")
+    with pytest.raises(InvalidSetting, match="boards use one at the close"):
+        lb.Holdout.create(
+            tmp_path / "a.db", LABELS, questions=5, metric=lb.metric(function, whole=True)
+        )

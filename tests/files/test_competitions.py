@@ -4,6 +4,8 @@ Each line has the competition, its metric here (None with the reason below), the
 submission, two labels and two predictions. Values are made up.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -197,10 +199,21 @@ def test_a_submission_is_accepted_as_it_is(competition):
     assert np.isfinite(losses).all()
 
 
+# These are functions of labels and predictions, so a board computes them at the close.
+AT_CLOSE = {"alaska2", "siim-covid19", "uw-madison", "vinbigdata", "3d-object-detection"}
+
+
 def test_how_many_metrics_are_there_by_name():
     assert len(COMPETITIONS) == 75
     named = [row for row in COMPETITIONS if row[1] is not None]
     assert len(named) >= 66
+    assert set(OTHER_METRICS) >= AT_CLOSE
+    assert len(named) + len(AT_CLOSE) >= 70
+    page = (Path(__file__).parents[2] / "docs/explanation/metrics.md").read_text()
+    table = page.partition("## Metrics of competitions that are not there by name")[2]
+    for name, (_, _, reason) in OTHER_METRICS.items():
+        where = "at the close" if name in AT_CLOSE else "not here"
+        assert f"| {name} | {reason} | {where} |" in table
     assert {row[0] for row in COMPETITIONS if row[1] is None} == set(OTHER_METRICS)
     assert len(READ) >= 72
 

@@ -230,6 +230,7 @@ class BoardCloser:
             return None
         scorers, deciding = make_scorers(table, rules, "private"), rules.final_metric_number
         scorer = scorers[deciding or 0]
+        compares = not scorer.loss.at_close_only  # nothing is known of single examples
         effective_n = int(scorer.grouping.effective_n)
         risks: list[list[float]] = []
         compared: list[tuple[str, NDArray[np.float32]]] = []
@@ -239,7 +240,7 @@ class BoardCloser:
                 submission = read(finalist.submission)
                 scored = [metric.score(submission) for metric in scorers]
                 risks.append([result.risk for result in scored])
-                if few and finalist.baseline is None and deciding is not None:
+                if compares and few and finalist.baseline is None and deciding is not None:
                     compared.append((finalist.team, scorer.contributions(scored[deciding])))
         if deciding is None:
             teams = [finalist.team if finalist.baseline is None else None for finalist in entrants]

@@ -208,6 +208,11 @@ def create_file(
         shown = named if named.is_named else None  # a raw loss is shown as one
     resolved_loss = loss_of(loss, **settings) if shown is None else shown.loss
     resolved_loss.check_settings()
+    if resolved_loss.at_close_only:
+        raise InvalidSetting(
+            "Answers of a function of all examples may reveal anything; boards use one at the "
+            "close."
+        )
     if gate_rules is not None and not resolved_loss.is_mean:
         raise InvalidSetting(
             f"A gate compares models example by example, and {resolved_loss.name} has no loss of "

@@ -156,6 +156,8 @@ class Scorer:
         return is_zero_one(self.loss, self.grouping)
 
     def _converter(self, read_by: Loss) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        if self.loss.takes_any_columns:
+            return lambda values: values
         given, wanted = (
             loss.columns(kind=self.roster.kind, width=self.roster.width)
             for loss in (read_by, self.loss)

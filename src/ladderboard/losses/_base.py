@@ -82,6 +82,8 @@ class Loss(ABC):
     ``binary`` says that every cost is 0 or 1; a class declares it itself, because a subclass may
     cost otherwise. ``infers_classes`` says that classes which are not declared come from labels.
     ``is_mean`` says that the risk is the mean of the losses; a :class:`Statistic` has another.
+    ``at_close_only`` says that nothing bounds what its answers reveal, and ``takes_any_columns``
+    that it takes predictions as any other loss reads them.
     """
 
     name: ClassVar[str]
@@ -90,6 +92,8 @@ class Loss(ABC):
     binary: ClassVar[bool] = False
     infers_classes: ClassVar[bool] = False
     is_mean: ClassVar[bool] = True
+    at_close_only: ClassVar[bool] = False
+    takes_any_columns: ClassVar[bool] = False
 
     @property
     def is_binary(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +13,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import ExpectedColumns, raise_for_rows, read_numbers, read_values
-from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._base import Evaluation, Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +36,7 @@ class Custom(Loss):
     """
 
     name: ClassVar[str] = "custom"
+    takes_any_columns: ClassVar[bool] = True
 
     function: LossFunction
     path: str | None = None
@@ -83,6 +85,65 @@ class Custom(Loss):
             raise BrokenLoss(
                 f"The loss {self.path or self.name} failed with {type(error).__name__}."
             ) from error
+
+
+@dataclass(frozen=True)
+class WholeSample(Custom):
+    """A metric of all examples from ``function(labels, predictions)``, which returns a number.
+
+    Nothing is known of it, so a board computes it at the close only. The number lies between 1 and
+    1 - ``scale`` where higher is better, between 0 and ``scale`` where lower is; beyond, it counts
+    as the nearer end.
+
+    Examples
+    --------
+    >>> def worst(labels, predictions):
+    ...     return abs(labels - predictions).max()
+    >>> read = WholeSample(worst, direction="lower", scale=10.0)
+    >>> read.evaluate(np.array([1, 5]), np.array([2, 9])).risk
+    0.4
+    """
+
+    name: ClassVar[str] = "whole_sample"
+    is_mean: ClassVar[bool] = False
+    at_close_only: ClassVar[bool] = True
+
+    direction: str = "higher"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _settings.choice("direction", self.direction, ("higher", "lower"))
+        _settings.set_frozen(self, scale=_settings.number("scale", self.scale, above=0))
+
+    @property
+    def unit(self) -> float:
+        """What a loss of 1 is worth in the metric's own unit."""
+        return self.scale
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The function by its name, the better direction and the scale."""
+        return {**super().params, "direction": self.direction, "scale": self.scale}
+
+    def promise(self, labels: NDArray[Any]) -> None:
+        """Nothing is proved of it."""
+        return
+
+    def evaluate(self, labels: NDArray[Any], predictions: Any) -> Evaluation:
+        """Return the risk, which is not a mean, for every example."""
+        read = self.read_predictions(predictions, labels.shape)
+        value = float(self.per_example(labels, read))
+        if not math.isfinite(value):
+            raise BrokenLoss(f"The metric {self.path or self.name} must return a finite number.")
+        risk = (1 - value if self.direction == "higher" else value) / self.scale
+        risk = min(max(risk, 0.0), 1.0)
+        return Evaluation(np.full(len(labels), risk), risk)
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the risk in the metric's own unit."""
+        risk = self.evaluate(self.read_labels(labels), predictions).risk or 0.0
+        return risk * self.scale
 
 
 def load_function(path: str) -> LossFunction:

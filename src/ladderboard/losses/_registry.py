@@ -10,7 +10,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, NoPerExampleLoss
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, display_risk
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
-from ladderboard.losses._custom import Custom, Shortfall
+from ladderboard.losses._custom import Custom, Shortfall, WholeSample
 from ladderboard.losses._names import ALIASES, METRICS, normalize, refusal, resolve
 from ladderboard.losses._overlap import (
     Dice,
@@ -164,10 +164,8 @@ def metric(
     if not isinstance(name, str):
         built = loss(name, **params)  # type: ignore[arg-type]
         return Metric(built.name, built)
-    if ":" in name:
-        return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))
-    if name == Custom.name:
-        return Metric(name, _create_loss(Custom, name, params))
+    if ":" in name or name in {Custom.name, WholeSample.name}:
+        return _custom_metric(name, params)
     key = normalize(name)
     if key in LOSSES and key not in METRICS:
         return Metric(key, _create_loss(LOSSES[key], key, params))
@@ -188,6 +186,21 @@ def metric(
     listed = ", ".join(sorted(METRICS))
     hint = f"did you mean {close[0]!r}?" if close else f"choose from {listed}."
     raise InvalidSetting(f"There is no loss named {_settings.safe_repr(name)}; {hint}")
+
+
+def _custom_metric(name: str, params: dict[str, Any]) -> Metric:
+    """Return a metric of a user's function: of each example, or with ``whole`` of all of them."""
+    if ":" in name:
+        whole = params.pop("whole", False)
+        params = {"function": name, **params}
+    else:
+        whole = name == WholeSample.name
+    if not whole:
+        return Metric(name, _create_loss(Custom, "custom", params))
+    made = _create_loss(WholeSample, WholeSample.name, params)
+    title = str(params.get("function")).rpartition(":")[2]
+    higher = params.get("direction", "higher") == "higher"
+    return Metric(title, made, "complement" if higher else "scaled")
 
 
 def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Loss:

@@ -373,6 +373,9 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         _choice_reader("open", "invited", "organiser", "sign_in"),
         "sign_in" if keys.has("sign_in") else "invited",
     )
+    if display.loss.at_close_only:
+        message = "a function of all examples is for the close only; put it under metrics"
+        keys.add_problem(metric_key, f"{metric_key}: {message}.")
     baselines = _read_baselines(keys)
     shown = _read_display(keys, display)
     metrics = _read_metrics(keys, shown.name)
@@ -532,6 +535,8 @@ def _read_metric(name: str, item: Any) -> MetricRules:
     title, form, digits = (settings.pop(key, None) for key in ("title", "as", "digits"))
     show = _settings.choice(f"{name}.show", settings.pop("show", "close"), ("live", "close"))
     read = read_loss(name, settings)
+    if show == "live" and read.loss.at_close_only:
+        raise InvalidSetting(f"{name}: a function of all examples is for the close only.")
     if form is None:
         form = read.shown_as
     _settings.choice(f"{name}.as", form, _SHOWN_AS)
