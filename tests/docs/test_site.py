@@ -80,7 +80,8 @@ def test_every_page_is_reached_from_the_front_page(site):
 
 def test_the_navigation_is_what_the_index_lists(site):
     _, *shelves = re.split(r"^## (.+)$", (ROOT / "docs/index.md").read_text(), flags=re.MULTILINE)
-    assert shelves[::2] == ["Tutorials", "How-to", "Reference", "Explanation", "The project"]
+    readers = ["Participants", "Organisers", "Engineers", "Operators", "Researchers"]
+    assert shelves[::2] == [*readers, "Reference", "Background", "The project"]
     listed = re.findall(r"\]\((\S+)\.md\)", "".join(shelves[1::2]))
     built = {path.removesuffix(".html") for path in pages(site) if not path.startswith("project/")}
     assert built <= {"index", *listed}
