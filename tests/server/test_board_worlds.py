@@ -60,6 +60,7 @@ def test_two_worlds_cannot_be_distinguished(run_worlds, database, tmp_path):
         "resumed",
         "amended",
         "disqualified",
+        "accepted",
     }
     assert expected_kinds <= kinds
     assert len([entry for entry in outputs["entries"] if b'"question"' in entry]) > 12

@@ -133,6 +133,15 @@ def test_every_request_gives_every_person_its_status(server, person):
     assert not wrong
 
 
+def test_a_person_registers_over_the_api_and_waits_for_approval(server, person):
+    make_board(server)
+    reply = person("Ada").api("POST", "/teams", json={"name": "Analytical"})
+    assert (reply.status_code, reply.json()["name"]) == (201, "Analytical")
+    make_board(server, sign_in="{approval: true}")
+    reply = person("Ada").api("POST", "/teams", json={"name": "Analytical"})
+    assert (reply.status_code, reply.json()["state"]) == (202, "waiting")
+
+
 def test_a_session_changes_nothing_without_its_csrf_token(server, person):
     make_board(server)
     ada = person("Ada")

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from ladderboard.board import Caller, Role, read_rules
+from ladderboard.board import Caller, Role, VerifiedIdentity, read_rules
 from ladderboard.files import read_holdout
 from support.board_stubs import FolderContent
 
@@ -298,6 +298,7 @@ class BoardSession:
         self.server.set_visibility("public", self.organiser)
         api("PATCH", "/rules", self.organiser, json={"questions": 70})
         api("PATCH", "/rules", self.organiser, json={"questions": 1})
+        self.accept_terms(beta)
         api("PUT", f"/teams/{team}/disqualification", self.organiser)
         self.read_everything()
         api("DELETE", f"/teams/{team}/disqualification", self.organiser)
@@ -309,6 +310,36 @@ class BoardSession:
         api("PATCH", "/rules", self.organiser, json={"end": "2020-01-01T00:00:00Z"})
         self.server.submit(beta, self.next_body())
         self.read_hashes(None)
+
+    def accept_terms(self, token):
+        """Add terms and people; submit before and after the terms are accepted."""
+        api, board = self.server.api, self.server.boards.open("first")
+        changes = {"terms": "Be fair.", "registration": "sign_in", "data": {"members": True}}
+        changes["organisers"] = ["Ada"]
+        assert api("PATCH", "/rules", self.organiser, json=changes).status_code == 200
+        assert self.server.submit(token, self.next_body()).status_code == 403
+        self.read_everything()
+        api("POST", "/terms", token, json={"version": "0" * 64})
+        version = api("GET", "/terms", token).json()["version"]
+        api("POST", "/terms", token, json={"version": version})
+        self.server.submit(token, self.next_body())
+        for body in ({"uses": 2}, {"uses": 0}, {"days": 1}):
+            invitation = api("POST", "/team/invitations", token, json=body).json()
+        person = VerifiedIdentity("u", "https://u.example", "1", "Bob", None)
+        hashed = board.identities.sign_in(person, seconds=60)
+        caller = self.server.boards.caller_by_token_hash(hashed, "first")
+        board.members.join(caller, invitation["invitation"])
+        api("GET", "/team/members", token)
+        api("PUT", "/team/members/1", token, json={"role": "owner"})
+        api("DELETE", "/team/members/1", token)  # the only owner
+        api("POST", "/membership", token, json={"invitation": "lb_member_x"})
+        api("DELETE", "/membership", token)
+        for method in ("PUT", "DELETE"):
+            api(method, "/registrations/1/organiser", self.organiser)
+        teams = [row["id"] for row in api("GET", "/teams", self.organiser).json()["teams"]]
+        api("POST", f"/teams/{teams[-1]}/merge", self.organiser, json={"into": teams[-2]})
+        self.read_everything()
+        assert api("PATCH", "/rules", self.organiser, json={"terms": None}).status_code == 200
 
 
 def run_session(server, world, caplog, *, script="run_everything"):

@@ -71,7 +71,7 @@ class Joining(RequestModel):
     merge: bool = False
 
 
-class MemberRole(RequestModel):
+class RoleChange(RequestModel):
     """What a person in a team is."""
 
     role: Literal["owner", "member"]

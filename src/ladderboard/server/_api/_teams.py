@@ -13,11 +13,11 @@ from ladderboard.server._api._models import (
     Joining,
     MemberInvitation,
     MemberList,
-    MemberRole,
     Membership,
     NewTeam,
     Person,
     Registration,
+    RoleChange,
     SelectionList,
     Team,
     TeamList,
@@ -38,17 +38,21 @@ from ladderboard.server._context import get_context, make_response, open_board
 router = make_router("teams")
 
 
-@router.post(
-    "/boards/{board}/teams",
-    status_code=201,
-    response_model=NewTeam,
-    **public_route(408, 409, 413, 415, tagged=False),
-)
+_REGISTER = public_route(408, 409, 413, 415, tagged=False)
+_REGISTER["responses"][202] = {"model": Person, "description": "The organiser must approve it."}
+
+
+@router.post("/boards/{board}/teams", status_code=201, response_model=NewTeam, **_REGISTER)
 def register_team(request: Request, board: Slug, wanted: Registration) -> Response:
     """Register a team; its token is told here, and never again."""
     opened, caller = open_board(request, board)
     if caller.role < Role.ORGANISER:
         get_context(request).limit_registrations(request)
+    if caller.identity is not None and wanted.invitation is None:
+        registered = opened.identities.register(caller, wanted.name)
+        if registered is None:
+            return make_response(request, opened.identities.own(caller), 202)
+        return make_response(request, registered._asdict(), 201)
     team_with_token = opened.teams.register_or_create(caller, wanted.name, wanted.invitation)
     return make_response(request, team_with_token._asdict(), 201)
 
@@ -125,7 +129,7 @@ def list_members(request: Request, board: Slug) -> Response:
     **private_route(408, 409, 413, 415),
 )
 def set_member_role(
-    request: Request, board: Slug, number: PersonNumber, wanted: MemberRole
+    request: Request, board: Slug, number: PersonNumber, wanted: RoleChange
 ) -> Response:
     """Make a person in one's own team an owner or a member; owners may."""
     opened, caller = open_board(request, board)
