@@ -173,8 +173,8 @@ def start_receiver():
     """Return a function that starts a receiver of webhooks."""
     with contextlib.ExitStack() as exit_stack:
 
-        def start():
-            receiver = Receiver()
+        def start(*arguments):
+            receiver = Receiver(*arguments)
             exit_stack.callback(receiver.stop)
             return receiver
 

@@ -11,6 +11,7 @@ import pytest
 from ladderboard.board import Caller, Role, VerifiedIdentity, announce_deadlines, open_boards
 from ladderboard.board._webhooks import queue_event
 from ladderboard.server import _webhooks
+from support.nginx import make_certificates
 from support.server.live_server import assert_problem, make_folder, make_predictions
 from support.server.webhooks import add, due, listed, pause, wait_for_result
 
@@ -77,6 +78,33 @@ def test_the_connection_goes_to_the_address_that_was_checked(server, receiver, m
     ((_, headers, _),) = receiver.wait_for(1)
     assert headers["Host"] == f"once.example:{port}"
     assert len(calls) == 1
+
+
+def resolve_to_loopback(monkeypatch, *names):
+    real = _webhooks.socket.getaddrinfo
+
+    def resolve(host, port, *rest, **options):
+        if host in names:
+            return [(2, 1, 6, "", ("127.0.0.1", port))]
+        return real(host, port, *rest, **options)
+
+    monkeypatch.setattr(_webhooks.socket, "getaddrinfo", resolve)
+
+
+def test_the_certificate_is_checked_for_the_name(server, start_receiver, monkeypatch, tmp_path):
+    """The certificate is also right for 127.0.0.1, which the connection goes to."""
+    make_certificates(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    receiver = start_receiver(tmp_path)
+    port = receiver.url.split(":")[2].split("/")[0]
+    resolve_to_loopback(monkeypatch, "boards.example.org", "other.example.org")
+    for host in ("boards.example.org", "other.example.org"):
+        add(server, f"https://{host}:{port}/hook")
+    pause(server)
+    wait_for_result(server, 1, result="answered 204", delivered=True)
+    wait_for_result(server, 2, result="not sent: the connection failed", delivered=False)
+    ((_, headers, _),) = receiver.requests
+    assert headers["Host"] == f"boards.example.org:{port}"
 
 
 def test_slack_and_discord_get_what_they_accept(server, receiver):
@@ -199,7 +227,7 @@ def test_webhooks_are_listed_tested_and_removed(server, receiver):
     "body",
     [
         {"url": "ftp://example.org/"}, {"url": "https://user:word@example.org/"},
-        {"url": "https://example.org/#part"}, {"url": "https:///hook"},
+        {"url": "https://example.org/#part"}, {"url": "https:///hook"}, {"url": "http://0a["},
         {"url": "https://example.org/", "events": ["unknown"]},
         {"url": "https://example.org/", "events": []},
         {"url": "https://example.org/", "format": "teams"},

@@ -86,11 +86,11 @@ def _is_global(address: Address) -> bool:
 
 def check_literal_address(url: str, *, private: bool) -> None:
     """Refuse a URL whose host is a private address, in any notation; names are not looked up."""
-    host = urlsplit(url).hostname or ""
     try:
+        host = urlsplit(url).hostname or ""
         found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
-    except (OSError, UnicodeError):
-        return  # a name
+    except (OSError, ValueError):
+        return  # a name, or a URL that is refused anyway
     if not private and not all(is_public_address(str(item[4][0])) for item in found):
         raise InvalidSetting(_PRIVATE_ADDRESS)
 
@@ -228,7 +228,10 @@ class WebhookSender:
         if self._client is None:  # it reads certificates, so there is one for all deliveries
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
             self._client = httpx.AsyncClient(
-                trust_env=False, timeout=2 * TIMEOUT_SECONDS, limits=limits
+                verify=httpx.create_ssl_context(),  # with SSL_CERT_FILE, but without proxies
+                trust_env=False,
+                timeout=2 * TIMEOUT_SECONDS,
+                limits=limits,
             )
         async with self._client.stream(
             "POST",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,9 +11,12 @@ from ladderboard.board import list_due_deliveries
 
 
 class Receiver:
-    """A receiver on loopback that records requests, and answers, redirects or hangs."""
+    """A receiver on loopback that records requests, and answers, redirects or hangs.
 
-    def __init__(self):
+    ``certificates`` is a folder with those of a receiver that speaks TLS.
+    """
+
+    def __init__(self, certificates=None):
         self.requests, self.statuses = [], []
         self.release = threading.Event()
         receiver = self
@@ -38,6 +42,10 @@ class Receiver:
             request_queue_size = 128
 
         self._server = Server(("127.0.0.1", 0), Handler)
+        if certificates is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificates / "chain.pem", certificates / "key.pem")
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
