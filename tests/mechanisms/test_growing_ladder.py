@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidRisk, InvalidSetting
 from ladderboard.mechanisms import Observation, Setup
-from ladderboard.mechanisms._fixed_point import exact_standard_error
+from ladderboard.mechanisms import mechanism as mechanism_of
+from ladderboard.mechanisms._fixed_point import exact_standard_error, to_units
 from ladderboard.mechanisms._growing._ladder import (
     MILLION,
     GrowingLadderState,
@@ -21,6 +23,7 @@ from ladderboard.mechanisms._growing._ladder import (
     readable_grid,
     standard_error_units,
 )
+from ladderboard.mechanisms._session import standard_error_class
 
 UNIT = 10**12
 
@@ -283,7 +286,9 @@ def test_calibrated_steps_that_follow_the_model_show_what_is_promised():
         for questions in (100, 1_000):
             ladder = lb.GrowingLadder.calibrated(n, questions, scale="model")
             for changes, limit in ((0, 1), (3, 3.6), (8, 8)):
-                gain = ladder.smallest_visible_gain(n=n, changes=changes, standard_error=1e-3)
+                gain = ladder.smallest_visible_gain(
+                    n=n, released=0.01, changes=changes, standard_error=1e-3
+                )
                 assert gain < limit * 1e-3
 
 
@@ -353,3 +358,72 @@ def test_the_class_of_a_standard_error_is_released_with_a_record():
     by_value = lb.GrowingLadder(step=1).start(n=400, tape=lb.Tape(seed=3)).ask(risk=0.2)
     assert by_value.improved
     assert by_value.error_class is None
+
+
+def read_labels_one_by_one(mechanism, n):
+    """Return the share of labels that single probes get right, for three-class log loss.
+
+    No example has the third class, so its probability moves all losses alike, and a guess of one
+    label can leave every loss equal if it is right. The probe is placed where the ladder shows it.
+    """
+    labels = np.random.default_rng(0).integers(2, size=n)
+    loss = lb.loss("log", classes=[0, 1, 2])
+    session = mechanism.start(n=n, tape=lb.Tape(seed=1))
+
+    def ask(level, row=None, guess=0):
+        share = 0.01**level  # the probability of a class whose loss is the level
+        predictions = np.tile([share, share, 1 - 2 * share], (n, 1))
+        if row is not None:
+            predictions[row] = 0.0, 0.0, 1 - share
+            predictions[row, guess] = share
+        return session.ask(losses=loss(labels, predictions))
+
+    released, changes, right = ask(0.9).value, 1, 0
+    for row in range(n):
+        guess = row % 2
+        gain = mechanism.smallest_visible_gain(
+            n=n, released=released, changes=changes, standard_error=1e-12
+        )
+        level = released - max(gain, 1e-7)  # more than rounding errors
+        if level < 0.16:  # two classes with a half each cost 0.15: the rest is guessed
+            return (right + (n - row) / 2) / n
+        release = ask(level, row, guess)
+        released, changes = release.value, changes + release.improved
+        right += labels[row] == (guess if release.improved else 1 - guess)
+    return right / n
+
+
+def test_labels_cannot_be_read_one_by_one():
+    """A right guess without a trace in the losses still has to pass a step.
+
+    Chance gets half of 300 labels right, and 0.62 once in 30,000 such games.
+    """
+    mechanism = lb.GrowingLadder.calibrated(300, 301, scale="model")
+    assert read_labels_one_by_one(replace(mechanism, least_deviation=0.0), 300) == 1
+    assert read_labels_one_by_one(mechanism, 300) < 0.62
+
+
+def test_the_least_deviation_raises_the_step_and_not_the_release():
+    setup, quiet = Setup(400, 0.0, 1.0), standard_error_class(1e-6)
+    without = lb.GrowingLadder(step=1, scale="model")
+    ladder = replace(without, least_deviation=0.5)
+    state = GrowingLadderState(to_units(0.2), 3, quiet)
+    before, after = (made.rung_for(setup, state, quiet, 0) for made in (without, ladder))
+    assert after.step == pytest.approx(4**0.75 * to_units(0.5 * 0.2 / 20), rel=1e-6)
+    assert before.step < after.step / 1_000
+    assert (after.release_noise, after.grid) == (before.release_noise, before.grid)
+    loud = standard_error_class(0.1)
+    assert ladder.rung_for(setup, state, loud, 0) == without.rung_for(setup, state, loud, 0)
+    gains = [
+        made.smallest_visible_gain(n=400, released=0.2, changes=3, standard_error=1e-6)
+        for made in (without, ladder)
+    ]
+    assert gains[0] < gains[1] / 1_000
+
+
+def test_ladders_of_older_versions_have_no_least_deviation():
+    old = lb.GrowingLadder(step=1, scale="model")
+    assert "least_deviation" not in old.describe()
+    new = lb.GrowingLadder.calibrated(1_000, 100, scale="model")
+    assert mechanism_of(new.describe()) == new
+    assert new.describe()["least_deviation"] == 0.5

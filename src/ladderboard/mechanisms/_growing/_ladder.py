@@ -65,6 +65,7 @@ _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
 _UNSHARED_ACCOUNTS = 2
+_LEAST_DEVIATION = 0.5  # of losses, as a share of the released value
 # What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
 # protection; the powers of questions, step and n; a factor for several accounts. It fits the tables
 # of docs/explanation/growing-ladder.md within 8%.
@@ -168,6 +169,10 @@ class GrowingLadder(Mechanism):
         zero-one loss and more than enough for any other. ``"model"``: noise and grid of a release
         follow the standard error of the new model, rounded up to a power of the square root of
         two; for losses and metrics whose variance is much smaller.
+    least_deviation
+        With ``scale="model"``: in comparisons the standard deviation of losses counts at least as
+        this share of the released value. Otherwise an attacker could make models whose losses are
+        all alike unless a label is as guessed.
 
     Examples
     --------
@@ -194,6 +199,7 @@ class GrowingLadder(Mechanism):
     sharing: float = 0.0
     sharing_cap: float = 2.0
     scale: Literal["value", "model"] = "value"
+    least_deviation: float = 0.0
     origin: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -213,7 +219,15 @@ class GrowingLadder(Mechanism):
             sharing=_read_millionths("sharing", self.sharing, at_least=0, at_most=1),
             sharing_cap=_read_millionths("sharing_cap", self.sharing_cap, at_least=1),
             scale=_settings.choice("scale", self.scale, ("value", "model")),
+            least_deviation=_read_millionths("least_deviation", self.least_deviation, at_least=0),
         )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings; ledgers of older versions have no ``least_deviation``."""
+        described = super().describe()
+        if not self.least_deviation:
+            del described["least_deviation"]
+        return described
 
     @classmethod
     def calibrated(
@@ -268,6 +282,7 @@ class GrowingLadder(Mechanism):
             accounts=accounts,
             sharing=_SHARING / (accounts - 1) if accounts > 1 else 0.0,
             scale=scale,
+            least_deviation=_LEAST_DEVIATION if scale == "model" else 0.0,
         )
 
     def for_board(self, *, hides_others: bool = False) -> GrowingLadder:
@@ -323,12 +338,18 @@ class GrowingLadder(Mechanism):
         """Return the rung for a model of this class; the class is not used if values decide."""
         if not self.follows_model:
             return self.rung_at(setup, state.best, state.changes, others)
+        loudest = math.isqrt(1 << max(own_class, state.error_class))
         return self._rung(
-            math.isqrt(1 << max(own_class, state.error_class)),
+            max(loudest, self._least_error(setup, state.best)),
             math.isqrt(1 << own_class),
             state.changes,
             others,
         )
+
+    def _least_error(self, setup: Setup, best: int) -> int:
+        """Return the least standard error in comparisons with a released value, in units."""
+        deviation = (best - _fixed_point.to_units(setup.low)) * _millionths(self.least_deviation)
+        return math.isqrt((deviation // MILLION) ** 2 // setup.n)
 
     @lru_cache(maxsize=4_096)  # noqa: B019 - mechanisms are few, and live as long as the process
     def _rung(self, compared_error: int, released_error: int, changes: int, others: int) -> Rung:
@@ -392,7 +413,11 @@ class GrowingLadder(Mechanism):
             error = standard_error_units(Setup(n, 0.0, 1.0), best)
         else:
             error = _fixed_point.to_units(standard_error)
-        return self._visible_gain(self._rung(error, error, changes, others), power)
+        compared = error
+        if self.follows_model:
+            best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
+            compared = max(error, self._least_error(Setup(n, 0.0, 1.0), best))
+        return self._visible_gain(self._rung(compared, error, changes, others), power)
 
     def visible_gain_after(self, setup: Setup, state: GrowingLadderState, others: int = 0) -> float:
         """Return ``smallest_visible_gain`` for a ladder in this state."""
