@@ -1,6 +1,8 @@
 """The power of a gate beside exact McNemar tests at beta / looks, which people make by hand."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +43,41 @@ def test_the_first_ten_of_200_looks_are_better_than_mcnemar(sizes):
 
 def test_few_examples_that_differ_are_never_enough():
     assert ratio(100, 0.1, 200, 1) is None
+
+
+@pytest.fixture
+def printed_lines(monkeypatch):
+    """Return a function that runs part of ``script/_gate_table.py`` and returns its lines."""
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("gate_table", root / "script/_gate_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (root / "docs/explanation/gate.md").read_text().splitlines()
+
+    def run(name, **settings):
+        lines = []
+        monkeypatch.setattr(module, "write_line", lambda line="": lines.append(str(line)))
+        for setting, value in settings.items():
+            monkeypatch.setattr(module, setting, value)
+        getattr(module, name)()
+        return [line for line in lines if line.startswith("|")], page
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"SIZES": (300,), "LOOKS": (1, 200)}, pytest.param({}, marks=pytest.mark.slow)],
+    ids=["few", "all"],
+)
+def test_the_page_has_the_tables_of_power_and_prices(printed_lines, settings):
+    lines, page = printed_lines("print_power", **settings)
+    assert len(lines) >= 14
+    assert [line for line in lines if line not in page] == []
+
+
+@pytest.mark.slow
+def test_the_page_has_the_table_of_verdicts_on_searches(printed_lines):
+    lines, page = printed_lines("print_searches")
+    assert len(lines) == 8
+    assert [line for line in lines if line not in page] == []
