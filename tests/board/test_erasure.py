@@ -174,6 +174,36 @@ def test_a_person_without_a_team_may_come_back_and_a_rejected_one_may_not(board,
     assert traces_in_tables(board, ["Carl", "carl@example.edu"]) == set()
 
 
+def test_the_name_of_a_team_goes_with_the_last_person_in_it(board, teams, sign_in):
+    carl = BOB._replace(subject="3", name="Carl", mail="carl@example.edu")
+    invitation = board.members.invite(teams[TEAM])
+    board.members.join(sign_in(carl), invitation)
+    member = sign_in(carl)
+    assert board.erasure.preview_own(member) == (None, False, None)
+    erased = board.erasure.erase_own(teams[TEAM])  # the owner
+    assert (erased.team, erased.name) == (None, None)
+    assert traces_in_tables(board, WORDS[2:]) == set()
+    people = board.members.list(member)
+    assert people["team"]["name"] == TEAM
+    assert [(row["name"], row["role"]) for row in people["members"]] == [("Carl", "owner")]
+    pseudonym = board.erasure.preview_own(member).team
+    assert board.erasure.erase_own(member).name == pseudonym == f"Team {people['team']['id'][:4]}"
+    assert traces_in_tables(board, [*WORDS, "Carl", carl.mail]) == set()
+
+
+def test_an_organiser_by_person_ends_that_first(board, sign_in):
+    number = sign_in(ZELDA).identity
+    board.members.set_organiser(ORGANISER, number, organiser=True)
+    with pytest.raises(Conflict, match="organises the board"):
+        board.erasure.erase_own(sign_in(ZELDA))
+    assert "organises the board" in board.erasure.preview_own(sign_in(ZELDA)).refusal
+    board.members.set_organiser(ORGANISER, number, organiser=False)
+    board.erasure.erase_own(sign_in(ZELDA))
+    assert traces_in_tables(board, WORDS) == set()
+    with pytest.raises(NotAllowed, match="cannot sign in again"):
+        sign_in(ZELDA)
+
+
 def test_an_erased_name_and_a_pseudonym_cannot_be_taken(board, teams, boards, tmp_path):
     erased = board.erasure.erase_own(teams[TEAM])
     for name in (TEAM, "quixotic  WALRUSES", erased.name, erased.name.upper()):

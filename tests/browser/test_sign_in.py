@@ -108,7 +108,7 @@ def test_an_organiser_approves_one_person_and_rejects_another(
     form.get_by_label("Reason, if you reject it").fill("You work for the organiser.")
     form.get_by_role("button", name="Reject").click()
     page.get_by_text("The registration is rejected").wait_for()
-    page.get_by_label("One on each line").fill("emil@example.edu")
+    page.get_by_label("One on each line", exact=True).fill("emil@example.edu")
     page.get_by_role("button", name="Add them").click()
     page.get_by_text("The list is extended.").wait_for()
     people[0].open(f"/boards/{slug}/submit")
@@ -207,3 +207,34 @@ def test_an_organiser_merges_teams_and_a_person_becomes_an_organiser(
     assert "Gone" not in fay.text()
     fay.open(f"/boards/{slug}")
     assert "Organised by Person fay." in fay.text()
+
+
+@pytest.mark.parametrize("way", ["keyboard", "phone"])
+def test_a_person_removes_their_name_and_identity(
+    visit, make_sign_in_board, provider, live_server, way
+):
+    slug = make_sign_in_board()
+    emil = visit(phone=way == "phone")
+    page, keyboard = emil.page, way == "keyboard"
+    sign_in(emil, provider, slug, f"emil-{way}", keyboard=keyboard)
+    page.get_by_label("Your team's name").fill("Quixotic Walruses")
+    press(page.get_by_role("button", name="Join", exact=True), keyboard)
+    press(page.get_by_role("link", name="Go on to submit"), keyboard)
+    press(page.get_by_role("link", name="Remove my name and identity"), keyboard)
+    page.get_by_role("heading", name="What stays").wait_for()
+    assert not emil.axe_violations()
+    assert not emil.overflowing()
+    assert f"Person emil-{way}" in emil.text()
+    box = page.get_by_role("checkbox", name="I have read what stays.")
+    box.focus()
+    box.press("Space") if keyboard else box.check()
+    press(page.get_by_role("button", name="Remove my name and identity"), keyboard)
+    page.get_by_role("heading", name="Your name and identity are removed").wait_for()
+    assert not emil.axe_violations()
+    assert "Quixotic" not in emil.text()
+    emil.open(f"/boards/{slug}")
+    assert "Quixotic" not in emil.text()
+    emil.monitor.expect_statuses(403)
+    emil.open(f"/boards/{slug}/join")
+    press(page.get_by_role("link", name="Sign in with University"), keyboard)
+    page.get_by_text("you cannot sign in again before the board is closed").wait_for()

@@ -78,6 +78,9 @@ EXPECTED = {
     f"DELETE {B}/teams/{{team}}/token": organisers_only(204),
     f"PUT {B}/teams/{{team}}/disqualification": organisers_only(204),
     f"DELETE {B}/teams/{{team}}/disqualification": organisers_only(204),
+    f"POST {B}/erasure": OWN,
+    f"PUT {B}/teams/{{team}}/erasure": organisers_only(200),
+    f"PUT {B}/registrations/{{number}}/erasure": organisers_only(404),  # nobody signed in
     f"POST {B}/invitations": organisers_only(201),
     f"POST {B}/tokens": organisers_only(201),
     f"GET {B}/tokens": organisers_only(200),
@@ -120,6 +123,8 @@ EXPECTED = {
     "GET /boards/{board}/play": {"": (404,) * 5},  # this board has no play page
     "POST /boards/{board}/selections": {"": (403,) * 5, "strange": (403, 403)},
     "POST /boards/{board}/token": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/erase": {"": (200,) * 5},
+    "POST /boards/{board}/erase": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/join": {"": (200,) * 5},
     "POST /boards/{board}/join": {"": (403,) * 5, "strange": (403, 403)},
     # Nobody signs in on this board, and the server has no provider.
@@ -155,6 +160,8 @@ LASTING = {f"DELETE {B}/teams/{{team}}/token"} | {
         ("PATCH", "rules"),
         ("POST", "close"),
         ("DELETE", "webhooks/{number}"),
+        ("POST", "erasure"),
+        ("PUT", "teams/{team}/erasure"),
     )
 }
 

@@ -304,6 +304,10 @@ class BoardSession:
         api("DELETE", f"/teams/{team}/disqualification", self.organiser)
         api("POST", f"/teams/{team}/token", self.organiser)
         api("DELETE", f"/teams/{team}/token", self.organiser)
+        api("PUT", f"/teams/{team}/erasure", beta)
+        api("PUT", f"/teams/{team}/erasure", self.organiser)
+        api("PUT", "/registrations/1/erasure", self.organiser)
+        api("POST", "/erasure", self.organiser)
         self.server.now += 7200
         for _ in range(6):
             self.server.submit(beta, self.next_body())

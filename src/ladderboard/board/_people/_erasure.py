@@ -46,6 +46,8 @@ _ERASED_BEFORE = (
     "Your name and identity were removed from this board. One person has one team, so you cannot "
     "sign in again before the board is closed."
 )
+_IS_ORGANISER = "This person organises the board. Another organiser must end that first."
+_SIGN_IN_FIRST = "People are in this team. Each signs in to remove their own name."
 
 
 class Erased(NamedTuple):
@@ -59,6 +61,18 @@ class Erased(NamedTuple):
     name: str | None
     kept_in_ledger: bool
     scrubbed: bool
+
+
+class ErasurePreview(NamedTuple):
+    """What an erasure of the caller would do, to be confirmed.
+
+    ``team`` is the pseudonym that the team would get; None if its name stays, because others are in
+    it, or there is no team. ``refusal`` is why the caller cannot be erased.
+    """
+
+    team: str | None
+    kept_in_ledger: bool
+    refusal: str | None = None
 
 
 class Erasure:
@@ -78,11 +92,31 @@ class Erasure:
 
         def erase_token_team(view: WriteView, now: int) -> TeamRow:
             team = read_team(view, caller.team or 0)
-            if any(row.state == "registered" for row in list_team_identities(view, team.number)):
-                raise Conflict("People are in this team. Each signs in to remove their own name.")
+            if _list_people(view, team.number):
+                raise Conflict(_SIGN_IN_FIRST)
             return self._erase_team(view, team, now)
 
         return self._run(erase_token_team)
+
+    def preview_own(self, caller: Caller) -> ErasurePreview | None:
+        """Return what ``erase_own`` would do; None for a caller without a team or a sign-in."""
+        with self._board.reading() as view:
+            kept, number = self._board.names_in_ledger(view), caller.team
+            person = None
+            if caller.identity is not None:
+                person = read_identity(view, caller.identity)
+                number = person.team if person.state == "registered" else None
+                if number is None:
+                    refusal = _IS_ORGANISER if person.role == "organiser" else None
+                    return ErasurePreview(None, kept, refusal)
+            if number is None:
+                return None
+            team, people = read_team(view, number), _list_people(view, number)
+            if person is None and people:
+                return ErasurePreview(None, kept, _SIGN_IN_FIRST)
+            others = [other for other in people if other != person]
+            pseudonym = team.name if team.erased else _pseudonym(view, team)
+            return ErasurePreview(None if others else pseudonym, kept)
 
     def erase_team(self, caller: Caller, team: str) -> Erased:
         """Erase a team as an organiser, with everybody who is or was in it."""
@@ -139,12 +173,11 @@ class Erasure:
         if row.state in {"listed", "erased"}:
             raise NotFound("There is no such registration.")
         if row.role == "organiser":
-            raise Conflict("This person organises the board. End that first.")
+            raise Conflict(_IS_ORGANISER)
         if row.team is None:
             self._erase_identity(view, row)
             return None
-        people = list_team_identities(view, row.team)
-        others = [other for other in people if other.state == "registered" and other != row]
+        others = [other for other in _list_people(view, row.team) if other != row]
         if not others and row.state == "registered":
             return self._erase_team(view, read_team(view, row.team), now)
         if others and not any(other.role == "owner" for other in others):
@@ -174,6 +207,11 @@ class Erasure:
                 team_name="",
                 reason="",
             )
+
+
+def _list_people(view: ReadView, team: int) -> list[IdentityRow]:
+    """Return the people who are in a team."""
+    return [row for row in list_team_identities(view, team) if row.state == "registered"]
 
 
 def erased_name_key(book: Book, folded: str) -> str:

@@ -429,6 +429,20 @@ class NewTeam(ResponseModel):
     __annotations__ = fields_of(board.TeamCredentials)
 
 
+class ErasureResult(ResponseModel):
+    """What an erasure left."""
+
+    team: Annotated[str | None, Field(description="The team's id; null if its name stays.")]
+    name: Annotated[str | None, Field(description="The team's pseudonym.")]
+    kept_in_ledger: Annotated[
+        bool,
+        Field(description="An older version closed the board; its ledger commits to the name."),
+    ]
+    scrubbed: Annotated[
+        bool, Field(description="Nothing is left in the free space of the database's file.")
+    ]
+
+
 class NewToken(ResponseModel):
     """A token, which is told once."""
 

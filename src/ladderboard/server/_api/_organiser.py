@@ -9,6 +9,7 @@ from ladderboard.server._api._models import (
     Charge,
     Days,
     Decision,
+    ErasureResult,
     Finals,
     Invitation,
     Merge,
@@ -86,6 +87,24 @@ def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     opened, caller = open_board(request, board)
     opened.teams.disqualify(caller, team, reinstate=True)
     return no_content()
+
+
+@router.put("/boards/{board}/teams/{team}/erasure", response_model=ErasureResult, **private_route())
+def erase_team(request: Request, board: Slug, team: TeamId) -> Response:
+    """Remove a team's name and the identities of its people for good; a pseudonym stays."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.erasure.erase_team(caller, team)._asdict())
+
+
+@router.put(
+    "/boards/{board}/registrations/{number}/erasure",
+    response_model=ErasureResult,
+    **private_route(409),
+)
+def erase_person(request: Request, board: Slug, number: PersonNumber) -> Response:
+    """Remove the name and identity of a person who signed in for good."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.erasure.erase_person(caller, number)._asdict())
 
 
 @router.post(

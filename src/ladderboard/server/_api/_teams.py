@@ -9,6 +9,7 @@ from ladderboard.errors import NotAllowed
 from ladderboard.server._api._models import (
     Acceptance,
     Choice,
+    ErasureResult,
     Invitation,
     Joining,
     MemberInvitation,
@@ -85,6 +86,13 @@ def rotate_own_token(request: Request, board: Slug) -> Response:
     opened, caller = open_board(request, board)
     team_with_token = opened.teams.rotate_token(caller)
     return make_response(request, team_with_token._asdict())
+
+
+@router.post("/boards/{board}/erasure", response_model=ErasureResult, **private_route(409))
+def erase_own(request: Request, board: Slug) -> Response:
+    """Remove one's own name and identity for good; scores stay, with a pseudonym."""
+    opened, caller = open_board(request, board)
+    return make_response(request, opened.erasure.erase_own(caller)._asdict())
 
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())

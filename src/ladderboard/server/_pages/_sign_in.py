@@ -1,4 +1,4 @@
-"""Joining a board, signing in with a token or with a provider, and signing out."""
+"""Joining a board, signing in with a token or with a provider, signing out, and erasure."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from fastapi import Depends, Path, Request
 from starlette.responses import RedirectResponse, Response
 
 from ladderboard.board import Role, VerifiedIdentity, hash_token
-from ladderboard.errors import LadderboardError, NotFound
+from ladderboard.errors import InvalidSetting, LadderboardError, NotFound
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials, InvalidToken
 from ladderboard.server._context import ServerContext, get_context, open_page
@@ -90,6 +90,45 @@ def register_team(request: Request, board: Slug, form: Form) -> Response:
         new_session = context.sessions.start(hash_token(new_team.token))
     variables = {**_read_join_page(request, board), "new_team": new_team}
     return page_response(request, "join.html", 201, new_session=new_session, **variables)
+
+
+@router.get("/boards/{board}/erase")
+def erase_page(request: Request, board: Slug) -> Response:
+    """Show what an erasure of one's own name and identity removes, and what stays."""
+    return page_response(request, "erase.html", **_read_erase_page(request, board))
+
+
+def _read_erase_page(request: Request, slug: str) -> dict[str, Any]:
+    board, caller = open_page(request, slug)
+    view = board.as_seen_by(caller)
+    return {
+        "board": view.summary(),
+        "role": caller.role.name.lower(),
+        "team": None if caller.team is None else view.team(),
+        "person": board.identities.own(caller),
+        "preview": board.erasure.preview_own(caller),
+        "erased": None,
+        "problem": None,
+    }
+
+
+@router.post("/boards/{board}/erase")
+def erase(request: Request, board: Slug, form: Form) -> Response:
+    """Erase the caller's name and identity, and end the session."""
+    variables = _read_erase_page(request, board)
+    try:
+        if form.get("confirm") != "yes":
+            raise InvalidSetting("Tick the box to confirm that you have read what stays.")
+        opened, caller = open_page(request, board)
+        variables |= {"erased": opened.erasure.erase_own(caller), "role": "public"}
+    except (LadderboardError, RequestRefused) as error:
+        problem = page_problem(error)
+        return page_response(
+            request, "erase.html", problem.status, **{**variables, "problem": problem}
+        )
+    response = page_response(request, "erase.html", **variables)
+    get_context(request).sessions.clear_session_cookie(request, response)
+    return response
 
 
 @router.get("/login")

@@ -56,6 +56,7 @@ _DONE_MESSAGES = {
     "merged": "The teams are merged.",
     "tested": "A test is on its way; reload the page to see what came of it.",
     "unsubscribed": "The webhook is removed; what waited for it is not sent.",
+    "erased": "The name and identity are removed for good. Copies made before keep them.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""
 _EXPECTED_STATES = {
@@ -369,6 +370,11 @@ def _decide(board: Board, caller: Caller, form: Form) -> ActionDone:
     return ActionDone("rejected")
 
 
+def _erase_person(board: Board, caller: Caller, form: Form) -> ActionDone:
+    board.erasure.erase_person(caller, _require_whole_number("person", form.get("person", "")))
+    return ActionDone("erased")
+
+
 def _extend_list(board: Board, caller: Caller, form: Form) -> ActionDone:
     board.identities.extend_list(caller, form.get("people", "").splitlines())
     return ActionDone("listed")
@@ -429,6 +435,11 @@ def _reject_person(board: Board, caller: Caller, _: str, form: Form) -> ActionDo
     return ActionDone("rejected")
 
 
+def _erase_team(board: Board, caller: Caller, team: str, _: Form) -> ActionDone:
+    board.erasure.erase_team(caller, team)
+    return ActionDone("erased")
+
+
 _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCreated]] = {
     "pause": _pause,
     "resume": _resume,
@@ -444,6 +455,7 @@ _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCrea
     "organiser": _set_organiser,
     "subscribe": _add_webhook,
     "webhook": _change_webhook,
+    "forget": _erase_person,
 }
 _TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str, Form], ActionDone | TokenCreated]] = {
     "rotate": _rotate_team_token,
@@ -452,4 +464,5 @@ _TEAM_ACTIONS: dict[str, Callable[[Board, Caller, str, Form], ActionDone | Token
     "reinstate": _reinstate,
     "merge": _merge_team,
     "reject": _reject_person,
+    "forget": _erase_team,
 }

@@ -143,6 +143,7 @@ def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
         "board": view.summary(),
         "role": "organiser",
         "team": team_summary,
+        "keeps_names": board.erasure.keeps_names(),
         "share": view.budget()["share"],
         "tokens": [
             token for token in valid_tokens if token["team"] == team and token["role"] == "team"
