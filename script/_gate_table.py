@@ -34,8 +34,8 @@ def gains(n: int, looks: int, share: float, test: str) -> list[str]:
     if test == "sign":
         mcnemar = cell(search.smallest_gain(n, math.log(looks)))
     numbers = sorted({1, max(1, looks // 2), looks})
-    found = [cell(search.smallest_gain(n, LookPrices(looks).nats(look))) for look in numbers]
-    return [*([mcnemar] if test == "sign" else []), " / ".join(found)]
+    cells = [cell(search.smallest_gain(n, LookPrices(looks).nats(look))) for look in numbers]
+    return [*([mcnemar] if test == "sign" else []), " / ".join(cells)]
 
 
 def write_line(line: object = "") -> None:

@@ -2,7 +2,7 @@
 
     pytest --ladderboard-gate gate.db --ladderboard-require not-worse
 
-Whoever sees which tests failed can fit the code to them, and then verdicts promise nothing about
+People who see which tests failed can fit the code to them, and then verdicts promise nothing about
 other cases; ``--ladderboard-hide`` hides names and details of failures.
 """
 

@@ -63,8 +63,8 @@ class GateState(NamedTuple):
         differing = fields["differing"]
         certain = differing is not None and fields["needed_not_worse"] == -differing
         silent = "not_worse" if certain else "cannot_tell"
-        said = () if fields["outcome"] == silent else (fields["options"],)
-        return self._replace(looks=self.looks + 1, verdicts=self.verdicts + said)
+        counted = () if fields["outcome"] == silent else (fields["options"],)
+        return self._replace(looks=self.looks + 1, verdicts=self.verdicts + counted)
 
     def after_promotion(self, submission: bytes) -> Self:
         """Return the state after a promotion."""
