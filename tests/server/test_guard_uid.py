@@ -205,7 +205,9 @@ def test_an_agent_is_graded_by_a_server_whose_file_it_cannot_read(shared_python,
         verifier = shared_python.start(PROGRAM, *words, user=AGENT, group=AGENT)
         _, err = verifier.communicate(timeout=60)
         assert verifier.returncode == 0, err
-        rewards = json.loads((work / "reward.json").read_text())
+        rewards, details = (
+            json.loads((work / name).read_text()) for name in ("reward.json", "reward-details.json")
+        )
         words[2] = file
         direct = shared_python.start(PROGRAM, *words, user=AGENT, group=AGENT)
         _, refusal = direct.communicate(timeout=60)
@@ -218,7 +220,7 @@ def test_an_agent_is_graded_by_a_server_whose_file_it_cannot_read(shared_python,
     assert rewards == {"reward": 1, "better": 1, "not_worse": 1, "valid": 1}
     assert (direct.returncode, "cannot be opened" in refusal) == (4, True), refusal
     assert not (work / "reward.json").exists()  # the failed attempt was not graded
-    assert json.loads((work / "reward-details.json").read_text())["answer"]["again"]
+    assert details["answer"]["again"]
 
 
 def test_the_attempts_succeed_with_permissive_modes(shared_python, folder):
