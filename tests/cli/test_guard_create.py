@@ -280,3 +280,31 @@ def test_columns_are_named_as_pairs(run_guard, guard_folder):
         "create", "b.db", "--labels", "labels.csv", "--questions", "5", "--columns", "image"
     )
     assert (result.code, "id=image,prediction=target" in result.err) == (2, True)
+
+
+def test_the_default_says_what_shows_and_what_an_attacker_gains(run_guard, tmp_path):
+    """Not its settings, nor a worst case that nobody can use."""
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(2_000)))
+    created = run_guard("create", "new.db", "--labels", str(labels), "--questions", "100")
+    output = " ".join(created.out.split())
+    gains = [
+        lb.GrowingLadder.calibrated(2_000, 100).smallest_visible_gain(
+            n=2_000, released=0.2, changes=changes
+        )
+        for changes in (1, 3, 8)
+    ]
+    first, third, eighth = (f"{gain:.2g}" for gain in gains)
+    assert (
+        f"The smallest gain that shows near loss 0.2: {first} after the first record, {third} "
+        f"after the third, {eighth} after the eighth. An attacker could make a model look 0.033 "
+    ) in output
+    assert "Before the first question nothing is guaranteed that you could use" in output
+    assert "compare" not in output
+    regression = run_guard(
+        *("create", "other.db", "--labels", str(labels), "--questions", "100"),
+        *("--loss", "squared", "--range", "0,10"),
+    )
+    shown = " ".join(regression.out.split())
+    assert "shows near any score: 1.7 standard errors after the first record" in shown
+    assert "could make a model look 3.8 standard errors better than it is" in shown

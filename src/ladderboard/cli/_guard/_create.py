@@ -1,6 +1,7 @@
 """``ladderboard guard create``: labels, a loss, a mechanism and a budget in one file."""
 
 import json
+import math
 from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -46,8 +47,13 @@ _PUBLIC_WITH_SCORES = (
 )
 
 
-_AT_WHICH_GAIN = " That is at loss 0.1 after three improvements; the first ones show sooner."
-TYPICAL_LOSS = 0.1
+_TYPICAL_LOSS = 0.1  # at which the gains of mechanisms with constant steps are stated
+_USEFUL_ERROR = 0.1
+_NOTHING_IN_ADVANCE = (
+    "Before the first question nothing is guaranteed that you could use: the worst case counts "
+    "every question as a new best. Replies and guard status have the certificate for what was "
+    "asked."
+)
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
@@ -279,6 +285,45 @@ def _describe_for_json(
     }
 
 
+def _is_useful(bound: "Certificate") -> bool:
+    """Tell whether a bound before the data says more than that losses lie in their range."""
+    return not bound.vacuous and (bound.error or 1.0) < _USEFUL_ERROR
+
+
+def _describe_growing(guard: "Holdout") -> str:
+    """Return what a growing ladder shows, and what it leaves to an attacker; without labels."""
+    from ladderboard.bounds import (  # noqa: PLC0415 - keeps --help fast
+        TYPICAL_LOSS,
+        describe_resolution,
+        resolution,
+    )
+    from ladderboard.holdout import format_risk, format_risk_gain  # noqa: PLC0415 - same
+
+    mechanism, rules, budget = guard.meter.mechanism, guard.meter.rules, guard.meter.budget
+    ladders, metric = rules["ladders"], rules.get("metric")
+    by_model = mechanism.needs == "standard_error"
+    error = 0.5 / math.sqrt(rules["worth"])  # any will do: steps are multiples of it
+    result = resolution(
+        mechanism,
+        n=rules["worth"],
+        questions=budget,
+        teams=ladders,
+        accounts=mechanism.attacker_accounts(ladders),
+        released=1.0 if by_model else TYPICAL_LOSS,
+        standard_error=error if by_model else None,
+    )
+    sentences = describe_resolution(
+        result,
+        near="any score" if by_model else printable(format_risk(TYPICAL_LOSS, metric)),
+        gain_text=lambda gain: (
+            f"{gain / error:.2g} standard errors"
+            if by_model
+            else format_risk_gain(gain, TYPICAL_LOSS, metric) or "0"
+        ),
+    )
+    return " ".join(["Answered by a growing ladder.", *sentences])
+
+
 def _describe_guard(
     file: str,
     guard: "Holdout",
@@ -289,15 +334,16 @@ def _describe_guard(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
-    from ladderboard.holdout import format_risk, format_risk_gain  # noqa: PLC0415 - same
+    from ladderboard.holdout import format_risk_gain  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules, shown = opening["n"], opening["rules"], opening["rules"].get("metric")
     gain = guard.status().smallest_visible_gain()
-    gain_text = format_risk_gain(gain, TYPICAL_LOSS, shown) if gain else None
-    at_loss = _AT_WHICH_GAIN
-    if shown is not None:
-        at_loss = at_loss.replace("loss 0.1", printable(format_risk(TYPICAL_LOSS, shown)))
+    gain_text = format_risk_gain(gain, _TYPICAL_LOSS, shown) if gain else None
+    growing = bool(guard.meter.mechanism.rung_growth(1))
+    answered = f"Answered by: {describe_settings('mechanism', opening['mechanism'])}." + (
+        f" {format_undetected_gains(gain_text)}" if gain_text is not None else ""
+    )
     scored = guard.takes == "scores"
     noun = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
@@ -308,10 +354,10 @@ def _describe_guard(
         f"{file} is created: {counted}; {budget}.",
         (f"Metric: {printable(shown['title'])}. " if shown is not None else "")
         + f"Loss: {describe_settings('loss', opening['loss'])}.",
-        f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
-        + (f" {format_undetected_gains(gain_text)}" if gain_text is not None else "")
-        + (at_loss if guard.meter.mechanism.rung_growth(1) else ""),
-        f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
+        _describe_growing(guard) if growing else answered,
+        _NOTHING_IN_ADVANCE
+        if growing and not _is_useful(bound)
+        else f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
         *(
             [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]
             if bound.vacuous
