@@ -79,6 +79,11 @@ _add_experiment(
     "Measure what the default settings show, what they leave to attackers and what they cost.",
 )
 _add_experiment(
+    "metrics",
+    "Attack AUC, F1, RMSE, QWK and MAP@k.",
+    "Attack AUC, F1, RMSE, QWK and MAP@k under exact scores and the default protection.",
+)
+_add_experiment(
     "peers",
     "Compare the calibrated Shaky Ladder.",
     "Compare the calibrated Shaky Ladder with other mechanisms, each at its worst.",

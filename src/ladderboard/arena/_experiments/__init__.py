@@ -3,6 +3,7 @@
 from ladderboard.arena._experiments._arena import arena_experiment
 from ladderboard.arena._experiments._calibrated import calibrated_experiment
 from ladderboard.arena._experiments._faithful import faithful_experiment
+from ladderboard.arena._experiments._metrics import metrics_experiment
 from ladderboard.arena._experiments._paper import paper_experiment, shifted_experiment
 from ladderboard.arena._experiments._peers import peers_experiment
 from ladderboard.arena._experiments._play import play_experiment
@@ -13,6 +14,7 @@ __all__ = [
     "arena_experiment",
     "calibrated_experiment",
     "faithful_experiment",
+    "metrics_experiment",
     "paper_experiment",
     "peers_experiment",
     "play_experiment",

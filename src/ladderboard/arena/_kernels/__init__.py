@@ -2,11 +2,12 @@
 
 from ladderboard.arena._kernels._compiled import compiled, inlined
 from ladderboard.arena._kernels._placed_attack import placed_attack_biases
-from ladderboard.arena._kernels._quiet_attack import quiet_attack_biases
+from ladderboard.arena._kernels._quiet_attack import QuietPlanner, quiet_attack_biases
 from ladderboard.arena._kernels._threads import MajorityAttackRun
 
 __all__ = [
     "MajorityAttackRun",
+    "QuietPlanner",
     "compiled",
     "inlined",
     "placed_attack_biases",

@@ -72,6 +72,33 @@ def _odds(rule: ComparisonRule) -> tuple[NDArray[np.float64], NDArray[np.float64
     return np.array(chances), np.array(information)
 
 
+class QuietPlanner:
+    """Where the attack places its guesses on a growing ladder."""
+
+    def __init__(self, mechanism: Mechanism, n: int, questions: int) -> None:
+        growth = mechanism.rung_growth(min(_LEVELS, questions)) or (1.0,)
+        # At one half a standard error is the deviation of a guess of all labels, zero-one loss.
+        first = ComparisonRule.from_mechanism(mechanism, n).scaled(_LUCK / (math.sqrt(n) / 2))
+        self.rules = [first.scaled(multiple) for multiple in growth]
+        self.plan = plan_quiet_attack(self.rules)
+
+    def rule(self, changes: int) -> ComparisonRule:
+        """Return the rule after a number of changes."""
+        return self.rules[min(changes, len(self.rules) - 1)]
+
+    def place(self, changes: int, left: int) -> float | None:
+        """Return where to place a guess, in deviations of luck and noise above the step.
+
+        At the lowest price at which the questions last; None if no guess is worth a question.
+        """
+        level = min(changes, len(self.rules) - 1)
+        price = min(int((self.plan.expected_questions[level] > left).sum()), len(_PRICES) - 1)
+        while self.plan.place[level, price] < 0 and price:
+            price -= 1
+        chosen = int(self.plan.place[level, price])
+        return None if chosen < 0 else float(_PLACES[chosen])
+
+
 def quiet_attack_biases(
     mechanism: Mechanism, *, n: int, questions: int, games: int, seed: int = 0
 ) -> NDArray[np.float64]:
@@ -79,34 +106,21 @@ def quiet_attack_biases(
 
     ``mechanism`` is a growing ladder.
     """
-    growth = mechanism.rung_growth(min(_LEVELS, questions)) or (1.0,)
-    # A standard error at one half is the deviation of a guess of all labels under zero-one loss.
-    first = ComparisonRule.from_mechanism(mechanism, n).scaled(_LUCK / (math.sqrt(n) / 2))
-    rules = [first.scaled(multiple) for multiple in growth]
-    plan = plan_quiet_attack(rules)
+    planner = QuietPlanner(mechanism, n, questions)
     return np.array(
-        [
-            _play(rules, plan, n, questions, np.random.default_rng([seed, game]))
-            for game in range(games)
-        ]
+        [_play(planner, n, questions, np.random.default_rng([seed, game])) for game in range(games)]
     )
 
 
-def _play(
-    rules: Sequence[ComparisonRule],
-    plan: QuietPlan,
-    n: int,
-    questions: int,
-    rng: np.random.Generator,
-) -> float:
+def _play(planner: QuietPlanner, n: int, questions: int, rng: np.random.Generator) -> float:
     """Play one game by counting; return the bias times sqrt(n)."""
     agreed = squared = 0.0
     changes = quiet = replan_at = 0
     distance = 0.0
     for left in range(questions - 1, 0, -1):
-        rule = rules[min(changes, len(rules) - 1)]
+        rule = planner.rule(changes)
         if quiet >= replan_at:
-            place = _choose_place(plan, min(changes, len(rules) - 1), left)
+            place = planner.place(changes, left)
             if place is None:
                 break
             distance = place * math.hypot(_LUCK, rule.compare) - rule.step
@@ -123,12 +137,3 @@ def _play(
         agreed += believed * luck
         squared += believed * believed
     return math.sqrt(n) * (normal_cdf(agreed / math.sqrt(squared * n)) - 0.5) if squared else 0.0
-
-
-def _choose_place(plan: QuietPlan, level: int, left: int) -> float | None:
-    """Return where to place a guess, at the lowest price at which the questions last."""
-    price = min(int((plan.expected_questions[level] > left).sum()), len(_PRICES) - 1)
-    while plan.place[level, price] < 0 and price:
-        price -= 1
-    chosen = int(plan.place[level, price])
-    return None if chosen < 0 else float(_PLACES[chosen])
