@@ -8,7 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import ComparisonRule
-from ladderboard.arena._kernels import _quiet_attack, quiet_attack_biases
+from ladderboard.arena._kernels import PlayedQuietAttack, _quiet_attack, quiet_attack_biases
 
 LADDER = lb.GrowingLadder.calibrated(10_000, 300, scale="model")
 
@@ -45,3 +45,28 @@ def test_calibrated_steps_that_follow_models_have_no_cap():
     caps = [lb.GrowingLadder.calibrated(10_000, questions).cap for questions in (100, 1_000, 9_000)]
     assert caps == [pytest.approx(5.05, abs=0.01), 8, 8]
     assert lb.GrowingLadder.calibrated(1_600_000, 2_000).cap == 16
+
+
+def test_played_the_least_deviation_limits_it_and_alternating_gains_nothing():
+    """30 games with standard errors of 0.07: 1.6 here, 1.0 alternating, 1.9 without a limit."""
+    ladder = lb.GrowingLadder.calibrated(1_000, 100, scale="model")
+    settings = {"n": 1_000, "questions": 100, "games": 30, "seed": 3}
+    attack = PlayedQuietAttack(start=0.9, deviation=0.45, patience=1.0)
+    steady = attack.biases(ladder, **settings).mean()
+    assert 1.2 < steady < 1.58 + 0.14  # the limit, and two standard errors
+    alternating = PlayedQuietAttack(0.9, 0.1575, patience=1.0, alternates=True)
+    assert alternating.biases(ladder, **settings).mean() < steady
+    unlimited = replace(ladder, least_deviation=0.0)
+    quiet = PlayedQuietAttack(start=0.9, deviation=0.002)
+    assert quiet.biases(unlimited, **settings).mean() > steady + 0.1
+    assert quiet.biases(ladder, **settings).mean() < steady
+
+
+def test_two_accounts_are_played_on_two_ladders():
+    """20 games with standard errors of 0.1: 2.0, where one ladder leaves 1.5."""
+    ladder = lb.GrowingLadder.calibrated(
+        1_000, 100, teams=20, accounts=2, scale="model"
+    ).for_board()
+    attack = PlayedQuietAttack(0.6, 0.18, accounts=2)
+    biases = attack.biases(ladder, n=1_000, questions=100, games=20, seed=4)
+    assert 1.5 < biases.mean() < 2.4

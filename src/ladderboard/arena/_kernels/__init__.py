@@ -2,11 +2,16 @@
 
 from ladderboard.arena._kernels._compiled import compiled, inlined
 from ladderboard.arena._kernels._placed_attack import placed_attack_biases
-from ladderboard.arena._kernels._quiet_attack import QuietPlanner, quiet_attack_biases
+from ladderboard.arena._kernels._quiet_attack import (
+    PlayedQuietAttack,
+    QuietPlanner,
+    quiet_attack_biases,
+)
 from ladderboard.arena._kernels._threads import MajorityAttackRun
 
 __all__ = [
     "MajorityAttackRun",
+    "PlayedQuietAttack",
     "QuietPlanner",
     "compiled",
     "inlined",

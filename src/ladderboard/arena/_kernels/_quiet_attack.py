@@ -1,4 +1,4 @@
-"""An attack on ladders whose steps follow the new model's own standard error, by counting.
+"""An attack on ladders whose steps follow the new model's own standard error, counted or played.
 
 Under losses other than zero-one a guess can be as quiet as wanted: with Brier loss, predictions of
 1/2 ± d have a luck of standard deviation d/sqrt(n). Steps that follow the model shrink with it, so
@@ -10,11 +10,13 @@ wants, at a scale just below a class of standard errors. A guess then matters on
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ladderboard.analysts import ComparisonRule, normal_cdf
+from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,8 @@ _PRICES = np.geomspace(1e-6, 2.0, 60)  # of a question, in squared deviations of
 _MIN_CHANCE = 1e-9
 _LUCK = 1_000.0  # the standard deviation of luck, in the unit of rules
 _REPLAN_AFTER = 1.25
+_LEAST_LOSS = 0.151  # of log loss clipped at 0.01, with a half for each of two classes
+_SURELY = 3.05  # standard deviations; noise is cut at three
 
 
 class QuietPlan(NamedTuple):
@@ -137,3 +141,174 @@ def _play(planner: QuietPlanner, n: int, questions: int, rng: np.random.Generato
         agreed += believed * luck
         squared += believed * believed
     return math.sqrt(n) * (normal_cdf(agreed / math.sqrt(squared * n)) - 0.5) if squared else 0.0
+
+
+@dataclass(frozen=True)
+class PlayedQuietAttack:
+    """The attack played on real sessions: a right guess costs ``u - d``, a wrong one ``u + d``.
+
+    Log and Brier loss allow that for any ``u``, where a class is declared that no example has.
+
+    Parameters
+    ----------
+    start
+        The loss ``u`` of the first guess.
+    deviation
+        The loudness ``d``.
+    patience
+        The least place of a guess, in deviations of luck and noise above the step.
+    alternates
+        Whether after each record a model sixteen times quieter takes it, to be compared with.
+    accounts
+        How many ladders it plays.
+    """
+
+    start: float = 0.6
+    deviation: float = 0.3
+    patience: float = -math.inf
+    alternates: bool = False
+    accounts: int = 1
+
+    def biases(
+        self, mechanism: Mechanism, *, n: int, questions: int, games: int, seed: int = 0
+    ) -> NDArray[np.float64]:
+        """Return the bias of the last vote times sqrt(n), one number for each game.
+
+        ``mechanism`` is a growing ladder with ``scale="model"``.
+        """
+        # An attack that alternates spends two changes on each guess that is released.
+        stride = 2 if self.alternates else 1
+        growth = mechanism.rung_growth(min(_LEVELS, questions) * stride + 1) or (1.0,)
+        first = ComparisonRule.from_mechanism(mechanism, n).scaled(_LUCK / (math.sqrt(n) / 2))
+        plan = plan_quiet_attack([first.scaled(multiple) for multiple in growth[1::stride]])
+        return np.array(
+            [
+                _PlayedGame(self, mechanism, plan, n, questions, [seed, game]).play()
+                for game in range(games)
+            ]
+        )
+
+
+class _PlayedGame:
+    """One game: the sessions, what was learned, and how each ladder stands."""
+
+    def __init__(  # noqa: PLR0917 - the parts of a game
+        self,
+        attack: PlayedQuietAttack,
+        mechanism: Mechanism,
+        plan: QuietPlan,
+        n: int,
+        questions: int,
+        seed: list[int],
+    ) -> None:
+        self.attack, self.mechanism, self.plan, self.n = attack, mechanism, plan, n
+        self.left = questions - 1
+        self.rng = np.random.default_rng(seed)
+        self.truth = self.rng.choice([-1, 1], n)
+        self.votes = np.zeros(n)
+        tape = NumpyTape(seed=int(self.rng.integers(2**32)))
+        ladders = range(attack.accounts)
+        self.sessions = [mechanism.start(n=n, tape=tape, ladder=ladder) for ladder in ladders]
+        self.values, self.changes = [1.0] * attack.accounts, [0] * attack.accounts
+        self.errors = [0.5 / math.sqrt(n)] * attack.accounts
+        self.quiet, self.replan_at = [0] * attack.accounts, [0] * attack.accounts
+        self.places: list[float | None] = [0.0] * attack.accounts
+        self.first = ComparisonRule.from_mechanism(mechanism, n).scaled(2 / math.sqrt(n))
+        self.shares = mechanism.describe().get("least_deviation", 0.0)
+
+    def play(self) -> float:
+        """Ask until no question is left or worth its price; return the bias times sqrt(n)."""
+        attack, luck = self.attack, self.attack.deviation / math.sqrt(self.n)
+        for ladder in range(min(attack.accounts, self.left)):
+            rule, value = self._rule(ladder, luck), self.values[ladder]
+            self._guess(ladder, attack.start - value, rule, luck)
+        while self.left and any(place is not None for place in self.places):
+            open_ladders = [ladder for ladder, place in enumerate(self.places) if place is not None]
+            ladder = min(open_ladders, key=self.changes.__getitem__)
+            if attack.alternates and self.errors[ladder] > luck / 8:
+                self._take_record(ladder, luck / 16)
+            else:
+                self._place(ladder, open_ladders)
+                place, rule = self.places[ladder], self._rule(ladder, luck)
+                if place is not None:
+                    distance = place * math.hypot(luck, rule.compare) - rule.step
+                    self._guess(ladder, distance, rule, luck)
+        vote = np.where(self.votes >= 0, 1, -1)
+        return math.sqrt(self.n) * (float((vote == self.truth).mean()) - 0.5)
+
+    def _rule(self, ladder: int, own_error: float) -> ComparisonRule:
+        """Return the comparison with a ladder's value, in losses."""
+        least = self.shares * self.values[ladder] / math.sqrt(self.n)
+        compared = max(own_error, self.errors[ladder], least)
+        growth = (
+            self.mechanism.rung_growth(self.changes[ladder] + 1, self._others(ladder)) or (1,)
+        )[-1]
+        in_errors = self.first.scaled(growth)
+        return in_errors.scaled(compared)._replace(
+            release=in_errors.release * own_error, grid=in_errors.grid * own_error
+        )
+
+    def _others(self, ladder: int) -> int:
+        counts = sorted(self.changes[:ladder] + self.changes[ladder + 1 :], reverse=True)
+        return sum(counts[: self.mechanism.shared_ladders])
+
+    def _place(self, ladder: int, open_ladders: list[int]) -> None:
+        """Choose the place of the next guess at the price at which the questions last."""
+        if self.quiet[ladder] < self.replan_at[ladder]:
+            return
+        stride, rows = 2 if self.attack.alternates else 1, len(self.plan.place)
+        levels = {
+            number: min(max(self.changes[number] - 1, 0) // stride, rows - 1)
+            for number in open_ladders
+        }
+        expected = sum(self.plan.expected_questions[level] for level in levels.values())
+        price = min(int((expected > self.left).sum()), len(_PRICES) - 1)
+        while self.plan.place[levels[ladder], price] < 0 and price:
+            price -= 1
+        chosen = int(self.plan.place[levels[ladder], price])
+        self.places[ladder] = (
+            None if chosen < 0 else max(float(_PLACES[chosen]), self.attack.patience)
+        )
+        self.replan_at[ladder] = max(
+            self.quiet[ladder] + 1, int(self.quiet[ladder] * _REPLAN_AFTER)
+        )
+
+    def _take_record(self, ladder: int, own_error: float) -> None:
+        """Let a quiet model take the record, surely."""
+        rule = self._rule(ladder, own_error)
+        fall = rule.step + _SURELY * rule.compare + rule.grid + _SURELY * rule.release
+        self._ask(ladder, self.values[ladder] - fall, own_error * math.sqrt(self.n))
+
+    def _guess(self, ladder: int, distance: float, rule: ComparisonRule, luck: float) -> None:
+        """Ask about a guess, and learn from the answer."""
+        before = self.values[ladder]
+        signs = self._ask(ladder, before + distance, self.attack.deviation)
+        if signs is None:
+            return
+        self.quiet[ladder] += 1
+        if self.values[ladder] < before:
+            self.quiet[ladder] = self.replan_at[ladder] = 0
+            believed = rule.luck_if_released(distance, luck, before - self.values[ladder])
+        else:
+            believed = rule.luck_if_silent(distance, luck)
+        self.votes += believed * signs
+
+    def _ask(self, ladder: int, expected: float, deviation: float) -> NDArray[np.int64] | None:
+        """Ask about a guess of an expected loss; None, and no more, if no such losses exist."""
+        if not _LEAST_LOSS + deviation <= expected <= 1:
+            self.places[ladder] = None
+            return None
+        signs = self.rng.choice([-1, 1], self.n)
+        losses = expected - deviation * signs * self.truth
+        risk, error = float(losses.mean()), float(losses.std() / math.sqrt(self.n))
+        release = self.sessions[ladder].ask(
+            risk=round(min(risk, 1.0), 12),
+            standard_error=round(error, 12),
+            others=self._others(ladder),
+        )
+        self.left -= 1
+        if release.improved and release.value is not None:
+            self.changes[ladder] += 1
+            self.values[ladder] = release.value
+            self.errors[ladder] = release.standard_error or 0.0
+        return signs
