@@ -105,6 +105,16 @@ def test_an_invitation_counts_its_uses_and_expires_and_can_be_revoked(people, cl
     assert members.list(people.sign_in("Ada"))["invitations"] == []
 
 
+def test_a_team_has_few_invitations_at_a_time(people):
+    members, ada = people.board.members, people.register("Ada")
+    for _ in range(20):
+        members.invite(ada)
+    with pytest.raises(Conflict, match="at most 20 valid invitations"):
+        members.invite(ada)
+    members.revoke_invitation(ada, members.list(ada)["invitations"][0]["id"])
+    assert members.invite(ada)
+
+
 def test_an_invitation_to_a_team_is_good_for_nothing_else(people, boards):
     invitation = people.board.members.invite(people.register("Ada"))
     with pytest.raises(NotAllowed, match="unknown or was revoked"):

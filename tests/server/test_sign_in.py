@@ -178,6 +178,19 @@ def test_a_wrong_nonce_is_refused(board, person):
     assert (response.status_code, REFUSED in response.text) == (403, True)
 
 
+@pytest.mark.parametrize("kind", ["audience", "issuer", "key", "none", "payload", "secret"])
+def test_a_forged_id_token_is_refused(board, provider, person, kind):
+    """One for another client or of another issuer, by another key, unsigned, changed, or HS256."""
+    ada = person()
+    provider.forge_next_token("right")
+    assert ada.sign_in().status_code == 303
+    mallory = person("mallory")
+    provider.forge_next_token(kind)
+    response = mallory.sign_in()
+    assert (response.status_code, REFUSED in response.text) == (403, True)
+    assert SESSION_COOKIE not in mallory.browser.cookies
+
+
 def test_a_code_without_its_verifier_is_refused(board, person):
     ada, mallory = person(), person("mallory")
     stolen = parse_qs(urlsplit(ada.answer(ada.start())).query)["code"][0]

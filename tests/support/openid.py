@@ -45,6 +45,10 @@ class OpenIdProvider:
         """Replace the keys that sign ID tokens."""
         httpx.post(f"{self.openid}/test/rotate").raise_for_status()
 
+    def forge_next_token(self, kind):
+        """Replace the next ID token by one that is right but for the kind."""
+        httpx.post(f"{self.openid}/test/forge/{kind}").raise_for_status()
+
     def stop(self):
         """End the process."""
         self._process.stdin.close()

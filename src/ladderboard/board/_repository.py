@@ -595,6 +595,10 @@ _SELECT_VALID = CREDENTIAL.select(
     alias="c",
     extra="t.id",
 )
+_SELECT_MEMBER_INVITATIONS = CREDENTIAL.select(
+    "WHERE book = ? AND team = ? AND role = 'member' AND ended IS NULL AND expires > ? "
+    "ORDER BY made, hash"
+)
 _SELECT_BY_HASH = CREDENTIAL.select(
     "LEFT JOIN main.board b ON b.book = c.book WHERE c.hash = ? AND c.ended IS NULL",
     alias="c",
@@ -624,6 +628,12 @@ def list_valid_credentials(view: ReadView, now: int) -> list[ValidCredential]:
     """Return the valid tokens and invitations of the view's board."""
     rows = view.query(_SELECT_VALID, (view.book_id, now))
     return [ValidCredential(CREDENTIAL.read(row), row[-1]) for row in rows]
+
+
+def list_member_invitations(view: ReadView, team: int, now: int) -> list[CredentialRow]:
+    """Return the valid invitations to a team, oldest first."""
+    values = (view.book_id, team, now)
+    return _select_rows(view, CREDENTIAL, _SELECT_MEMBER_INVITATIONS, *values)
 
 
 def update_credential(view: WriteView, hashed: bytes, **changes: Any) -> None:

@@ -1,6 +1,9 @@
 // An OpenID provider and an imitation of GitHub on loopback, for tests. Everybody's password is good.
-// Prints one line of JSON with the URLs of both. POST /test/rotate replaces the provider's keys.
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+// Prints one line of JSON with the URLs of both. POST /test/rotate replaces the provider's keys;
+// POST /test/forge/KIND replaces the next ID token by one that a client must refuse.
+import {
+  createHmac, createPrivateKey, createSign, generateKeyPairSync, randomUUID,
+} from 'node:crypto';
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -31,6 +34,12 @@ function makeProvider(issuer, authMethod, options) {
   });
   // The port of the server under test is not known yet.
   provider.Client.prototype.redirectUriAllowed = (uri) => new URL(uri).hostname === '127.0.0.1';
+  const { issue } = provider.IdToken.prototype;
+  provider.IdToken.prototype.issue = async function forgeNext(...options) {
+    const token = await issue.apply(this, options);
+    const kind = forged.shift();
+    return kind ? forge(kind, token) : token;
+  };
   // Its pages load a font from elsewhere; tests use loopback only.
   provider.use(async (ctx, next) => {
     await next();
@@ -39,12 +48,38 @@ function makeProvider(issuer, authMethod, options) {
   return provider;
 }
 
+const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const decode = (part) => JSON.parse(Buffer.from(part, 'base64url'));
+const rsa = (text, key) => createSign('sha256').update(text).sign(key, 'base64url');
+const hmac = (text) => createHmac('sha256', SECRET).update(text).digest('base64url');
+
+// Returns an ID token that is right but for what the kind says.
+function forge(kind, token) {
+  const [head, claims] = token.split('.').slice(0, 2).map(decode);
+  const own = createPrivateKey({ key: signingKey, format: 'jwk' });
+  const make = (header, payload, sign) => {
+    const text = `${encode(header)}.${encode(payload)}`;
+    return `${text}.${sign(text)}`;
+  };
+  return {
+    audience: () => make(head, { ...claims, aud: 'another-client' }, (text) => rsa(text, own)),
+    issuer: () => make(head, { ...claims, iss: 'https://evil.example' }, (text) => rsa(text, own)),
+    key: () => make(head, claims, (text) => rsa(text, createPrivateKey({ key: newKey(), format: 'jwk' }))),
+    none: () => make({ alg: 'none' }, claims, () => ''),
+    payload: () => make(head, { ...claims, sub: 'root' }, () => token.split('.')[2]),
+    right: () => make(head, claims, (text) => rsa(text, own)),
+    secret: () => make({ alg: 'HS256' }, claims, hmac),
+  }[kind]();
+}
+
 async function listen(handle) {
   const server = createServer(handle);
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return `http://127.0.0.1:${server.address().port}`;
 }
 
+const forged = []; // the kinds of the next ID tokens
+let signingKey;
 let openid;
 let github;
 
@@ -52,14 +87,18 @@ const openidUrl = await listen((request, response) => {
   if (request.method === 'POST' && request.url === '/test/rotate') {
     openid = makeOpenid();
     response.end();
+  } else if (request.method === 'POST' && request.url.startsWith('/test/forge/')) {
+    forged.push(request.url.split('/').at(-1));
+    response.end();
   } else {
     openid.callback()(request, response);
   }
 });
 
 function makeOpenid() {
+  signingKey = newKey();
   return makeProvider(openidUrl, 'client_secret_basic', {
-    jwks: { keys: [newKey()] },
+    jwks: { keys: [signingKey] },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
   });
 }

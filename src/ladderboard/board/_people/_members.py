@@ -24,8 +24,8 @@ from ladderboard.board._repository import (
     find_identity,
     find_team,
     insert,
+    list_member_invitations,
     list_members,
-    list_valid_credentials,
     move_identities,
     read_board,
     read_identity,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
 _MAX_USES = 100
+_MAX_INVITATIONS = 20
 _INVALID_INVITATION = (
     "This invitation to a team is unknown, was used up or revoked, or has expired."
 )
@@ -72,7 +73,7 @@ class Members:
         with self._board.reading() as view:
             team = read_team(view, caller.team or 0)
             now = self._board.book.environment.current_time(view)
-            invitations = _list_invitations(view, team.number, now)
+            invitations = list_member_invitations(view, team.number, now)
             people = list_members(view, team.number)
         return {
             "team": {"id": team.id, "name": team.name},
@@ -107,6 +108,10 @@ class Members:
             team = check_owner(view, caller)
             if self._board.rules_of(read_board(view)).sign_in is None:
                 raise Conflict("Nobody signs in on this board; people share the team's token.")
+            if len(list_member_invitations(view, team.number, now)) >= _MAX_INVITATIONS:
+                raise Conflict(
+                    f"A team has at most {_MAX_INVITATIONS} valid invitations. Revoke one first."
+                )
             credential = new_credential(
                 token, "member", now, team=team.number, expires=now + int(days * 86400), uses=uses
             )
@@ -121,7 +126,7 @@ class Members:
         def revoke(transaction: BookTransaction) -> None:
             view, now = transaction.view, transaction.now
             team = check_owner(view, caller)
-            for row in _list_invitations(view, team.number, now):
+            for row in list_member_invitations(view, team.number, now):
                 if token_id(row) == invitation:
                     update_credential(view, row.hash, ended=now)
                     return
@@ -415,11 +420,3 @@ def _check_uses(invitation: CredentialRow, count: int) -> None:
             f"Your team has {format_count(count, 'person', 'people')}, and this invitation admits "
             f"{invitation.uses}. Ask for one that admits more."
         )
-
-
-def _list_invitations(view: ReadView, team: int, now: int) -> list[CredentialRow]:
-    return [
-        found.credential
-        for found in list_valid_credentials(view, now)
-        if found.credential.role == "member" and found.credential.team == team
-    ]
