@@ -96,20 +96,6 @@ class Meter:
         """The number of questions left; 0 after the close."""
         return 0 if self.chain_state.closed else max(self.budget - self.used, 0)
 
-    def smallest_visible_gain(self, released: float | None) -> float:
-        """Return the gain over ``released`` that is shown 19 times out of 20; 0 for any gain.
-
-        ``released`` is the current value on the ladder; None if it is not published.
-        """
-        state = self.chain_state
-        visible = partial(
-            self.mechanism.smallest_visible_gain,
-            # Of a statistic the standard error may be larger than that of a mean.
-            n=(self.rules.get("promise") or {}).get("effective_n") or self.rules["worth"],
-            changes=-(-state.changes // max(state.ladders, 1)),  # on one ladder, about
-        )
-        return visible() if released is None else visible(released=released)
-
     def certificate(self, released: float | None) -> Certificate:
         """Return the certificate for the best model so far, from public values only.
 
