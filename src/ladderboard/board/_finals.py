@@ -180,6 +180,9 @@ class BoardCloser:
                 queue_event(board, transaction, "results")
 
         board.queue.run(record_close)
+        names = {team.id: team.name for team, _ in candidates}
+        for ranked in [] if final is None else final["rows"]:  # the ledger has no names of teams
+            ranked["team"]["name"] = names[ranked["team"]["id"]]
         return final
 
     def _choose_finalists(
