@@ -122,7 +122,17 @@ CASES = {
     "global Dice": masks,
     **dict.fromkeys(("wer", "cer", "bleu", "chrf"), texts),
 }  # fmt: skip
-SLOW = {"kendall", "wer", "cer", "bleu", "chrf", "roc_auc_ovo", "roc_auc_ovo_weighted", "lwlrap"}
+SLOW = {
+    "global Dice",
+    "kendall",
+    "wer",
+    "cer",
+    "bleu",
+    "chrf",
+    "roc_auc_ovo",
+    "roc_auc_ovo_weighted",
+    "lwlrap",
+}
 
 
 def compare_with_bootstrap(name, make, seed, n=400, resamples=RESAMPLES):
