@@ -7,12 +7,16 @@ from 1, as in "1 3 10 2"; an empty cell or "-" is an empty mask.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import InvalidInput, Problem
+from ladderboard.errors import InvalidInput, InvalidLabels, InvalidPredictions, Problem
+from ladderboard.losses._arrays import ExpectedColumns, LabelKind
+from ladderboard.losses._base import Loss
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,6 +98,57 @@ def object_array(items: list[Any]) -> NDArray[Any]:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+@dataclass(frozen=True)
+class CellLoss(Loss):
+    """A loss of labels and predictions with one cell of text each; an empty one is an answer."""
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """Text, so that 0706016001 keeps its zero."""
+        return "text"
+
+    @property
+    def takes_empty(self) -> bool:
+        """Always true."""
+        return True
+
+    @abstractmethod
+    def read_cell(self, cell: Any) -> Any:
+        """Return what a cell holds, from text or a list of text."""
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """What the cells hold."""
+        return self._read(labels, "labels", InvalidLabels)
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """What the cells hold."""
+        return self._read(predictions, "predictions", InvalidPredictions, shape[0])
+
+    def _read(
+        self, values: Any, name: str, error_class: ErrorClass, n: int | None = None
+    ) -> NDArray[Any]:
+        cells = read_cells(values, name, error_class, n)
+        return object_array([self.read_cell(cell) for cell in cells])
+
+
+@dataclass(frozen=True)
+class FreeText(CellLoss):
+    """A loss of free text."""
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """One column of text."""
+        rules = ("prediction: text; may be empty.",)
+        return ExpectedColumns("text", "one", rules=rules, example=("some words",), empty=True)
+
+    def read_cell(self, cell: Any) -> str:
+        """The text; the items of a list are joined with blanks."""
+        return cell if isinstance(cell, str) else " ".join(cell)
+
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
+        """Nothing at all."""
+        return [np.full(len(labels), "", dtype=object)]
 
 
 def parse_mask(cell: Any) -> NDArray[np.int64] | None:

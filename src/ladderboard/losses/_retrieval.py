@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import ExpectedColumns, LabelKind
-from ladderboard.losses._base import Loss
-from ladderboard.losses._cells import object_array, read_cells, split_cell
+from ladderboard.losses._arrays import ExpectedColumns
+from ladderboard.losses._cells import CellLoss, object_array, split_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class RankedLoss(Loss):
+class RankedLoss(CellLoss):
     """A loss of the first ``k`` items of a list; a repeated item counts where it is first.
 
     Parameters
@@ -41,16 +39,6 @@ class RankedLoss(Loss):
     def __post_init__(self) -> None:
         _settings.set_frozen(self, k=_settings.integer("k", self.k, at_least=1))
 
-    @property
-    def label_kind(self) -> LabelKind:
-        """Text, so that 0706016001 keeps its zero."""
-        return "text"
-
-    @property
-    def takes_empty(self) -> bool:
-        """Always true."""
-        return True
-
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of lists."""
         between = "blanks" if self.separator is None else repr(self.separator)
@@ -58,19 +46,9 @@ class RankedLoss(Loss):
         example = (self.separator or " ").join(("71", "108", "339")[: self.k])
         return ExpectedColumns("text", "one", rules=(rule,), example=(example,), empty=True)
 
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """The relevant items of each example."""
-        return self._read(labels, "labels", InvalidLabels, None)
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """A list for each example."""
-        return self._read(predictions, "predictions", InvalidPredictions, shape[0])
-
-    def _read(self, values: Any, name: str, error_class: Any, n: int | None) -> NDArray[Any]:
-        cells = read_cells(values, name, error_class, n)
-        return object_array(
-            [list(dict.fromkeys(split_cell(cell, self.separator))) for cell in cells]
-        )
+    def read_cell(self, cell: Any) -> list[str]:
+        """The items, each once, best first."""
+        return list(dict.fromkeys(split_cell(cell, self.separator)))
 
     def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
         """The relevant items."""

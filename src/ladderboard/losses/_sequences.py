@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import ExpectedColumns, LabelKind
-from ladderboard.losses._base import Loss
-from ladderboard.losses._cells import object_array, read_cells
+from ladderboard.losses._cells import FreeText
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -72,35 +69,8 @@ def _bit_places(items: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 @dataclass(frozen=True)
-class TextLoss(Loss):
-    """A loss of free text; an empty text is an answer too."""
-
-    @property
-    def label_kind(self) -> LabelKind:
-        """Text."""
-        return "text"
-
-    @property
-    def takes_empty(self) -> bool:
-        """Always true."""
-        return True
-
-    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
-        """One column of text."""
-        rules = ("prediction: text; may be empty.",)
-        return ExpectedColumns("text", "one", rules=rules, example=("some words",), empty=True)
-
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Text."""
-        return object_array(read_texts(labels, "labels", InvalidLabels))
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Text."""
-        return object_array(read_texts(predictions, "predictions", InvalidPredictions, shape[0]))
-
-    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """Nothing at all."""
-        return [np.full(len(labels), "", dtype=object)]
+class TextLoss(FreeText):
+    """A loss of free text by a cost of each pair."""
 
     @abstractmethod
     def cost(self, label: str, prediction: str) -> float:
@@ -118,12 +88,6 @@ class TextLoss(Loss):
     def _costs(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
         pairs = zip(labels.tolist(), predictions.tolist(), strict=True)
         return np.array([self.cost(*pair) for pair in pairs], dtype=np.float64)
-
-
-def read_texts(values: Any, name: str, error_class: Any, n: int | None = None) -> list[str]:
-    """Return cells as text; the items of a list are joined with blanks."""
-    cells = read_cells(values, name, error_class, n)
-    return [cell if isinstance(cell, str) else " ".join(cell) for cell in cells]
 
 
 @dataclass(frozen=True)

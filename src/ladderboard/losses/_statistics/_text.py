@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.losses._arrays import ExpectedColumns, LabelKind
-from ladderboard.losses._cells import object_array, read_cells, split_cell
-from ladderboard.losses._sequences import edit_distance, ngrams, read_texts
+from ladderboard.losses._arrays import ExpectedColumns
+from ladderboard.losses._cells import CellLoss, FreeText, split_cell
+from ladderboard.losses._sequences import edit_distance, ngrams
 from ladderboard.losses._statistics._base import Estimate, Statistic, function_of_means
 
 if TYPE_CHECKING:
@@ -26,40 +25,13 @@ _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 
 @dataclass(frozen=True)
-class TextStatistic(Statistic):
-    """A statistic of texts; an empty text is an answer too."""
+class TextStatistic(FreeText, Statistic):
+    """A statistic of texts."""
 
     @property
     def explanation(self) -> str:
         """Over the whole corpus."""
         return f"{self.name} is computed over all texts together"
-
-    @property
-    def label_kind(self) -> LabelKind:
-        """Text."""
-        return "text"
-
-    @property
-    def takes_empty(self) -> bool:
-        """Always true."""
-        return True
-
-    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
-        """One column of text."""
-        rules = ("prediction: text; may be empty.",)
-        return ExpectedColumns("text", "one", rules=rules, example=("some words",), empty=True)
-
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Text."""
-        return object_array(read_texts(labels, "labels", InvalidLabels))
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Text."""
-        return object_array(read_texts(predictions, "predictions", InvalidPredictions, shape[0]))
-
-    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """Nothing at all."""
-        return [np.full(len(labels), "", dtype=object)]
 
     @abstractmethod
     def features(self, label: str, prediction: str) -> list[float]:
@@ -218,7 +190,7 @@ class Chrf(TextStatistic):
 
 
 @dataclass(frozen=True)
-class OrderCorrelation(Statistic):
+class OrderCorrelation(CellLoss, Statistic):
     """Kendall's tau of lists of items against their right order, over all lists together.
 
     1 - 4 (swaps of neighbours) / sum of m (m - 1), m being the length of a list. A list that is not
@@ -235,34 +207,18 @@ class OrderCorrelation(Statistic):
         return "how well all lists are ordered, from -1 to 1"
 
     @property
-    def label_kind(self) -> LabelKind:
-        """Text."""
-        return "text"
-
-    @property
     def unit(self) -> float:
         """From -1 to 1."""
         return 2.0
-
-    @property
-    def takes_empty(self) -> bool:
-        """Always true."""
-        return True
 
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of lists."""
         rules = ("prediction: the items in order, with blanks between them.",)
         return ExpectedColumns("text", "one", rules=rules, example=("x y z",), empty=True)
 
-    def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Lists."""
-        cells = read_cells(labels, "labels", InvalidLabels)
-        return object_array([split_cell(cell, self.separator) for cell in cells])
-
-    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Lists."""
-        cells = read_cells(predictions, "predictions", InvalidPredictions, shape[0])
-        return object_array([split_cell(cell, self.separator) for cell in cells])
+    def read_cell(self, cell: Any) -> list[str]:
+        """The items in order."""
+        return split_cell(cell, self.separator)
 
     def estimate(self, labels: NDArray[Any], predictions: NDArray[Any]) -> Estimate:
         """A ratio of sums."""
