@@ -65,6 +65,7 @@ def test_a_board_may_keep_its_data_for_teams(make_board):
     ):
         with pytest.raises(NotAllowed, match="for its teams"):
             read_as_public()
+    board.teams.create(ORGANISER, "Alpha")
     assert read(board, TEAM, "readme.txt")[1] == b"Hello"
     assert board.data.summary(TEAM)["allowed"] is True
     assert board.data.sample(TEAM)
