@@ -112,6 +112,7 @@ def test_an_anonymous_board_shows_no_names(busy_board):
 def test_a_frozen_board_shows_nothing_newer_than_the_freeze(busy_board):
     live_server, team, token, other_token = busy_board
     live_server.amend(visibility="frozen")
+    live_server.clock.now += 1  # from then on the feed has a time of its last change
     replies_before = dict(
         fetch_every_route(live_server, None, {"team": team, "submission": "0" * 32})
     )
