@@ -76,6 +76,7 @@ def test_the_feed_shows_what_the_page_shows(live_server, visibility):
         assert "records.atom" not in live_server.client.get(f"/boards/{live_server.slug}").text
     if visibility == "frozen":
         assert after.content == before.content
+        assert "last-modified" not in after.headers
     if visibility == "anonymous":
         assert "Ada" not in after.text
         assert len(texts(check_atom(after.content), "content")) == 2

@@ -77,14 +77,16 @@ def records_feed(request: Request, board: Slug) -> Response:
     opened, caller = open_page(request, board)
     view = opened.as_seen_by(caller)
     try:
-        changed, records = view.leaderboard(limit=1)["as_of"], view.records()
+        standings, records = view.leaderboard(limit=1), view.records()
     except NotAllowed:
         raise NotFound("This board has no feed: its standings are hidden.") from None
+    changed = standings["as_of"]
     content = atom_feed(view.summary(), records, changed, server_url(request))
-    # What changes the feed appends an entry, so it was modified with the last visible one. Within
-    # the same second it may change again, so it has no time until then.
+    # What changes the feed appends an entry, so it was modified with the last one. Within the same
+    # second it may change again, so it has no time until then; nor has a frozen board's feed, which
+    # a disqualification changes without an entry that may be seen.
     modified, headers = datetime.fromisoformat(changed), {}
-    if opened.book.environment.clock() > modified.timestamp():
+    if not standings["frozen"] and opened.book.environment.clock() > modified.timestamp():
         headers["Last-Modified"] = format_datetime(modified.astimezone(UTC), usegmt=True)
         if is_public(request) and _has_since(request, modified):
             return Response(b"", 304, {**headers, "Cache-Control": "public, no-cache"})
