@@ -10,7 +10,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena import _figures
-from ladderboard.arena._experiments import _arena, _paper, _shifted, _summary
+from ladderboard.arena._experiments import _arena, _paper, _summary
 from ladderboard.arena._runner import STANDARD_MECHANISMS
 
 
@@ -151,13 +151,13 @@ def test_every_mechanism_of_the_line_up_plays_at_every_size():
 def test_the_exact_curve_of_the_plain_attack():
     """The table of the theory: -5.9, -7.0 and -18.5 units of 1/sqrt(n)."""
     sizes = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
-    biases = [round(_shifted.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
+    biases = [round(_paper.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
     assert biases == [5.9, 7.0, 18.5]
 
 
 def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, monkeypatch):
     """At n = 1,000 and k = 300: 5.1, 2.9 and 1.4 units, standard errors of about 0.1."""
-    monkeypatch.setattr(_shifted, "_QUICK_SIZES", {1_000: (100, 300)})
+    monkeypatch.setattr(_paper, "_QUICK_SIZES", {1_000: (100, 300)})
     files = lb.arena.shifted_experiment(tmp_path, quick=True, workers=1)
     names = ["rows.csv", "table.csv", "table.md", "shifted.png", "shifted.svg"]
     assert [path.name for path in files] == names
