@@ -29,7 +29,9 @@ def test_labels_split_metric_and_columns_are_imported(source, tmp_path):
     assert folder.rules.columns.describe() == {"id": ["image"], "prediction": ["has_cactus"]}
     assert (folder.public.sum(), folder.private.sum()) == (300, 900)
     assert folder.table.labels.tolist() == [i % 3 % 2 for i in range(1200)]
-    assert check_board(target).ok
+    report = check_board(target)
+    assert report.ok
+    assert "None" not in str(report)
 
 
 def test_a_missing_file_is_named(source, tmp_path):

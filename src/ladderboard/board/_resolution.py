@@ -44,7 +44,8 @@ def board_resolution(
     if baseline is not None and baseline.zero_one:
         released = min(released, baseline.risk)
     elif baseline is not None:
-        released, error = baseline.risk, baseline.standard_error
+        # A constant prediction ranks nothing: by AUC it has no spread, and says nothing of others'.
+        released, error = baseline.risk, baseline.standard_error or None
     return resolution(
         mechanism,
         n=n,
