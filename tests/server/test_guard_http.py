@@ -189,7 +189,7 @@ def test_too_large_bodies_are_refused_with_or_without_a_length(serve_guard, guar
 
 
 def test_stalled_or_too_many_bodies_are_refused(serve_guard, guard, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._guard._body._TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("ladderboard.server._guard._app._TIMEOUT_SECONDS", 0.3)
     guard_server = serve_guard(guard, max_bytes=5000)
     address = guard_server.listener.socket.getsockname()
     head = f"POST /api/v1/guard/questions HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"

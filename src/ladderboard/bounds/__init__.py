@@ -29,7 +29,7 @@ from ladderboard.bounds._gate_plan import GatePlan, GatePlanRow, gate_plan
 from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
-from ladderboard.bounds._looks import LookPrices as LookPrices
+from ladderboard.bounds._paired import LookPrices as LookPrices
 from ladderboard.bounds._paired import Outcome as Outcome
 from ladderboard.bounds._paired import PairedEvidence as PairedEvidence
 from ladderboard.bounds._paired import PairedTest as PairedTest

@@ -11,8 +11,8 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_count, round_up
 from ladderboard.bounds._certificate import read_beta, read_count
-from ladderboard.bounds._looks import LookPrices
 from ladderboard.bounds._paired import (
+    LookPrices,
     TestForm,
     bet_logs,
     price_with_beta,

@@ -14,8 +14,7 @@ import uvicorn
 from ladderboard._atomic_file import SQLITE_SUFFIXES
 from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
 from ladderboard.holdout import Gate
-from ladderboard.server._guard._app import GateApp, GuardApp
-from ladderboard.server._guard._body import MAX_BYTES
+from ladderboard.server._guard._app import MAX_BYTES, GateApp, GuardApp
 from ladderboard.server._process import GuardProtocol, stop_on_signals
 
 if TYPE_CHECKING:
