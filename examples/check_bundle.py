@@ -787,7 +787,7 @@ def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
         elif kind == "file":
             need(told[-1] is True, "it says that submissions are not in it")
             need(asked, "it holds a file that belongs to no question")
-            aligned = content["format"] == "aligned"
+            aligned = content.get("format") == "aligned"
     chain.file(None)
     need(chain.ended, "it was opened, and never closed")
     need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")

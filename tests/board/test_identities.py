@@ -175,7 +175,7 @@ def test_the_rules_of_sign_in_are_read_and_described_without_the_list():
     assert rules.describe()["sign_in"] == {"domains": ["example.edu"], "people": "people.txt"}
     assert "sign_in" not in read_rules(RULES).describe()
     assert rules.amended({"sign_in": {"approval": True}}).sign_in.domains == ("example.edu",)
-    assert rules.amended({"registration": "open"}).sign_in is None
+    assert rules.amended({"registration": "invited"}).sign_in is None
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,11 @@ def test_screenshots_of_two_pages(tmp_path):
         assert (corner < 60) == name.endswith("dark")
 
 
-@pytest.mark.parametrize("name", ["board", "play"])
-def test_screenshots_in_the_readme_exist_and_are_small(name):
-    path = f"docs/figures/pages/{name}.png"
-    assert (ROOT / path).stat().st_size < 300_000
-    assert f"({path})" in (ROOT / "README.md").read_text()
+@pytest.mark.parametrize(
+    ("name", "page", "to_docs"),
+    [("board", "README.md", "docs/"), ("play", "docs/tutorials/first-attack.md", "../")],
+)
+def test_screenshots_in_pages_exist_and_are_small(name, page, to_docs):
+    path = f"figures/pages/{name}.png"
+    assert (ROOT / "docs" / path).stat().st_size < 300_000
+    assert f"({to_docs}{path})" in (ROOT / page).read_text()

@@ -150,7 +150,7 @@ def test_extra_fields_are_ignored_and_missing_or_wrong_fields_refused(live_serve
         ).value
 
     assert read({**answer, "newer": 1, "certify": 1}).id == answer["id"]
-    for name in set(answer):
+    for name in set(answer) - {"metrics", "proven"}:  # these two came later
         with pytest.raises(errors.ServerUnreachable):
             read({key: field_value for key, field_value in answer.items() if key != name})
     changed = {"improved": 1, "question": True, "released": "0.1", "bound": {}, "time": "now"}

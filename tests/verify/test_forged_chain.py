@@ -189,7 +189,7 @@ def test_a_changed_submission_file_is_refused(forge, check_refused, name):
 
 
 def of_a_guard(forge):
-    forge.head.update(of="guard", submissions=False)
+    forge.head.update(of="guard", format=1, submissions=False)
     for entry in forge.entries:
         entry.files = []
 
@@ -224,7 +224,11 @@ WHOLE = {
         None,
         "whether it holds labels",
     ),
-    "files of a guard": (lambda forge: forge.head.update(of="guard"), None, "a record 'bundle'"),
+    "files of a guard": (
+        lambda forge: forge.head.update(of="guard", format=1),
+        None,
+        "a record 'bundle'",
+    ),
     "another length": (
         lambda forge: forge.head.update(entries=9),
         None,

@@ -37,7 +37,7 @@ class Scores:
     ...     guard = lb.Holdout.create(pathlib.Path(folder) / "guard.db", ids=scores.ids,
     ...                               loss="score", questions=5, mechanism="exact")
     ...     print(scores.ask(guard))
-    The best is now 0.25. 4 questions left.
+    The best is now score 0.75. 4 questions left.
     """
 
     ids: tuple[str, ...]

@@ -38,9 +38,9 @@ class Holdout(OpenFile):
     >>> guard = lb.Holdout.create(pathlib.Path(folder.name) / "guard.db", labels=labels,
     ...                           loss="zero_one", questions=100, mechanism=lb.Ladder(step=0.02))
     >>> print(guard.ask(labels ^ (np.arange(1000) % 5 == 0)))
-    The best is now 0.2. 99 questions left.
+    The best is now loss 0.2. 99 questions left.
     >>> print(guard.ask(labels ^ (np.arange(1000) % 4 == 0)))
-    No measurable improvement. The best: 0.2. Improvements smaller than about 0.02 may not be
+    No measurable improvement. The best: loss 0.2. Improvements smaller than about 0.02 may not be
     detected. 98 questions left.
     >>> folder.cleanup()
     """

@@ -155,7 +155,7 @@ def metric_value(risk: float | None, shown: Mapping[str, Any] | None) -> float |
 
     >>> metric_value(0.184, {"title": "AUC", "as": "complement", "unit": 1.0})
     0.816
-    >>> metric_value(0.0072, {"title": "RMSE", "as": "root", "unit": 100.0})
+    >>> metric_value(0.0072, {"title": "RMSE", "as": "root", "unit": 1e4})
     8.49
     """
     if risk is None or shown is None:

@@ -210,7 +210,7 @@ def test_an_unreachable_server_is_reported(live_server, run_agent_in_process):
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["http://127.0.0.1:1/boards/first", "--ladder", "x"], "leave --ladder out"),
+        (["http://127.0.0.1:1/boards/first", "--ladder", "x"], "leave out --ladder"),
         (["http://127.0.0.1:1/boards/A%20B"], "A board is given by its short name"),
         (["http://boards.example.org/boards/first"], "https"),
     ],
