@@ -8,7 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import BrokenLedger
-from ladderboard.holdout._proof import RecordProver, pack_losses, unpack_losses
+from ladderboard.holdout._scorer import RecordProver, pack_losses, unpack_losses
 from ladderboard.mechanisms import VisibleChange
 from ladderboard.verify import verify_bundle
 from support.verify.bundle_forge import BundleForge

@@ -21,7 +21,6 @@ from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Judgement, last_improved
 from ladderboard.holdout._open_file import OpenFile
 from ladderboard.holdout._payload import Payload, encode_predictions
-from ladderboard.holdout._proof import RecordProver as RecordProver
 from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
 from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
 from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
@@ -44,6 +43,7 @@ from ladderboard.holdout._scorer import (
     ScoringResult,
     is_zero_one,
 )
+from ladderboard.holdout._scorer import RecordProver as RecordProver
 from ladderboard.holdout._scorer import describe_further as describe_further
 from ladderboard.holdout._status import (
     LadderStatus,

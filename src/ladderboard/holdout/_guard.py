@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
-from ladderboard.holdout._proof import RecordProver
 from ladderboard.holdout._reply import Reply, format_reply, loss_texts, metric_value
+from ladderboard.holdout._scorer import RecordProver
 from ladderboard.holdout._status import Meter, Status, check_ladder_name
 from ladderboard.ledger import ScoredQuestion
 
