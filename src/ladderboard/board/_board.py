@@ -26,7 +26,6 @@ from ladderboard.errors import LadderboardError, StorageFailed
 from ladderboard.holdout import (
     AlignedPredictions,
     Meter,
-    RecordProver,
     Scorer,
     changes_reader,
     decode_sample,
@@ -330,10 +329,9 @@ class BoardContext:
     ) -> list[ScoredQuestion]:
         """Return the questions that a submission asks, one for each live metric."""
         scorers, book = self.epoch_of(row).scorers, self.book
-        prover = RecordProver.for_book(book, scorers[0])
         return [
             self.question_for(row, team, submission.digest, metric, key)._replace(
-                **scorers[metric].evidence(submission, book.mechanism, prover)
+                **scorers[metric].evidence(submission, book)
             )
             for metric in self.rules_of(row).live_metrics
         ]

@@ -8,7 +8,6 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
 from ladderboard.holdout._reply import Reply, format_reply, loss_texts, metric_value
-from ladderboard.holdout._scorer import RecordProver
 from ladderboard.holdout._status import Meter, Status, check_ladder_name
 from ladderboard.ledger import ScoredQuestion
 
@@ -199,9 +198,7 @@ class Holdout(OpenFile):
                     submission=submission.digest,
                     training=training,
                     ladder=name,
-                    **self._scorer.evidence(
-                        submission, book.mechanism, RecordProver.for_book(book, self._scorer)
-                    ),
+                    **self._scorer.evidence(submission, book),
                 )
             )
         release, shown = outcome.release, book.opening["rules"].get("metric")

@@ -155,11 +155,9 @@ class Scorer:
         self._is_custom_loss = type(loss) not in LOSSES.values()
         self._convert = None if read_by is None else self._converter(read_by)
         self._binary = loss.is_binary
-
-    @property
-    def zero_one(self) -> bool:
+        self.zero_one = is_zero_one(loss, self.grouping)
         """Whether every risk is a multiple of 1/n."""
-        return is_zero_one(self.loss, self.grouping)
+        self._prover: RecordProver | None = None  # of the scorer's only book
 
     def _converter(self, read_by: Loss) -> Callable[[NDArray[Any]], NDArray[Any]]:
         if self.loss.takes_any_columns:
@@ -294,24 +292,18 @@ class Scorer:
             return scored.losses
         return self.grouping.losses(scored.losses)
 
-    def evidence(
-        self,
-        submission: AlignedPredictions,
-        mechanism: Mechanism,
-        prover: RecordProver | None = None,
-    ) -> dict[str, Any]:
-        """Score predictions; return what a mechanism needs, as fields of a ``ScoredQuestion``.
-
-        With a ``prover``, a new best is tested against the one before.
-        """
-        scored = self.score(submission)
+    def evidence(self, submission: AlignedPredictions, book: Book) -> dict[str, Any]:
+        """Score predictions; return what the book needs, as fields of a ``ScoredQuestion``."""
+        scored, mechanism = self.score(submission), book.mechanism
         fields: dict[str, Any] = {"risk": scored.risk, "broken": scored.broken}
         if mechanism.needs == "losses":
             fields["losses"] = self.group_losses(scored)
         elif mechanism.needs == "standard_error":
             fields["standard_error"] = self.standard_error(scored)
-        if prover is not None:
-            fields["record"] = prover.test(partial(self.group_losses, scored))
+        if book.tests_records:
+            if self._prover is None:
+                self._prover = RecordProver.of(mechanism, book.opening, self)
+            fields["record"] = self._prover.test(partial(self.group_losses, scored))
         return fields
 
 
@@ -328,11 +320,6 @@ class RecordProver:
     zero_one: bool
     binary: bool
     weight: NDArray[Any] | None
-
-    @classmethod
-    def for_book(cls, book: Book, scorer: Scorer) -> RecordProver | None:
-        """Return the tests of a guard's or a board's book; None if its rules have none."""
-        return cls.of(book.mechanism, book.opening, scorer) if book.tests_records else None
 
     @classmethod
     def of(cls, mechanism: Mechanism, opening: dict[str, Any], scorer: Scorer) -> RecordProver:
