@@ -383,3 +383,62 @@ def test_any_function_of_all_examples_may_decide_at_the_close(
         lb.Holdout.create(
             tmp_path / "a.db", LABELS, questions=5, metric=lb.metric(function, whole=True)
         )
+
+
+SUM = "metric: {sum: {accuracy: 0.7, brier: 0.3}}\n"
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_a_weighted_sum_decides_the_leaderboard_and_is_verified(
+    boards, join, submit, organiser, tmp_path
+):
+    text = f"{SUM}metrics: [roc_auc, {{sum: {{log_loss: 1, brier: 3}}, title: Costs}}]\n"
+    path = write_board(tmp_path / "sum", text)
+    board, ranking = final_rows(
+        boards, join, submit, organiser, path, {"Ada": [ADA], "Bob": [BOB], "Eve": [EVE]}
+    )
+    title = "0.7 (1 - accuracy) + 0.3 brier"
+    assert ranking["metric"] == title
+    assert ranking["display"]["direction"] == "lower"
+    for row in ranking["rows"]:
+        values = {"Ada": ADA, "Bob": BOB, "Eve": EVE}[row["team"]["name"]]
+        wrong = np.mean((values > 0.5)[PRIVATE] != LABELS[PRIVATE])
+        brier = np.mean((values - LABELS)[PRIVATE] ** 2)
+        assert row["score"] == pytest.approx(0.7 * wrong + 0.3 * brier, abs=1e-6)
+        costs = value("log_loss", values) / 4 + 0.75 * brier
+        assert row["metrics"][1]["score"] == pytest.approx(costs, abs=1e-3)  # it has a clip
+    scores = [row["score"] for row in ranking["rows"]]
+    assert scores == sorted(scores)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    result = verify_bundle(tmp_path / "bundle")
+    assert result.releases == 3
+    assert result.finals is not None
+    assert "3 questions" in run_second_verifier(tmp_path / "bundle")
+    assert board.book.opening["loss"]["parts"][1] == {
+        "name": "brier", "weight": 0.3, "classes": [0, 1]
+    }  # fmt: skip
+
+
+def test_a_weighted_sum_survives_its_description():
+    rules = read_rules(RULES + SUM + "display: {direction: higher, name: Both}\n")
+    assert type(rules).from_description(rules.describe()) == rules
+    # 0.7 accuracy + 0.3 (1 - Brier)
+    assert rules.display.metric_value(0.25) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("metric: {sum: {accuracy: 1, roc_auc: 1}}\n", "metric: roc_auc cannot be part of"),
+        (
+            "metric: {sum: {accuracy: 1, mae: 1}}\n",
+            r"try loss: {name: absolute, range: \[0, 100\]}",
+        ),
+        ("metric: {sum: {acuracy: 1, brier: 1}}\n", "did you mean 'accuracy'"),
+        ("metric: {sum: 1}\n", "is metrics with weights"),
+        ("metric: brier\nmetrics: [{sum: {brier: 1}}]\n", r"metrics\[0\]: A weighted sum needs"),
+    ],
+)
+def test_a_wrong_weighted_sum_is_refused(text, message):
+    with pytest.raises(InvalidRules, match=message):
+        read_rules(RULES + text)

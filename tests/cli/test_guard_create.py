@@ -275,6 +275,20 @@ def test_a_guard_of_a_metric_speaks_of_it_everywhere(run_guard, guard_folder):
     assert (refused.code, "--metric takes the place of --loss" in refused.err) == (2, True)
 
 
+def test_a_weighted_sum_is_a_metric_of_a_guard(run_guard, guard_folder):
+    lines = "".join(f"x{i},{'yes' if i % 4 else 'no'}\n" for i in range(400))
+    (guard_folder / "words.csv").write_text("id,label\n" + lines)
+    chances = "".join(f"x{i},{0.9 if i % 4 else 0.2}\n" for i in range(400))
+    (guard_folder / "chances.csv").write_text("id,prediction\n" + chances)
+    options = ("--labels", "words.csv", "--questions", "20", "--classes", "no,yes")
+    created = run_guard("create", "sum.db", "--metric", "0.7 accuracy + 0.3 brier", *options)
+    assert "Metric: 0.7 (1 - accuracy) + 0.3 brier." in created.out
+    answer = run_guard("ask", "sum.db", "chances.csv", "--json").json
+    assert answer["value"] == pytest.approx(0.3 * (0.75 * 0.01 + 0.25 * 0.04), abs=0.01)
+    refused = run_guard("create", "b.db", "--metric", "0.7 accuracy + 0.3 roc_auc", *options)
+    assert (refused.code, "roc_auc cannot be part of a weighted sum" in refused.err) == (2, True)
+
+
 def test_columns_are_named_as_pairs(run_guard, guard_folder):
     result = run_guard(
         "create", "b.db", "--labels", "labels.csv", "--questions", "5", "--columns", "image"

@@ -118,3 +118,30 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="example by example"):
         lb.Gate.create(tmp_path / "d.db", labels=LABELS, looks=9, loss="roc_auc")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_guard_of_a_weighted_sum(tmp_path):
+    guard = lb.Holdout.create(
+        tmp_path / "sum.db", labels=LABELS, metric="0.7 accuracy + 0.3 brier", questions=100
+    )
+    chances = np.where(np.arange(N) % 10 < 2, 0.6, 0.1)  # half of those above 1/2 are positive
+    reply = guard.ask(chances)
+    value = 0.7 * 0.1 + 0.3 * (0.1 * 0.16 + 0.1 * 0.36 + 0.8 * 0.01)
+    assert reply.value == pytest.approx(value, abs=0.02)
+    assert str(reply).startswith("The best is now 0.7 (1 - accuracy) + 0.3 brier 0.0")
+    with pytest.raises(InvalidPredictions, match="must lie in"):
+        guard.ask(chances * 2)
+    assert guard.verify_ledger() == 1
+    guard.close_for_good()
+    guard.reveal(tmp_path / "bundle", labels=True)
+    guard.close()
+    assert verify_bundle(tmp_path / "bundle").releases == 1
+    assert "1 questions" in run_second_verifier(tmp_path / "bundle")
+
+
+def test_a_gate_compares_models_by_a_weighted_sum(tmp_path):
+    metric = {"sum": {"accuracy": 1, "brier": 1}}
+    gate = lb.Gate.create(tmp_path / "g.db", LABELS, looks=10, metric=metric)
+    gate.promote(np.full(N, 0.9))
+    assert gate.check(np.full(N, 0.1)).outcome == "better"
+    gate.close()

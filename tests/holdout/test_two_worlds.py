@@ -135,6 +135,9 @@ CASES = {
     "brier": Case("brier", BITS, choices(3, 0, 1), probs),
     "brier, one column": Case("brier", (BITS[0], [1] * N), choices(3, 0, 1), reals),
     "log": Case("log", ([0] * N, BITS[1]), choices(3, 0, 1), probs),
+    "weighted sum": Case(
+        "0.7 accuracy + 0.3 brier", ([0] * N, BITS[1]), choices(3, 0, 1), probs
+    ),
     "squared": Case(
         lb.loss("squared", range=(0, 10)),
         (choices(1, 0, 10), choices(2, 0.125, 9.999)),
@@ -220,7 +223,8 @@ def first_difference(first, other):
 # Every kind of label, prediction and failure is in the fast lane once; the rest is behind --all.
 FAST = {
     "zero_one, other classes", "zero_one, words", "zero_one, groups and weights",
-    "zero_one, sealed", "log", "squared", "custom that raises", "custom out of range", "roc_auc",
+    "zero_one, sealed", "log", "weighted sum", "squared", "custom that raises",
+    "custom out of range", "roc_auc",
 }  # fmt: skip
 
 

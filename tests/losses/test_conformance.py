@@ -30,6 +30,10 @@ CASES = [
     (lb.loss("score"), list("abc") * 6, P2[:18]),
     (lb.loss("score"), Y3, P2 > 0.5),
     (lb.loss("operator:ne"), Y3, RNG.integers(0, 3, 20)),
+    (lb.loss("0.7 accuracy + 0.3 brier"), (P2 > 0.5).astype(int), P2),
+    (lb.loss("1 accuracy + 2 log_loss", classes=[0, 1, 2]), Y3, P3),
+    (lb.loss("1 mae + 3 mse", range=(0, 10)), TARGETS, TARGETS[::-1]),
+    (lb.loss("1 map@5 + 1 hit@5"), ["a b", "c", "d e f"], ["a x b", "d", "f e d"]),
 ]
 
 

@@ -280,3 +280,62 @@ def test_plain_arrays_are_compared_as_they_are(values, kind, data):
         return scores.dtype, scores.tolist()
 
     assert outcome(loss.score) == outcome(functools.partial(lb.Loss.score, loss))
+
+
+LABELS, CHANCES = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.9, 0.4, 0.5, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("spec", "title", "direction", "value"),
+    [
+        # Right but for the third: accuracy 0.8, Brier (.01 + .01 + .36 + .25 + .04) / 5 = 0.134.
+        (
+            {"sum": {"accuracy": 0.7, "brier": 0.3}},
+            "0.7 (1 - accuracy) + 0.3 brier",
+            "lower",
+            0.7 * 0.2 + 0.3 * 0.134,
+        ),
+        ("3 brier + 1*error_rate", "0.75 brier + 0.25 error rate", "lower", 0.75 * 0.134 + 0.05),
+        (
+            {"sum": [{"name": "log_loss", "weight": 4}, {"name": "brier", "weight": 4}]},
+            "0.5 log loss + 0.5 brier",
+            "lower",
+            0.067 - np.log([0.9, 0.9, 0.4, 0.5, 0.8]).mean() / 2,
+        ),
+    ],
+)  # fmt: skip
+def test_a_weighted_sum_is_what_people_compute(spec, title, direction, value):
+    metric = lb.metric(spec)
+    assert (metric.title, metric.direction) == (title, direction)
+    assert metric.value(LABELS, CHANCES) == pytest.approx(value, abs=1e-12)
+    assert metric.display(metric.loss(LABELS, CHANCES).mean()) == pytest.approx(value, abs=1e-12)
+    assert metric.value(LABELS, np.column_stack((1 - CHANCES, CHANCES))) == pytest.approx(value)
+    assert lb.metric(metric.loss.describe()) == metric
+
+
+def test_a_weighted_sum_of_metrics_of_which_higher_is_better_is_shown_as_they_are():
+    metric = lb.metric("0.5 accuracy + 0.5 top-2 accuracy", classes=["a", "b", "c"])
+    scores = [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.2, 0.7]]
+    assert metric.direction == "higher"
+    assert metric.value(list("abcc"), scores) == (0.5 + 0.75) / 2
+    assert metric.display(metric.loss(list("abcc"), scores).mean()) == (0.5 + 0.75) / 2
+
+
+def test_masks_of_a_weighted_sum_are_read_by_each_metric():
+    labels, masks = ["1 3", "5 2", ""], ["1 4", "5 2", "9 1"]
+    parts = [lb.metric(name).value(labels, masks) for name in ("dice", "iou")]
+    both = lb.metric("1 dice + 1 iou")
+    assert both.value(labels, masks) == pytest.approx(sum(parts) / 2)
+    assert both.title == "0.5 Dice + 0.5 IoU"
+
+
+def test_classes_of_any_kind_are_those_of_the_probabilities():
+    parts = [{"name": "accuracy", "classes": "any", "weight": 1}, {"name": "brier", "weight": 1}]
+    assert lb.metric({"sum": parts}).value(LABELS, CHANCES) == pytest.approx((0.2 + 0.134) / 2)
+
+
+def test_the_value_of_a_weighted_sum_takes_the_classes_from_the_labels():
+    chances = np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]])
+    whole = lb.metric("1 brier + 1 log_loss").value([0, 1, 2], chances)
+    parts = [lb.metric(name).value([0, 1, 2], chances) for name in ("brier", "log_loss")]
+    assert whole == pytest.approx(sum(parts) / 2)

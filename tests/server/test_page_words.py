@@ -148,6 +148,7 @@ LOSSES = [
     lb.loss("absolute", range=(0, 10)),
     lb.loss("squared", range=(-1, 1)),
     lb.loss("pinball", range=(0, 10), quantile=0.9),
+    lb.loss("0.7 accuracy + 0.3 brier", classes=["a", "b"]),
 ]
 
 

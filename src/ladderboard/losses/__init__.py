@@ -14,7 +14,7 @@ from ladderboard.losses._classification import format_unknown_classes as format_
 from ladderboard.losses._classification import is_class as is_class
 from ladderboard.losses._custom import Custom, Shortfall
 from ladderboard.losses._names import ALIASES, METRICS, REFUSED_METRICS
-from ladderboard.losses._registry import LOSSES, Metric, loss, metric
+from ladderboard.losses._registry import LOSSES, Metric, WeightedSum, loss, metric
 from ladderboard.losses._registry import made_from_description as made_from_description
 from ladderboard.losses._registry import uses_labels as uses_labels
 from ladderboard.losses._regression import Absolute, Pinball, Squared
@@ -42,6 +42,7 @@ __all__ = [
     "Squared",
     "Statistic",
     "TopK",
+    "WeightedSum",
     "ZeroOne",
     "display_risk",
     "loss",

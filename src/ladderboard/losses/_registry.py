@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting, NoPerExampleLoss
+from ladderboard.errors import (
+    InvalidInput,
+    InvalidLabels,
+    InvalidPredictions,
+    InvalidSetting,
+    NoPerExampleLoss,
+)
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    predictions_converter,
+    read_values,
+)
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, display_risk
+from ladderboard.losses._cells import object_array, read_cells
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._custom import Custom, Shortfall, WholeSample
 from ladderboard.losses._names import ALIASES, METRICS, normalize, refusal, resolve
@@ -59,7 +77,11 @@ from ladderboard.losses._statistics import (
 from ladderboard.losses._vectors import AngularError, Crps, KlDivergence, MultiLabelLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    Converter = Callable[[NDArray[Any]], NDArray[Any]]
 
 LOSSES: dict[str, type[Loss]] = {
     loss_class.name: loss_class
@@ -135,6 +157,337 @@ class Metric:
         return display_risk(self.shown_as, self.loss.exact(labels, predictions))
 
 
+_MAX_FORMULA = 40
+_TERM = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*\*?\s*([^\d\s].*?)\s*")
+
+
+@dataclass(frozen=True)
+class WeightedSum(Loss):
+    """A weighted sum of metrics that are means of losses, of the same predictions.
+
+    Parameters
+    ----------
+    parts
+        The metrics with their weights: ``{"accuracy": 0.7, "brier": 0.3}``, or a list of mappings
+        with ``name``, ``weight`` and the settings of each. Weights are divided by their sum.
+
+    The risk is the weighted sum of the metrics, of which higher is better as 1 minus their value,
+    divided by ``unit``, which is the most that it can be.
+
+    Examples
+    --------
+    >>> both = WeightedSum({"accuracy": 0.7, "brier": 0.3})
+    >>> both([0, 1, 1], [0.5, 1.0, 0.2]).round(3).tolist()
+    [0.075, 0.0, 0.892]
+    >>> metric(both).title
+    '0.7 (1 - accuracy) + 0.3 brier'
+    """
+
+    name: ClassVar[str] = "weighted_sum"
+
+    parts: tuple[tuple[Metric, float], ...]
+
+    def __post_init__(self) -> None:
+        made = isinstance(self.parts, tuple) and all(isinstance(item, tuple) for item in self.parts)
+        parts = list(self.parts if made else _read_parts(self.parts))
+        if len(parts) < 2 or len({part for part, _ in parts}) < len(parts):
+            raise InvalidSetting(
+                "A weighted sum needs at least two different metrics; "
+                'try {"accuracy": 0.7, "brier": 0.3}.'
+            )
+        total = sum(weight for _, weight in parts)
+        if abs(total - 1) > _ROUNDING:  # a description has weights that were divided already
+            parts = [(part, weight / total) for part, weight in parts]
+        _settings.set_frozen(self, parts=_with_common_classes(parts))
+        _find_reader(self.parts)  # raises if they take different predictions
+
+    @property
+    def _reader(self) -> Loss:
+        return _find_reader(self.parts)[0]
+
+    @property
+    def shown_as(self) -> DisplayForm:
+        """As the metrics are if higher is better for all of them, otherwise as a cost."""
+        higher = all(part.direction == "higher" for part, _ in self.parts)
+        return "complement" if higher else "scaled"
+
+    @property
+    def formula(self) -> str:
+        """The sum as text, which says what its number is."""
+        turned = "{:.6g} {}" if self.shown_as == "complement" else "{:.6g} (1 - {})"
+        terms = [
+            (turned if part.direction == "higher" else "{:.6g} {}").format(weight, part.title)
+            for part, weight in self.parts
+        ]
+        return " + ".join(terms)
+
+    @property
+    def explanation(self) -> str:
+        """The formula."""
+        divided = "" if self.unit == 1 else f", divided by {self.unit:.6g}"
+        cost = self.formula if self.shown_as == "scaled" else f"1 - ({self.formula})"
+        return f"a prediction costs {cost}{divided}"
+
+    @property
+    def unit(self) -> float:
+        """The largest value of the weighted sum of costs."""
+        return sum(weight * _unit(part) for part, weight in self.parts)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The metrics with their weights and settings."""
+        return {
+            "parts": [
+                {"name": part.name, "weight": weight, **part.loss.params}
+                for part, weight in self.parts
+            ]
+        }
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """The kind of labels that a part needs."""
+        kinds = [part.loss.label_kind for part, _ in self.parts]
+        return next((kind for kind in kinds if kind is not None), None)
+
+    @property
+    def takes_empty(self) -> bool:
+        """Whether an empty value means something to every part."""
+        return all(part.loss.takes_empty for part, _ in self.parts)
+
+    @property
+    def allowed(self) -> tuple[Any, ...] | None:
+        """The values that a single-valued prediction may have."""
+        return self._reader.allowed
+
+    @property
+    def accepts_any(self) -> bool:
+        """Whether predictions may be values that cannot be labels."""
+        return self._reader.accepts_any
+
+    def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
+        """The columns of the part from whose predictions those of the others follow."""
+        # The others may refuse what that part takes, so every value is checked.
+        return replace(self._reader.columns(kind=kind, width=width), complete=False, strict=True)
+
+    def with_inferred_classes(
+        self, labels: NDArray[Any], also: NDArray[Any] | None = None
+    ) -> WeightedSum:
+        """Return the sum with classes inferred for the parts that have none."""
+        return self._with_losses(
+            [part.loss.with_inferred_classes(labels, also) for part, _ in self.parts]
+        )
+
+    def for_labels(self, labels: Any) -> WeightedSum:
+        """Return the sum with the classes of these labels, if a part needs them."""
+        losses = [part.loss.for_labels(labels) for part, _ in self.parts]
+        changed = [
+            loss for loss, (part, _) in zip(losses, self.parts, strict=True) if loss != part.loss
+        ]
+        if changed:
+            classes = getattr(changed[0], "classes", None)
+            losses = [
+                replace(loss, classes=classes) if "classes" in _setting_names(loss) else loss  # type: ignore[call-arg]
+                for loss in losses
+            ]
+        return self._with_losses(losses)
+
+    def _with_losses(self, losses: list[Loss]) -> WeightedSum:
+        if losses == [part.loss for part, _ in self.parts]:
+            return self
+        pairs = zip(self.parts, losses, strict=True)
+        parts = tuple((replace(part, loss=loss), weight) for (part, weight), loss in pairs)
+        return WeightedSum(parts)
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Check labels with every part; each reads them again, because they differ in how."""
+        plain = self._read_plain(labels, "labels", InvalidLabels)
+        for part, _ in self.parts:
+            if part.loss.read_labels(plain).shape != plain.shape:
+                raise InvalidLabels(f"{part.name} reads labels in a way that no other metric does.")
+        return plain
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Check predictions with every part; each reads them again, as labels."""
+        plain = self._read_plain(predictions, "predictions", InvalidPredictions)
+        self._reader.read_predictions(plain, shape)
+        for _ in self._predictions_of_parts(plain, shape):
+            pass  # each has checked its own
+        return plain
+
+    def _read_plain(self, values: Any, name: str, error_class: type[InvalidInput]) -> NDArray[Any]:
+        if self.takes_empty:
+            return object_array(read_cells(values, name, error_class))
+        return read_values(values, name, error_class)
+
+    def _predictions_of_parts(
+        self, plain: NDArray[Any], shape: tuple[int, ...]
+    ) -> Iterator[NDArray[Any]]:
+        for (part, _), convert in zip(self.parts, _find_reader(self.parts)[1], strict=True):
+            yield part.loss.read_predictions(convert(plain), shape)
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """The weighted sum of the costs, divided by its largest value."""
+        costs = np.zeros(len(labels))
+        converted = self._predictions_of_parts(predictions, labels.shape)
+        for (part, weight), values in zip(self.parts, converted, strict=True):
+            cost = part.loss.per_example(part.loss.read_labels(labels), values)
+            costs += weight * _unit(part) * np.asarray(cost, dtype=np.float64)
+        return np.minimum(costs / self.unit, 1)  # a rounding error may exceed 1
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the weighted sum of costs, without the caps that bound them."""
+        complete = self.for_labels(labels)
+        plain = complete.read_labels(labels)
+        given = complete.read_predictions(predictions, plain.shape)
+        return sum(
+            weight * part.loss.exact(plain, convert(given)) * _unit(part) / part.loss.unit
+            for (part, weight), convert in zip(
+                complete.parts, _find_reader(complete.parts)[1], strict=True
+            )
+        )
+
+    def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Those of the part that reads predictions."""
+        return self._reader.perfect_predictions(labels)
+
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
+        """Those of the part that reads predictions."""
+        reader = self._reader
+        return reader.constant_predictions(reader.read_labels(labels))
+
+
+_ROUNDING, _MAX_WEIGHT = 1e-12, 1e9
+LOSSES[WeightedSum.name] = WeightedSum
+
+
+@lru_cache(maxsize=64)  # its functions cannot be pickled with the loss
+def _find_reader(parts: tuple[tuple[Metric, float], ...]) -> tuple[Loss, list[Converter]]:
+    """Return the loss that reads predictions, and how each part gets its own from them."""
+    losses = [part.loss for part, _ in parts]
+    kind = next((loss.label_kind for loss in losses if loss.label_kind is not None), "number")
+    columns = [loss.columns(kind=kind, width=None) for loss in losses]
+    for reader, given in zip(losses, columns, strict=True):
+        converters = [predictions_converter(given, wanted) for wanted in columns]
+        usable = [convert for convert in converters if convert is not None]
+        if len(usable) == len(losses):
+            return reader, usable
+    names = " and ".join(part.name for part, _ in parts)
+    raise InvalidSetting(
+        f"{names} cannot be added: they take different predictions. If they have classes, "
+        "declare the same for all; or show one beside the other, as a metric of its own."
+    )
+
+
+def _unit(part: Metric) -> float:
+    return part.loss.display_unit(part.shown_as)
+
+
+def _setting_names(described: Loss) -> set[str]:
+    return {field.name for field in fields(described)}
+
+
+def _with_common_classes(parts: list[tuple[Metric, float]]) -> tuple[tuple[Metric, float], ...]:
+    """Return the parts, of which those without classes have the classes of the others."""
+    declared = [getattr(part.loss, "classes", None) for part, _ in parts]
+    classes = next((names for names in declared if isinstance(names, tuple)), None)
+    return tuple(
+        (part, weight)
+        if isinstance(names, tuple) or classes is None or "classes" not in _setting_names(part.loss)
+        else (replace(part, loss=replace(part.loss, classes=classes)), weight)  # type: ignore[call-arg]
+        for (part, weight), names in zip(parts, declared, strict=True)
+    )
+
+
+def _list_parts(parts: Any) -> list[dict[str, Any]]:
+    """Return the parts of a sum as mappings with name, weight and settings."""
+    if isinstance(parts, Mapping):
+        parts = [{"name": name, "weight": weight} for name, weight in parts.items()]
+    if not isinstance(parts, list | tuple):
+        raise InvalidSetting(
+            'A weighted sum is metrics with weights, such as {"accuracy": 0.7, "brier": 0.3}; '
+            f"got {_settings.safe_repr(parts)}."
+        )
+    for item in parts:
+        named = isinstance(item, Mapping) and isinstance(item.get("name"), str)
+        if not named or not all(isinstance(key, str) for key in item):
+            raise InvalidSetting(
+                "A part of a weighted sum needs its name, weight and settings; "
+                f"got {_settings.safe_repr(item)}."
+            )
+    return [dict(item) for item in parts]
+
+
+def _read_parts(parts: Any) -> Iterator[tuple[Metric, float]]:
+    """Yield the metrics of a sum with their weights; raise for those that cannot be added."""
+    for settings in _list_parts(parts):
+        name, weight = settings.pop("name"), settings.pop("weight", None)
+        weight = _settings.number(
+            f"the weight of {name[:_MAX_FORMULA]}", weight, above=0, at_most=_MAX_WEIGHT
+        )
+        if ":" in name or normalize(name) in {WeightedSum.name, Custom.name, WholeSample.name}:
+            raise InvalidSetting(
+                f"{_settings.safe_repr(name)} cannot be part of a weighted sum; a function of "
+                "your own can compute the whole sum."
+            )
+        part = metric(name, **settings)
+        reason = _why_not_added(part)
+        if reason is not None:
+            raise InvalidSetting(f"{part.name} cannot be part of a weighted sum: {reason}.")
+        part.loss.check_settings()
+        yield part, weight
+
+
+def _why_not_added(part: Metric) -> str | None:
+    if not part.loss.is_mean:
+        return (
+            "it is computed from all examples together, so no example has a cost of its own; show "
+            "it beside the sum, live or at the close, as one of the board's metrics"
+        )
+    if part.shown_as == "root":
+        return "it is the square root of a mean; add the mean, such as mse instead of rmse"
+    return None if part.loss.uses_labels else "it needs no labels"
+
+
+def _sum_metric(parts: Any, common: dict[str, Any]) -> Metric:
+    """Return the metric of a weighted sum; each common setting is for the parts that have it."""
+    if common:
+        parts = [
+            {**{key: common[key] for key in _setting_names_of(item["name"]) & set(common)}, **item}
+            for item in _list_parts(parts)
+        ]
+        unknown = set(common).difference(*parts)
+        if unknown:
+            names = ", ".join(sorted(unknown))
+            raise InvalidSetting(f"No metric of the weighted sum takes {names}.")
+    return _show_sum(WeightedSum(parts))
+
+
+def _show_sum(made: WeightedSum) -> Metric:
+    formula = made.formula
+    name = formula if len(formula) <= _MAX_FORMULA else WeightedSum.name
+    return Metric(name, made, made.shown_as)
+
+
+def _setting_names_of(name: str) -> set[str]:
+    """Return the settings that a metric of this name takes; none if it is unknown."""
+    resolved = resolve(name)
+    kind = LOSSES.get(resolved[1].loss if resolved else normalize(name))
+    return set() if kind is None else {field.name for field in fields(kind)}
+
+
+def _read_formula(text: str) -> list[dict[str, Any]] | None:
+    """Return the metrics and weights of a sum in one line; None if it is none.
+
+    >>> _read_formula("0.7 accuracy + 0.3*top-3 accuracy")
+    [{'name': 'accuracy', 'weight': 0.7}, {'name': 'top-3 accuracy', 'weight': 0.3}]
+    >>> _read_formula("accuracy")
+    """
+    terms = [_TERM.fullmatch(term) for term in text.split("+")]
+    if len(terms) < 2 or not all(terms):
+        return None
+    return [{"name": term[2], "weight": float(term[1])} for term in terms if term is not None]
+
+
 def uses_labels(name: str) -> bool:
     """Return whether a loss or metric of this name needs labels; unknown ones do.
 
@@ -158,12 +511,17 @@ def metric(
 
     >>> metric("mae", range=(0, 100)).display(0.05)
     5.0
+    >>> metric({"sum": {"accuracy": 0.7, "brier": 0.3}}).value([0, 1], [0.2, 0.4])
+    0.41
     """
     if isinstance(name, Metric) and not params:
         return name
     if not isinstance(name, str):
         built = loss(name, **params)  # type: ignore[arg-type]
-        return Metric(built.name, built)
+        return _show_sum(built) if isinstance(built, WeightedSum) else Metric(built.name, built)
+    added = params.pop("parts", ()) if name == WeightedSum.name else _read_formula(name)
+    if added is not None:
+        return _sum_metric(added, params)
     if ":" in name or name in {Custom.name, WholeSample.name}:
         return _custom_metric(name, params)
     key = normalize(name)
@@ -210,8 +568,8 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
     ----------
     name
         A name (``"zero_one"``, ``"brier"``, ``"log"`` ...), a metric's name (``"accuracy"``,
-        ``"mae"`` ...), ``"module:function"``, a function of (labels, predictions), or what
-        ``describe`` returned.
+        ``"mae"`` ...), a weighted sum (``"0.7 accuracy + 0.3 brier"``), ``"module:function"``, a
+        function of (labels, predictions), or what ``describe`` returned.
     params
         The loss's parameters, such as ``classes=``, ``range=``, ``clip=``, ``k=``.
 
@@ -243,6 +601,8 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
         raise InvalidSetting(
             f"A loss must be a name, a function or a description; got {_settings.safe_repr(name)}."
         ) from None
+    if "sum" in settings and "loss" not in settings:
+        settings = {"loss": WeightedSum.name, "parts": settings.pop("sum"), **settings}
     key = settings.pop("loss", None)
     if not isinstance(key, str) or not all(isinstance(setting, str) for setting in settings):
         raise InvalidSetting('A description of a loss needs its name under "loss".')

@@ -280,7 +280,8 @@ def read_relative_path(name: str, value: Any) -> str:
 
 def read_loss(name: str, value: Any) -> Metric:
     """Return a loss and its display, from a name or from a mapping with parameters."""
-    loss_name, params = _split_name(name, value, "accuracy")
+    is_sum = isinstance(value, dict) and "sum" in value
+    loss_name, params = (value, {}) if is_sum else _split_name(name, value, "accuracy")
     try:
         read = metric(loss_name, **params)
         read.loss.check_settings()
