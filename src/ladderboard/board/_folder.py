@@ -405,8 +405,9 @@ def _check_mechanism(folder: BoardFolder, problems: RuleProblems) -> None:
         message += "statistics such as AUC."
         problems.add("bad_value", message, key="mechanism")
     if not is_mean and (grouping.weight is not None or grouping.n != grouping.examples):
-        message = f"{folder.rules.loss.name} is computed from all examples together; "
-        problems.add("bad_value", f"{message}it takes no groups and no weights.", key="loss")
+        message = f"{folder.rules.loss.name} is computed from all examples together; it takes no "
+        message += "groups and no weights. Leave out those columns, or take a mean over examples, "
+        problems.add("bad_value", f"{message}such as accuracy.", key="loss")
     try:
         mechanism.check(Setup(grouping.n, 0.0, 1.0))
     except ValueError as error:

@@ -148,7 +148,7 @@ class Scorer:
         if is_grouped and not loss.is_mean:
             raise InvalidSetting(
                 f"{loss.name} is computed from all examples together; it takes no groups and no "
-                "weights."
+                "weights. Leave out those columns, or take a mean over examples, such as accuracy."
             )
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
