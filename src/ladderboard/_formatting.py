@@ -66,6 +66,18 @@ def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     return f"{lower / scale:.{decimals}f}", f"{upper / scale:.{decimals}f}"
 
 
+def format_decimals(value: float, decimals: int) -> str:
+    """Return a number with at most this many decimals, without zeros at its end.
+
+    >>> format_decimals(0.72, 4), format_decimals(0.75549, 4), format_decimals(-0.00001, 4)
+    ('0.72', '0.7555', '0')
+    """
+    text = f"{value:.{decimals}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
 def format_rank_range(ranks: Sequence[int] | None) -> str:
     """Return the ranks that the data allow a team, as text.
 

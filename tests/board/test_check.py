@@ -347,7 +347,7 @@ def test_a_grid_coarser_than_the_possible_gain_is_refused(
     assert [problem.code for problem in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
         message = report.problems[0].message
-        assert "rmse improves by 80, and a gain below 80 may not show" in message
+        assert "RMSE improves by 80, and a gain below 80 may not show" in message
 
 
 @pytest.mark.parametrize(("rows", "problems", "warned"), [(8, 1, 0), (60, 0, 1), (2_000, 0, 0)])
@@ -383,7 +383,7 @@ def test_a_strong_baseline_leaves_less_possible_gain(folder, monkeypatch):
 
 @pytest.mark.parametrize(
     ("loss", "name"),
-    [("accuracy", "accuracy"), ("error", "error"), ("{name: mae, range: [0, 1]}", "mae")],
+    [("accuracy", "accuracy"), ("error", "error"), ("{name: mae, range: [0, 1]}", "MAE")],
 )
 def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
     skip_games(monkeypatch)

@@ -261,11 +261,11 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines():
     ("text", "shown_as", "name", "expected"),
     [
         ("loss: accuracy", "complement", "accuracy", 0.75),
-        ("loss: zero_one", "loss", "zero_one", 0.25),
-        ("loss: {name: mae, range: [0, 100]}", "scaled", "mae", 25.0),
-        ("loss: {name: rmse, range: [0, 10]}", "root", "rmse", 5.0),
+        ("loss: zero_one", "loss", "zero-one loss", 0.25),
+        ("loss: {name: mae, range: [0, 100]}", "scaled", "MAE", 25.0),
+        ("loss: {name: rmse, range: [0, 10]}", "root", "RMSE", 5.0),
         ("loss: zero_one\ndisplay: {name: right, direction: higher}", "complement", "right", 0.75),
-        ("loss: accuracy\ndisplay: {direction: lower}", "loss", "zero_one", 0.25),
+        ("loss: accuracy\ndisplay: {direction: lower}", "loss", "zero-one loss", 0.25),
         ("loss: accuracy\ndisplay: {digits: 2}", "complement", "accuracy", 0.75),
         ("loss: {name: absolute, range: [0, 10]}\ndisplay: {name: MAE, as: scaled}", "scaled",
          "MAE", 2.5),
@@ -387,3 +387,28 @@ def test_steps_on_a_board_that_hides_others_depend_on_nobody_else(visibility):
 def test_calibrated_by_name_or_another():
     assert read_rules(LEAST + "mechanism: calibrated\n").mechanism is None
     assert read_rules(FULL).mechanism_for(5000) == lb.Ladder(step=0.01, grid=0.005)
+
+
+@pytest.mark.parametrize(
+    ("text", "released", "expected"),
+    [
+        ("loss: accuracy", 0.28, "accuracy 0.72"),
+        ("loss: accuracy\ndisplay: {digits: 1}", 0.28, "accuracy 0.7"),
+        ("loss: accuracy", 0.244449, "accuracy 0.7556"),
+        ("loss: zero_one", 0.2, "zero-one loss 0.2"),
+        ("loss: {name: rmse, range: [0, 100]}", 0.0072, "RMSE 8.49"),
+        ("loss: {name: mae, range: [0, 1000]}", 0.02, "MAE 20"),
+        ("metric: roc_auc", 0.087, "AUC 0.913"),
+    ],
+)
+def test_a_release_is_shown_with_its_digits_and_its_metric(text, released, expected):
+    display = read_rules(f"slug: first\nquestions: 100\n{text}\n").display
+    assert display.named_text(released) == expected
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "{name: rmse, range: [0, 37]}"])
+def test_releases_on_a_grid_keep_their_order_and_differ(loss):
+    display = read_rules(f"slug: first\nquestions: 100\nloss: {loss}\n").display
+    for steps in (50, 500, 2000):
+        shown = [float(display.text(step / steps)) for step in range(steps + 1)]
+        assert shown == sorted(set(shown))

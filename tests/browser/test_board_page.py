@@ -26,7 +26,7 @@ def test_the_list_shows_every_board(visit, example_boards, script):
     ]
     assert len(cards) == len(example_boards.boards)
     leaves, birds, beetles, digits = (
-        f"{example_boards.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
+        f"{example_boards.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:g}"
         for slug in ("leaves", "birdsong", "beetles-2026", "digits")
     )
     expected = {

@@ -29,14 +29,14 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
     team.page.get_by_role("button", name="Join").click()
     team.page.get_by_role("link", name="Go on to submit").click()
     assert team.submit_file(make_predictions(60, private=20)).startswith(
-        "A new best: 0.800. 24 submissions left."
+        "A new best: accuracy 0.8. 24 submissions left."
     )
     team.monitor.expect_statuses(422)
     assert "Nothing was counted" in team.submit_file(b"id,prediction\n1,1\n")
     organiser.open(f"{board}/organise")
     page = organiser.page
     row = page.get_by_role("row", name="Alpha").first.inner_text()
-    assert re.match(r"Alpha\s+1\s+24\s+0\.800", row)
+    assert re.match(r"Alpha\s+1\s+24\s+0\.8", row)
     assert page.locator("main figure.chart svg:visible").count() == 3
     with page.expect_navigation():
         page.get_by_role("button", name="Pause the board").click()
@@ -46,7 +46,7 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
         page.get_by_role("button", name="Resume the board").click()
     team.open(f"{board}/submit")
     assert team.submit_file(make_predictions(30, private=10)).startswith(
-        "A new best: 0.900 (was 0.800)"
+        "A new best: accuracy 0.9 (was 0.8)"
     )
     page.get_by_text("I want to close this board").click()
     page.get_by_label(f"Type {slug} to confirm").fill(slug)

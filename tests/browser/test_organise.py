@@ -51,7 +51,7 @@ def test_pausing_with_the_keyboard_and_resuming(managed, visit):
     assert "paused" in managed.board_text()
     assert managed.press("Resume the board") == "The board takes submissions again."
     team.open(f"{managed.board_path}/submit")
-    assert team.submit_file(make_predictions(30)).startswith("A new best: 0.900")
+    assert team.submit_file(make_predictions(30)).startswith("A new best: accuracy 0.9")
 
 
 def test_closing_needs_confirmation(managed):
@@ -98,7 +98,7 @@ def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     assert "The token of Gamma" in notice
     team = visit(token)
     team.open(f"{managed.board_path}/submit")
-    assert team.submit_file(make_predictions(15)).startswith("A new best: 0.950")
+    assert team.submit_file(make_predictions(15)).startswith("A new best: accuracy 0.95")
     managed.organiser.open(managed.organise_path)
     assert token not in page.content()
     page.get_by_role("link", name="Gamma").click()
@@ -106,7 +106,7 @@ def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     assert "it is no longer shown" in managed.press("Disqualify the team")
     public = managed.board_text()
     assert "Gamma" not in public
-    assert "0.950" not in public
+    assert "0.95" not in public
     assert managed.press("Reinstate the team") == "The team is shown again."
     assert "Gamma" in managed.board_text()
     page.once("dialog", lambda dialog: dialog.accept())

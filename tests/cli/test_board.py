@@ -91,10 +91,10 @@ def test_a_created_board_is_listed_and_shown(run_cli, folder):
     table = run_cli("board", "list").out
     assert re.search(r"^first +First +open +0 of 4 +1 of 40", table, re.MULTILINE)
     output = run_cli("board", "show", "first").out
-    assert re.search(r"^baseline +Half +0\.5000 +1", output, re.MULTILINE)
-    assert re.search(r"^declared +Guessing +0\.5000 +- +a coin", output, re.MULTILINE)
+    assert re.search(r"^baseline +Half +0\.5 +1", output, re.MULTILINE)
+    assert re.search(r"^declared +Guessing +0\.5 +- +a coin", output, re.MULTILINE)
     assert re.search(
-        r"the true zero_one of the best model lies in \[0\.\d{4}, [01]\.\d{4}\]\.",
+        r"the true zero-one loss of the best model lies in \[0\.\d{4}, [01]\.\d{4}\]\.",
         " ".join(output.split()),
     )
 

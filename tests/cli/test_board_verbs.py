@@ -33,14 +33,16 @@ def submit(run_cli, live_server, ada, predictions):
 def test_submit_prints_one_sentence_with_the_remaining_submissions(submit, live_server):
     result = submit(60, "-m", "first")
     assert (result.code, result.err) == (0, "")
-    assert result.out == "A new best: zero_one 0.2000. 24 submissions left.\n"
+    assert result.out == "A new best: zero-one loss 0.2. 24 submissions left.\n"
     second = submit(60)
     assert second.code == 0
     assert second.out.endswith("24 submissions left.\n")
-    assert submit(70, "-q").out.startswith("No measurable improvement. Your best: zero_one 0.2000.")
+    assert submit(70, "-q").out.startswith(
+        "No measurable improvement. Your best: zero-one loss 0.2."
+    )
     with Client() as client:
         receipts = client.receipts(live_server.slug)
-    assert receipts[0].answer["reason"] == "The best is now 0.2000. 24 questions left."
+    assert receipts[0].answer["reason"] == "The best is now zero-one loss 0.2. 24 questions left."
     assert [receipt.state for receipt in receipts] == ["answered"] * 3
 
 
@@ -66,7 +68,7 @@ def test_the_file_may_be_a_positional_argument(run_cli, live_server, ada, predic
 def test_predictions_are_read_from_stdin(run_cli, live_server, ada, predictions):
     piped = predictions(30).read_bytes()
     result = run_cli("submit", live_server.slug, "-f", "-", piped=piped)
-    assert result.out.startswith("A new best: zero_one 0.1000. ")
+    assert result.out.startswith("A new best: zero-one loss 0.1. ")
     packed = run_cli(
         "submit", live_server.slug, "-f", "-", "--format", "csv", "--key", "k", piped=piped
     )
@@ -131,9 +133,9 @@ def test_submissions_are_listed_as_table_csv_and_json(submit, run_cli, live_serv
     submit(60, "-m", "first")
     submit(70, "-m", "=1+1")
     table = run_cli("submissions", live_server.slug).out.splitlines()
-    assert table[0].split()[:6] == ["number", "time", "(UTC)", "best", "zero_one", "then"]
-    assert table[1].endswith("0.2000                      =1+1")
-    assert table[2].endswith("0.2000  yes                 first")
+    assert table[0].split()[:6] == ["number", "time", "(UTC)", "best", "zero-one", "loss"]
+    assert table[1].endswith("0.2                      =1+1")
+    assert table[2].endswith("0.2  yes                 first")
     rows = list(csv.DictReader(run_cli("submissions", live_server.slug, "--csv").out.splitlines()))
     assert [row["number"] for row in rows] == ["2", "1"]
     assert rows[0]["message"] == "'=1+1"
@@ -155,7 +157,7 @@ def test_the_leaderboard_is_shown_and_downloaded(submit, run_cli, live_server, t
     assert output == run_cli("leaderboard", live_server.slug).out
     head, row = output.splitlines()
     assert head.split()[:2] == ["rank", "team"]
-    assert row.split()[:4] == ["1", "Ada", "(you)", "0.2000"]
+    assert row.split()[:4] == ["1", "Ada", "(you)", "0.2"]
     report = run_cli("leaderboard", live_server.slug, "--json").json
     assert [row["team"]["name"] for row in report["rows"]] == ["Ada"]
     text = run_cli("leaderboard", live_server.slug, "--csv").out
@@ -194,7 +196,7 @@ def test_a_closed_board_shows_its_final_ranking(submit, run_cli, live_server):
         == f"{live_server.slug} is closed. The final ranking, on {n:,} private examples:"
     )
     assert added_lines[2].split() == [
-        "rank", "ranks", "team", "zero_one", "public", "rank", "move",
+        "rank", "ranks", "team", "zero-one", "loss", "public", "rank", "move",
     ]  # fmt: skip
     assert added_lines[3].split() == ["1", "1", "Ada", f"{row['display']:.4f}", "1", "0"]
     assert added_lines[4:6] == ["Cup: Ada", "Spoon: no team"]
@@ -218,9 +220,9 @@ def test_baselines_with_known_values_are_ranked(run_cli, shared_server, live_ser
     run_cli("submit", page, predictions(60))
     rows = [line.split() for line in run_cli("leaderboard", page).out.splitlines()]
     assert [row[:4] for row in rows[1:]] == [
-        ["baseline", "Person", "0.0500", "-"],
-        ["1", "Ada", "(you)", "0.2000"],
-        ["baseline", "Coin", "(thrown)", "0.5000"],
+        ["baseline", "Person", "0.05", "-"],
+        ["1", "Ada", "(you)", "0.2"],
+        ["baseline", "Coin", "(thrown)", "0.5"],
     ]
     report = run_cli("leaderboard", page, "--json").json
     assert [row["you"] for row in report["rows"]] == [True]

@@ -68,7 +68,7 @@ def test_submit_shows_a_progress_bar_at_a_terminal(arguments):
     assert "Waiting for the answer" in output.decode()
     assert "━" in output.decode()
     *_, answer, receipt_line = output.decode().rstrip().splitlines()
-    assert answer.endswith("A new best: zero_one 0.2000. 24 submissions left.")
+    assert answer.endswith("A new best: zero-one loss 0.2. 24 submissions left.")
     file = re.fullmatch(r"The receipt is saved in (/.+\.jsonl)\.", receipt_line).group(1)
     assert '"receipt"' in Path(file).read_text()
     assert b"receipt" not in run_at_terminal([*arguments, "-q"])[1]
@@ -81,7 +81,7 @@ def test_a_long_message_is_cut_so_that_a_row_fits_on_a_line(arguments, columns):
     code, output = run_at_terminal(["submissions", arguments[1]], COLUMNS=str(columns))
     assert code == 0
     (row,) = [line for line in output.decode().splitlines() if "deeper" in line]
-    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2 ", row)
     assert row.rstrip().endswith("…")
     assert len(row.rstrip()) <= columns
     assert output.decode().count("ä") == row.count("ä")
@@ -111,7 +111,7 @@ def test_retries_are_shown_at_a_terminal(arguments):
 def test_no_progress_bar_in_a_pipe(arguments):
     result = run_piped(arguments)
     assert (result.returncode, result.stderr) == (0, b"")
-    assert result.stdout == b"A new best: zero_one 0.2000. 24 submissions left.\n"
+    assert result.stdout == b"A new best: zero-one loss 0.2. 24 submissions left.\n"
 
 
 def test_login_does_not_echo_the_token(live_server, page):

@@ -36,13 +36,13 @@ def make_answer(display=None, **changes):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "A new best: accuracy 0.900"),
-        ({"ladder": "board"}, "A new best of the whole board: accuracy 0.900"),
+        ({}, "A new best: accuracy 0.9"),
+        ({"ladder": "board"}, "A new best of the whole board: accuracy 0.9"),
         ({"released": None}, "A new best; its score is not shown now"),
-        ({"improved": False}, f"{NOT_MEASURED} Your best: accuracy 0.900"),
+        ({"improved": False}, f"{NOT_MEASURED} Your best: accuracy 0.9"),
         (
             {"improved": False, "ladder": "board"},
-            f"{NOT_MEASURED} The best of the whole board: accuracy 0.900",
+            f"{NOT_MEASURED} The best of the whole board: accuracy 0.9",
         ),
         ({"improved": False, "released": None}, f"{NOT_MEASURED} Your best is unchanged"),
         (
@@ -51,9 +51,9 @@ def make_answer(display=None, **changes):
         ),
         (
             {"improved": False, "score": 0.25},
-            "This submission scored accuracy 0.750. Your best: accuracy 0.900",
+            "This submission scored accuracy 0.75. Your best: accuracy 0.9",
         ),
-        ({"score": 0.1}, "A new best: accuracy 0.900"),
+        ({"score": 0.1}, "A new best: accuracy 0.9"),
     ],
 )
 def test_the_sentence_about_the_best_score(changes, sentence):
@@ -63,13 +63,13 @@ def test_the_sentence_about_the_best_score(changes, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "At that time your best became accuracy 0.900"),
-        ({"improved": False}, "At that time your best stayed accuracy 0.900"),
+        ({}, "At that time your best became accuracy 0.9"),
+        ({"improved": False}, "At that time your best stayed accuracy 0.9"),
         ({"released": None}, "At that time your best improved"),
         ({"released": 1.0, "improved": False}, "At that time there was no score yet"),
         (
             {"score": 0.25, "improved": False},
-            "This submission scored accuracy 0.750. At that time your best stayed accuracy 0.900",
+            "This submission scored accuracy 0.75. At that time your best stayed accuracy 0.9",
         ),
     ],
 )
@@ -107,14 +107,14 @@ def test_the_sentence_about_remaining_submissions(limits, following, expected):
     answer = make_answer(
         limits=limits, remaining=limits[0]["remaining"], next_submission_at=following
     )
-    assert str(answer) == f"A new best: accuracy 0.900. {expected}."
+    assert str(answer) == f"A new best: accuracy 0.9. {expected}."
 
 
 def test_a_notebook_shows_the_same():
     assert make_answer()._repr_html_() == (
-        "<p><b>Improved.</b> A new best: accuracy 0.900. 19 submissions left.</p>"
+        "<p><b>Improved.</b> A new best: accuracy 0.9. 19 submissions left.</p>"
     )
-    assert "&lt;b&gt; 0.900" in make_answer({"name": "<b>"})._repr_html_()
+    assert "&lt;b&gt; 0.9" in make_answer({"name": "<b>"})._repr_html_()
 
 
 @pytest.mark.parametrize("display", [{"name": "a\x1b[2J"}, {"digits": -1}, {"digits": 10**6}])

@@ -32,7 +32,7 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(live_server,
     assert answer.released == pytest.approx(0.2, abs=0.01)
     assert (answer.remaining, answer.limit, answer.ladder) == (24, "team", "team")
     assert answer.reason == answer.raw["reason"]
-    assert str(answer) == "A new best: zero_one 0.2000. 24 submissions left."
+    assert str(answer) == "A new best: zero-one loss 0.2. 24 submissions left."
     assert answer.bound.low <= answer.released <= answer.bound.high
     assert answer.team.name == "Ada"
     assert answer.time == dt.datetime.fromtimestamp(live_server.clock.now, dt.UTC)

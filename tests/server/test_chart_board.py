@@ -58,13 +58,13 @@ def test_a_history_has_a_text_description():
     )
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
-        "The best accuracy went from 0.600 on 15 Jan 2027 to 0.750 in 2 records, with 1,234 "
+        "The best accuracy went from 0.6 on 15 Jan 2027 to 0.75 in 2 records, with 1,234 "
         "submissions so far. The best model so far is truly worth between 0.650 and 0.800, with "
         "probability at least 95%."
     )
     assert notes == [
-        "0.600 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
-        "0.750 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
+        "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
+        "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
     assert "The band is where the best true accuracy so far lies" in caption
     assert "not all are shown" not in caption
@@ -80,7 +80,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
     assert "truly worth" not in summary
-    assert notes == ["0.600 on 15 Jan 2027, 08:00 UTC, at submission 1"]
+    assert notes == ["0.6 on 15 Jan 2027, 08:00 UTC, at submission 1"]
     assert "no guarantee" in caption
     assert "not all are shown" in caption
 
@@ -111,7 +111,7 @@ def test_a_team_sees_which_submissions_improved():
     )  # fmt: skip
     chart = team_history_chart(own_history(*points))
     summary, notes, caption = texts_of(chart)
-    assert summary == "After 3 submissions, of which 2 improved, the release is 0.625."
+    assert summary == "After 3 submissions, of which 2 improved, the release is accuracy 0.625."
     assert [note.partition(":")[0] for note in notes] == ["Submission 1", "Submission 3"]
     assert chart.count("chart-rug") == 2
     assert "a tick at the foot did not" in caption
@@ -136,7 +136,7 @@ def test_hidden_results_are_not_drawn():
             own_history(own_point(1, 0.5, improved=True), own_point(2, None, improved=False))
         )
     )
-    assert summary == "After 2 submissions, of which 1 improved, the release is 0.500."
+    assert summary == "After 2 submissions, of which 1 improved, the release is accuracy 0.5."
 
 
 def activity(teams, others=0):
@@ -214,7 +214,7 @@ def test_the_charts_of_a_real_board(tmp_path):
     activity = view.activity()
     json.dumps([history_view, own_view, activity], allow_nan=False)
     assert "chart-band" in history_chart(history_view)
-    value = f"{history_view['points'][-1]['display']:.{history_view['display']['digits']}f}"
+    value = f"{history_view['points'][-1]['display']:g}"
     assert re.search(rf">{re.escape(value)}</text>", history_chart(history_view))
     assert "After 3 submissions" in team_history_chart(own_view)
     assert "Ada: 3 submissions" in team_activity_chart(activity)

@@ -52,7 +52,7 @@ def test_the_feed_has_every_record_the_newest_first(live_server):
         record["time"] for record in reversed(records)
     ]
     assert feed.find(f"{ATOM}updated").text == records[-1]["time"]
-    expected = f'zero_one {records[-1]["display"]:.4f} by Ada <b> & "Co"'
+    expected = f'zero-one loss {records[-1]["display"]:g} by Ada <b> & "Co"'
     assert entries[0].find(f"{ATOM}title").text == expected
     links = {link.get("rel"): link.get("href") for link in feed.findall(f"{ATOM}link")}
     assert links["self"] == f"{live_server.url}/boards/{live_server.slug}/records.atom"

@@ -112,6 +112,6 @@ def test_the_shell_commands_on_the_page_work(empty_server, browser, tmp_path):
         check=False,
     )
     assert completed.returncode == 0, completed.stdout + completed.stderr
-    assert "accuracy" in completed.stdout or "zero_one" in completed.stdout
+    assert "accuracy" in completed.stdout or "zero-one loss" in completed.stdout
     other = browser.get("/install/ladderboard-9.9-py3-none-any.whl")
     assert other.status_code == 404

@@ -147,7 +147,7 @@ def test_the_hint_about_unseen_gains_depends_on_the_mechanism(empty_server, mech
             f"{path}?csrf={csrf}", files={"file": ("a.csv", make_predictions(20))}
         )
     page = strip_tags(response.text)
-    assert "our best: 0.03" in page
+    assert "our best: zero-one loss 0.03" in page
     assert ("a gain that is too small to be told" in page) == (mechanism != "exact")
     assert "asking again and again gains little" not in page
 
@@ -163,13 +163,13 @@ def test_the_page_explains_an_expired_token(live_server):
 
 def test_amendments_of_another_process_are_shown(live_server):
     _, token = live_server.join("Ada")
-    live_server.submit(token, make_predictions(30))
-    assert "Ada you0.1000" in page_text(live_server, token=token)
+    live_server.submit(token, make_predictions(60))
+    assert "Ada you0.2" in page_text(live_server, token=token)
     storage = live_server.boards.storage
     other = Boards(storage, DatabaseStore(storage), environment=live_server.boards.environment)
     organiser = other.caller_by_token(live_server.organiser, live_server.slug)
-    other.open(live_server.slug).amendments.amend(organiser, {"display": {"digits": 2}})
-    assert "Ada you0.102" in page_text(live_server, token=token)  # its date follows
+    other.open(live_server.slug).amendments.amend(organiser, {"display": {"digits": 0}})
+    assert "Ada you02" in page_text(live_server, token=token)  # its date follows
 
 
 def test_stale_dumps_are_removed_at_startup(make_server, tmp_path):

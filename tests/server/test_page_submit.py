@@ -106,7 +106,7 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         team = TeamBrowser(live_server, browser)
         page = team.send(make_predictions(60)).text
         first = notice_text(page, "status")
-        assert first.startswith("A new best: 0.800. 24 submissions left.")
+        assert first.startswith("A new best: accuracy 0.8. 24 submissions left.")
         receipt = re.search(r'copy="the receipt"><code>({.+?})</code>', page).group(1)
         submission_url = re.search(
             r'href="(/api/v1/boards/[^"]+)">part of the submission', page
@@ -115,14 +115,14 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         unchanged = notice_text(team.send(make_predictions(61)).text, "status")
         gains = "Improvements smaller than about 0.01 may not be detected."
         assert unchanged.startswith(
-            f"No measurable improvement. Your best: 0.800. {gains} 23 submissions left."
+            f"No measurable improvement. Your best: accuracy 0.8. {gains} 23 submissions left."
         )
         assert "does not mean that this model is no better" in unchanged
         better = notice_text(team.send(make_predictions(30)).text, "status")
-        assert better.startswith("A new best: 0.900 (was 0.800). 22 submissions left.")
+        assert better.startswith("A new best: accuracy 0.9 (was 0.8). 22 submissions left.")
         again = notice_text(team.send(make_predictions(60)).text, "status")
         assert again.startswith(
-            "Duplicate of submission 1; not counted. At that time your best became 0.800. "
+            "Duplicate of submission 1; not counted. At that time your best became accuracy 0.8. "
             "22 submissions left"
         )
         assert team.used() == 3
@@ -159,9 +159,11 @@ def test_replies_on_a_board_with_one_ladder(empty_server):
     with live_server.browser() as browser:
         team = TeamBrowser(live_server, browser)
         reply = notice_text(team.send(make_predictions(90)).text, "status")
-        assert reply.startswith("No measurable improvement. The best of the whole board: 0.80. ")
+        assert reply.startswith(
+            "No measurable improvement. The best of the whole board: accuracy 0.8. "
+        )
         reply = notice_text(team.send(make_predictions(30)).text, "status")
-        assert reply.startswith("A new best of the whole board: 0.90 (was 0.80).")
+        assert reply.startswith("A new best of the whole board: accuracy 0.9 (was 0.8).")
         live_server.amend(visibility="hidden")
         page = team.send(make_predictions(80)).text
         reply = notice_text(page, "status")

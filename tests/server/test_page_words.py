@@ -46,8 +46,8 @@ def test_no_reply_claims_that_a_model_is_not_better():
         assert ("may not be detected" in text) == unchanged
         assert ("Duplicate of submission 3; not counted." in text) == again
         assert reply.good == (improved and not again)
-        assert ("0.700" in text) == (score is not None)
-        assert ("0.800" in text) == (released == 0.2)
+        assert ("accuracy 0.7." in text) == (score is not None)
+        assert ("accuracy 0.8." in text) == (released == 0.2)
 
 
 def test_a_released_score_of_the_model_is_shown_beside_the_best():
@@ -56,13 +56,13 @@ def test_a_released_score_of_the_model_is_shown_beside_the_best():
             make_answer(score_loss=0.25), ReplyContext(DisplayRules("error", 2))
         ).sentence
     )
-    assert text.startswith("This submission scored 0.25. Your best: 0.20.")
+    assert text.startswith("This submission scored error 0.25. Your best: error 0.2.")
 
 
 def test_a_new_best_that_rounds_to_the_old_one_is_shown_once():
     context = ReplyContext(DisplayRules("error", 2), previous_best=0.201)
     text = str(describe_reply(make_answer(improved=True), context).sentence)
-    assert text.startswith("A new best: 0.20. ")
+    assert text.startswith("A new best: error 0.2. ")
 
 
 def test_metric_names_are_not_markup():
@@ -119,23 +119,24 @@ def test_gains_of_a_root_metric_depend_on_the_best():
 def test_replies_use_the_displayed_metric():
     def text(release, display, remaining):
         numbers = ReplyTexts(
-            display.text(release.value),
-            display.text(release.score),
+            display.named_text(release.value),
+            display.named_text(release.score),
             display.gain_text(0.02, release.value),
         )
         return format_reply(release, numbers, again=False, remaining=remaining)
 
     display = DisplayRules("accuracy", 3, "complement")
     assert text(Release(0.2, None, False, 2), display, 9) == (
-        "No measurable improvement. The best: 0.800. Improvements smaller than about 0.02 may not "
-        "be detected. 9 questions left."
+        "No measurable improvement. The best: accuracy 0.8. Improvements smaller than about 0.02 "
+        "may not be detected. 9 questions left."
     )
     assert (
-        text(Release(0.2, 0.2, True, 2), display, 9) == "The best is now 0.800. 9 questions left."
+        text(Release(0.2, 0.2, True, 2), display, 9)
+        == "The best is now accuracy 0.8. 9 questions left."
     )
     root = DisplayRules("rmse", 2, "root", 100.0)
     assert text(Release(0.0, None, False, 2), root, 1) == (
-        "No measurable improvement. The best: 0.00. 1 question left."
+        "No measurable improvement. The best: rmse 0. 1 question left."
     )
 
 

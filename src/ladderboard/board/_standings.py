@@ -21,7 +21,7 @@ from ladderboard.board._repository import (
     list_unranked_teams,
     submission_period,
 )
-from ladderboard.board._rules import round_for_display
+from ladderboard.board._rules import round_release
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Meter
 
@@ -235,7 +235,7 @@ def serialize_own_history(
         "points": [
             {
                 **{key: submission[key] for key in _OWN_FIELDS},
-                "shown": round_for_display(display, submission["score_loss"]),
+                "shown": round_release(display, submission["score_loss"]),
             }
             for submission in submissions
         ],
@@ -266,7 +266,7 @@ def _cached_point(
         "entry": state.entries - 1,
         "used": state.asked + state.charged,
         "released": released,
-        "display": round_for_display(display, released),
+        "display": round_release(display, released),
         "bound": {
             "least": least,
             "low": low,

@@ -33,7 +33,7 @@ from ladderboard.board._repository import (
 from ladderboard.board._rules import (
     SECRET_VISIBILITIES,
     format_further,
-    round_for_display,
+    round_release,
     serialize_bound,
     serialize_releases,
     to_metric,
@@ -173,8 +173,8 @@ class SubmissionAnswer:
             "receipt": self.receipt.describe(),
             "display": {
                 **shown.describe(),
-                "released": round_for_display(shown, release.value),
-                "score": round_for_display(shown, release.score),
+                "released": round_release(shown, release.value),
+                "score": round_release(shown, release.score),
             },
         }
 
@@ -541,8 +541,8 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
     outcome = recorded.outcome
     release = outcome.release
     texts = ReplyTexts(
-        display.text(release.value),
-        display.text(release.score),
+        display.named_text(release.value),
+        display.named_text(release.score),
         display.gain_text(recorded.visible_gain, release.value),
     )
     text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)

@@ -39,7 +39,7 @@ from ladderboard.board._repository import (
     read_team,
 )
 from ladderboard.board._rules import (
-    round_for_display,
+    round_release,
     serialize_bound,
     serialize_releases,
     serialize_values,
@@ -145,7 +145,7 @@ class View:
             "best": {
                 "released": to_metric(rules.display, best),
                 "loss": best,
-                "display": round_for_display(rules.display, best),
+                "display": round_release(rules.display, best),
             },
             "bound": None
             if hidden
@@ -545,7 +545,7 @@ def _release_fields(display: DisplayRules, value: float | None) -> dict[str, flo
     return {
         "released": to_metric(display, value),
         "loss": value,
-        "display": round_for_display(display, value),
+        "display": round_release(display, value),
     }
 
 
@@ -553,7 +553,7 @@ def serialize_baseline(baseline: Baseline, display: DisplayRules) -> dict[str, A
     """Serialize a baseline; a declared value comes in the board's metric, too."""
     if baseline.value is None:
         return baseline.describe()
-    shown = round_for_display(display, baseline.value)
+    shown = round_release(display, baseline.value)
     return {
         "name": baseline.name,
         "value": to_metric(display, baseline.value),

@@ -436,8 +436,11 @@ def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict
         content["deadline"] = deadline
     elif event == "results":
         content["results"] = rows = _public_results(board)
-        digits = rules.final_display.digits
-        lines = [f"{item['rank']}. {item['team']} {item['display']:.{digits}f}" for item in rows]
+        shown = rules.final_display
+        lines = [
+            f"{item['rank']}. {item['team']}: {shown.name} {item['display']:.{shown.digits}f}"
+            for item in rows
+        ]
         text = "\n".join([text, *lines])
     return {**content, "text": f"{text}\n{place}" if place else text}
 

@@ -13,7 +13,7 @@ from html import escape
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ladderboard._formatting import format_count, format_gain
+from ladderboard._formatting import format_count, format_decimals, format_gain
 from ladderboard.board import (
     BoardInfo,
     LimitStatus,
@@ -53,7 +53,7 @@ class ReplyDisplay(MetricDisplay):
 
     def text(self, value: float | None) -> str:
         """Return a number with the metric's name, or ``-`` for None."""
-        return "-" if value is None else f"{self.name} {value:.{self.digits}f}"
+        return "-" if value is None else f"{self.name} {format_decimals(value, self.digits)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def _describe_metric(metric: MetricRelease) -> str:
     if metric.display is None:
         return f"{metric.name}: no best yet."
     news = "new best, " if metric.improved else "best "
-    return f"{metric.name}: {news}{metric.display:.{metric.digits}f}."
+    return f"{metric.name}: {news}{format_decimals(metric.display, metric.digits)}."
 
 
 def _describe_remaining(result: SubmissionResult) -> str:

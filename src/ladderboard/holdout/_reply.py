@@ -5,7 +5,6 @@ The sentences hold under noise, and reveal no more than the release does.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
-from ladderboard.losses import display_risk
+from ladderboard.losses import display_release, display_risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,12 +159,7 @@ def metric_value(risk: float | None, shown: Mapping[str, Any] | None) -> float |
     """
     if risk is None or shown is None:
         return risk
-    form, unit = shown["as"], shown["unit"]
-    value = display_risk(form, risk, unit)
-    # Another last digit of the risk would change the metric by so much.
-    last = 10.0 ** -max(len(f"{risk:.12f}".rstrip("0").partition(".")[2]), 1)
-    step = max(abs(display_risk(form, risk + last, unit) - value), 1e-12)
-    return round(value, max(-math.floor(math.log10(step) + 1e-9), 0))
+    return display_release(shown["as"], risk, shown["unit"])
 
 
 def format_risk(risk: float | None, shown: Mapping[str, Any] | None) -> str:
@@ -249,10 +243,10 @@ class BoardAnswer(NamedTuple):
 
     ``best`` is None if it is withheld, and ``score`` unless it is released and not the best;
     ``has_best`` is false before the first release. ``ladder`` is ``team`` or ``board``,
-    ``previous`` the best before, ``gain`` the smallest gain that is surely shown, None if there is
-    nothing to say about it. ``new_withheld`` and ``withheld`` say why a new and an old best are not
-    shown; ``owner`` is who has no score yet. ``proven`` is whether a new best is proven better than
-    the one before.
+    ``previous`` the best before, without the metric's name and None if it reads like the new one.
+    ``gain`` is the smallest gain that is surely shown, None if there is nothing to say about it.
+    ``new_withheld`` and ``withheld`` say why a new and an old best are not shown; ``owner`` is who
+    has no score yet. ``proven`` is whether a new best is proven better than the one before.
     """
 
     improved: bool
@@ -297,7 +291,7 @@ def _describe_new_answer(answer: BoardAnswer) -> str:
         new = "A new best" if is_team else "A new best of the whole board"
         if answer.best is None:
             return f"{new}; {answer.new_withheld}."
-        was = "" if answer.previous in {None, answer.best} else f" (was {answer.previous})"
+        was = "" if answer.previous is None else f" (was {answer.previous})"
         return f"{new}: {answer.best}{was}."
     whose = "Your best" if is_team else "The best of the whole board"
     if answer.best is None:

@@ -9,12 +9,14 @@ function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` o
 from ladderboard.losses._arrays import ExpectedColumns
 from ladderboard.losses._arrays import predictions_converter as predictions_converter
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, Promise, display_risk
+from ladderboard.losses._base import display_release as display_release
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
 from ladderboard.losses._classification import is_class as is_class
 from ladderboard.losses._custom import Custom, Shortfall
 from ladderboard.losses._names import ALIASES, METRICS, REFUSED_METRICS
 from ladderboard.losses._registry import LOSSES, Metric, WeightedSum, loss, metric
+from ladderboard.losses._registry import loss_label as loss_label
 from ladderboard.losses._registry import made_from_description as made_from_description
 from ladderboard.losses._registry import uses_labels as uses_labels
 from ladderboard.losses._regression import Absolute, Pinball, Squared

@@ -27,6 +27,7 @@ DisplayForm = Literal["loss", "complement", "scaled", "root", "percent"]
 
 HIGHER_FORMS = ("complement", "percent")
 """The forms in which higher is better."""
+_LEAST_DECIMALS = 4
 
 
 @lru_cache(maxsize=4096)  # a page shows the same values many times
@@ -44,6 +45,24 @@ def display_risk(form: DisplayForm, risk: float, unit: float = 1.0) -> float:
     if form == "root":
         return math.sqrt(max(cost, 0))
     return cost if form == "scaled" else risk
+
+
+@lru_cache(maxsize=4096)  # as above
+def display_release(form: DisplayForm, risk: float, unit: float = 1.0) -> float:
+    """Return the metric for a released risk, with the digits that the release carries.
+
+    >>> display_release("complement", 0.184), display_release("root", 0.0072, 100.0**2)
+    (0.816, 8.49)
+    >>> display_release("scaled", 0.2, 13.8), display_release("scaled", 0.202, 13.8)
+    (2.76, 2.788)
+    """
+    value = display_risk(form, risk, unit)
+    # Another last digit of the risk would change the metric by so much. A risk of 0.2 may be 0.2000
+    # on its grid, so fewer than four are not taken as all that it carries.
+    decimals = len(f"{risk:.12f}".rstrip("0").partition(".")[2])
+    last = 10.0 ** -max(decimals, _LEAST_DECIMALS)
+    step = max(abs(display_risk(form, risk + last, unit) - value), 1e-12)
+    return round(value, max(-math.floor(math.log10(step) + 1e-9), 0))
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,16 @@ LOSSES: dict[str, type[Loss]] = {
 }  # fmt: skip
 
 
+def loss_label(name: str) -> str:
+    """Return the name of a loss as text that says what it is.
+
+    >>> loss_label("zero_one"), loss_label("scoring:weighted_error"), loss_label("hinge_loss")
+    ('zero-one loss', 'weighted-error loss', 'hinge loss')
+    """
+    words = name.rpartition(":")[2].removesuffix("_loss")
+    return f"{words.replace('_', '-')} loss"
+
+
 @dataclass(frozen=True)
 class Metric:
     """A loss under the name people use, with the direction and unit in which it is shown.
@@ -135,6 +145,16 @@ class Metric:
     def is_named(self) -> bool:
         """Whether it has a name of its own, such as accuracy, and is not just a loss."""
         return self.shown_as != "loss" or self.title != self.loss.name.replace("_", " ")
+
+    @property
+    def label(self) -> str:
+        """The title, or the name of the loss as one: "zero-one loss".
+
+        >>> import ladderboard as lb
+        >>> [lb.metric(name).label for name in ("accuracy", "log_loss", "zero_one")]
+        ['accuracy', 'log loss', 'zero-one loss']
+        """
+        return self.title if self.is_named else loss_label(self.name)
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to show a risk in this metric, JSON-able."""

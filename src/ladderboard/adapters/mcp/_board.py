@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_count
+from ladderboard._formatting import format_count, format_decimals
 from ladderboard.adapters import import_library
 from ladderboard.adapters.mcp._arguments import predictions_argument, text_argument
 from ladderboard.adapters.mcp._tools import (
@@ -166,7 +166,8 @@ def _standing_sentence(team: TeamStatus, board: BoardInfo, rank: int | None) -> 
         return "Your team has submitted nothing yet."
     best = "its best is withheld"
     if team.display is not None:
-        best = f"its best {board.display.name} is {team.display:.{board.display.digits}f}"
+        best_text = format_decimals(team.display, board.display.digits)
+        best = f"its best {board.display.name} is {best_text}"
     position = "" if rank is None else f", on place {rank}"
     among = f" of {format_count(teams, 'team')}" if position and teams else ""
     return f"After {format_count(submissions, 'submission')} of your team {best}{position}{among}."

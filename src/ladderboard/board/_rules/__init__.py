@@ -20,6 +20,7 @@ from ladderboard.board._rules._parts import (
     SignInRules,
     TermsRules,
     round_for_display,
+    round_release,
     serialize_bound,
     to_metric,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "read_rules",
     "read_yaml",
     "round_for_display",
+    "round_release",
     "serialize_bound",
     "serialize_releases",
     "serialize_values",

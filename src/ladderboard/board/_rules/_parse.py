@@ -27,7 +27,7 @@ from ladderboard.board._rules._parts import (
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
 from ladderboard.files import DeclaredColumns, Problems
-from ladderboard.losses import HIGHER_FORMS, Metric, ZeroOne, metric
+from ladderboard.losses import HIGHER_FORMS, Metric, ZeroOne, loss_label, metric
 from ladderboard.mechanisms import MECHANISMS, PROTECTIONS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
@@ -476,10 +476,8 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
 def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
     """Return the display: the default of the loss's name, with what ``display`` changes."""
     part = keys.read_submapping("display", ("name", "direction", "digits", "as"))
-    # A custom loss "module:name" is shown by its last part.
-    shown_as, name = metric_read.shown_as, metric_read.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
-    if not metric_read.loss.is_mean:
-        name = metric_read.title
+    # A custom metric "module:name" is shown by its last part.
+    shown_as, name = metric_read.shown_as, metric_read.label.rpartition(":")[2][:_MAX_NAME_LENGTH]
     if part is None:
         unit = metric_read.loss.display_unit(shown_as)
         return DisplayRules(name, shown_as=shown_as, unit=unit)
@@ -498,6 +496,8 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
         shown_as_typed = "complement" if direction == "higher" else "loss"
     if shown_as_typed is not None and shown_as_typed != shown_as:
         shown_as, name = shown_as_typed, metric_read.loss.name
+        if shown_as not in HIGHER_FORMS:
+            name = loss_label(name)[:_MAX_NAME_LENGTH]
     return DisplayRules(
         part.read_key("name", partial(read_short_text, max_length=_MAX_NAME_LENGTH), name),
         part.read_key("digits", _count_reader(0, 10), 4),
@@ -542,7 +542,7 @@ def _read_metric(name: str, item: Any) -> MetricRules:
         form = read.shown_as
     _settings.choice(f"{name}.as", form, _SHOWN_AS)
     if title is None:
-        title = read.title.rpartition(":")[2][:_MAX_NAME_LENGTH]
+        title = read.label.rpartition(":")[2][:_MAX_NAME_LENGTH]
     return MetricRules(
         read.loss,
         DisplayRules(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard._formatting import format_gain, format_time, round_outwards
+from ladderboard._formatting import format_decimals, format_gain, format_time, round_outwards
 from ladderboard.files import Limits
-from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_risk
+from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_release, display_risk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ class RateLimitRules:
 
 @dataclass(frozen=True)
 class DisplayRules:
-    """How a loss is shown to people: as which metric, with how many digits.
+    """How a loss is shown to people: as which metric, with at most how many digits.
 
     ``shown_as`` is ``"loss"``, ``"scaled"`` (loss times ``unit``), ``"complement"`` (1 - that),
     ``"percent"`` (100 times that) or ``"root"`` (the root of the scaled loss); ``unit`` is the
@@ -82,12 +82,21 @@ class DisplayRules:
         return display_risk(self.shown_as, loss, self.unit)
 
     def text(self, loss: float | None) -> str:
-        """Return a loss as the printed metric; a dash for None.
+        """Return a released loss as the printed metric, with its own digits; a dash for None.
 
         >>> DisplayRules("accuracy", digits=3, shown_as="complement").text(0.25)
-        '0.750'
+        '0.75'
         """
-        return "-" if loss is None else f"{self.metric_value(loss):.{self.digits}f}"
+        value = round_release(self, loss)
+        return "-" if value is None else format_decimals(value, self.digits)
+
+    def named_text(self, loss: float | None) -> str:
+        """Return ``text`` with the metric's name before it.
+
+        >>> DisplayRules("accuracy", shown_as="complement").named_text(0.245)
+        'accuracy 0.755'
+        """
+        return "-" if loss is None else f"{self.name} {self.text(loss)}"
 
     def metric_gain(self, gain: float, best: float | None) -> float | None:
         """Return a gain in loss as a gain in the metric, measured from the best so far.
@@ -331,8 +340,19 @@ _METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
 
 
 def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
-    """Return a loss in the board's metric, rounded to the digits of the display."""
+    """Return an exact loss in the board's metric, rounded to the digits of the display."""
     return None if loss is None else round(display.metric_value(loss), display.digits)
+
+
+def round_release(display: DisplayRules, loss: float | None) -> float | None:
+    """Return a released loss in the board's metric, as it is shown: with the digits it carries.
+
+    >>> round_release(DisplayRules("RMSE", shown_as="root", unit=10_000.0), 0.0072)
+    8.49
+    """
+    if loss is None:
+        return None
+    return round(display_release(display.shown_as, loss, display.unit), display.digits)
 
 
 def to_metric(display: DisplayRules, loss: float | None) -> float | None:
@@ -353,7 +373,7 @@ def serialize_metric_release(
         "name": display.name,
         "released": to_metric(display, value),
         "loss": value,
-        "display": round_for_display(display, value),
+        "display": round_release(display, value),
         "digits": display.digits,
         "improved": improved,
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard._formatting import format_count, format_rank_range
+from ladderboard._formatting import format_count, format_decimals, format_rank_range
 from ladderboard.cli._client._options import AsCsv, BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, format_minute
@@ -149,11 +149,13 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
             (
                 "baseline" if row.baseline else _format_rank(row),
                 _format_team(row),
-                None if row.display is None else f"{row.display:.{digits}f}",
+                None if row.display is None else format_decimals(row.display, digits),
                 f"{row.submissions:,}",
                 format_minute(row.raw["since"]),
                 *(
-                    None if metric.display is None else f"{metric.display:.{metric.digits}f}"
+                    None
+                    if metric.display is None
+                    else format_decimals(metric.display, metric.digits)
                     for metric in row.metrics
                 ),
                 *(["yes" if row.proven else None] if marked else []),
@@ -164,7 +166,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
     for baseline in declared:  # inserted by their loss
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
-        value_text = f"{baseline['display']:.{digits}f}"
+        value_text = format_decimals(baseline["display"], digits)
         cells = ("baseline", name, value_text, *[None] * (2 + len(names) + marked))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
         lines.insert(next(worse, len(lines)), (value, cells))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ladderboard._formatting import format_decimals
 from ladderboard.cli._client._options import (
     AsCsv,
     BoardName,
@@ -156,7 +157,7 @@ def submissions(
             (
                 row.number,
                 format_minute(row.raw["time"]),
-                None if row.display is None else f"{row.display:.{display.digits}f}",
+                None if row.display is None else format_decimals(row.display, display.digits),
                 "proven" if row.proven else "yes" if row.improved else "",
                 "yes" if row.selected else "",
                 row.message,

@@ -22,6 +22,7 @@ from ladderboard.server._context import (
 from ladderboard.server._pages._charts import history_chart, rank_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
+    format_exact,
     format_value,
     html_response,
     none_if_hidden,
@@ -358,14 +359,14 @@ def _final_row(
         "" if row["rank"] is None else f"{row['rank']}{'=' if tied else ''}",
         _team_label(row["team"]),
         "you" if is_own else "baseline" if row["baseline"] else "",
-        format_value(row["display"], digits),
+        format_exact(row["display"], digits),
         "" if row["public_rank"] is None else str(row["public_rank"]),
         rank_change(row["move"]),
         *round_outwards(row["low"], row["high"], digits),
         format_rank_range(row["ranks"]),
         starts_band,
         [
-            *(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
+            *(format_exact(metric["display"], metric["digits"]) for metric in row["metrics"]),
             *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
         ],
         is_shaded,

@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
-from ladderboard._formatting import format_count, format_rank_range, format_time
+from ladderboard._formatting import format_count, format_decimals, format_rank_range, format_time
 from ladderboard.server._pages._wording import parse_time
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
@@ -309,7 +309,7 @@ def step_chart(
     """Return values over time, each valid until the next one; None without values.
 
     The last value's bounds are drawn as an error bar, the others' as a band. ``digits`` are the
-    decimals of the last value, which is written beside the line's end, at the time ``until``.
+    most decimals of the last value, which is written beside the line's end, at the time ``until``.
     """
     if not steps:
         return None
@@ -320,7 +320,7 @@ def step_chart(
     values += [end for step in steps for end in (step.low, step.high)]
     ys = padded_range([value for value in values if value is not None])
     last = steps[-1]
-    label = f"{last.value:,.{digits}f}" if abs(last.value) < 1e6 else f"{last.value:.4g}"
+    label = format_decimals(last.value, digits) if abs(last.value) < 1e6 else f"{last.value:.4g}"
     rows = number_ticks(ys, 6)
 
     def draw(width: float, height: float) -> tuple[float, list[Markup]]:
@@ -536,16 +536,16 @@ def _draw_history(history_json: str) -> Markup | None:
         Mark(
             step.time,
             step.value,
-            f"{step.value:.{digits}f} on {_format_utc(step.time)}, at submission "
-            f"{point['used']:,}{_bound_text(step, digits, '; truly')}",
+            f"{format_decimals(step.value, digits)} on {_format_utc(step.time)}, at "
+            f"submission {point['used']:,}{_bound_text(step, digits, '; truly')}",
         )
         for step, point in zip(steps[:-1], points[:-1], strict=True)
     ]
     first, last = steps[0], steps[-1]
     confidence = _confidence_text(history["beta"])
     summary = (
-        f"The best {metric} went from {first.value:.{digits}f} on "
-        f"{_format_utc(first.time, _DATE)} to {last.value:.{digits}f} in "
+        f"The best {metric} went from {format_decimals(first.value, digits)} on "
+        f"{_format_utc(first.time, _DATE)} to {format_decimals(last.value, digits)} in "
         f"{format_count(history['records'], 'record')}, with "
         f"{format_count(points[-1]['used'], 'submission')} so far."
     )
@@ -609,7 +609,8 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         Mark(
             step.time,
             step.value if point["improved"] else point["shown"],
-            f"Submission {point['number']}: {step.value:.{digits}f} on {_format_utc(step.time)}",
+            f"Submission {point['number']}: {metric} {format_decimals(step.value, digits)} on "
+            f"{_format_utc(step.time)}",
             large=point["improved"],
         )
         for step, point in zip(steps, points, strict=True)
@@ -624,7 +625,8 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         key="own",
         title=f"{metric} over time",
         summary=f"After {format_count(len(history['points']), 'submission')}, of which "
-        f"{improved:,} improved, the release is {steps[-1].value:.{digits}f}.",
+        f"{improved:,} improved, the release is {metric} "
+        f"{format_decimals(steps[-1].value, digits)}.",
         y_title=f"{metric}, {display['direction']} is better",
         digits=digits,
         until=None if history["now"] is None else parse_time(history["now"]),

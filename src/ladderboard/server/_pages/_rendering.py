@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
+from ladderboard._formatting import format_decimals
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
@@ -74,12 +75,21 @@ def format_times(text: str) -> Markup:
 
 
 def format_value(value: float | None, digits: int) -> str:
-    """Return a number with a fixed number of decimals, so that columns line up.
+    """Return a released number with its own digits, at most as many decimals as given.
 
     >>> format_value(0.78, 3), format_value(None, 3)
-    ('0.780', 'no record')
+    ('0.78', 'no record')
     """
-    return "no record" if value is None else f"{value:.{digits}f}"
+    return "no record" if value is None else format_decimals(value, digits)
+
+
+def format_exact(value: float, digits: int) -> str:
+    """Return an exact score or the end of an interval with a fixed number of decimals.
+
+    >>> format_exact(0.78, 3)
+    '0.780'
+    """
+    return f"{value:.{digits}f}"
 
 
 @lru_cache(maxsize=64)
@@ -186,6 +196,7 @@ def none_if_hidden(read: Callable[[], Any]) -> Any:
 
 _TEMPLATES.filters |= {
     "count": count,
+    "exact": format_exact,
     "figure": format_value,
     "markdown": render_markdown,
     "size": format_bytes,

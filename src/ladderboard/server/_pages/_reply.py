@@ -67,15 +67,15 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> answer |= {"bound": None, "visible_gain": 0.02}
     >>> print(describe_reply(answer, context).sentence)
-    No measurable improvement. Your best: 0.786. Improvements smaller than about 0.02 may not be
-    detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
+    No measurable improvement. Your best: accuracy 0.786. Improvements smaller than about 0.02 may
+    not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
     >>> answer["improved"] = True
     >>> print(describe_reply(answer, context).sentence)
-    A new best: 0.786 (was 0.780). 43 submissions left, 5 available now (at most 8 in any 24
+    A new best: accuracy 0.786 (was 0.78). 43 submissions left, 5 available now (at most 8 in any 24
     hours).
     >>> print(describe_reply({**answer, "again": True, "limits": [team]}, context).sentence)
-    Duplicate of submission 7; not counted. At that time your best became 0.786. 43 submissions
-    left.
+    Duplicate of submission 7; not counted. At that time your best became accuracy 0.786. 43
+    submissions left.
     >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
     >>> print(describe_reply(hidden, context._replace(restriction="hidden")).sentence)
     No measurable improvement. The best of the whole board is unchanged; it is not shown while
@@ -104,7 +104,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
     """Return sentences about the best score, and this model's score if it is released."""
-    text, previous, loss = context.display.text, context.previous_best, answer["loss"]
+    text, loss = context.display.named_text, answer["loss"]
     return describe_board_answer(
         BoardAnswer(
             improved=answer["improved"],
@@ -115,13 +115,21 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str
             score=text(answer["score_loss"]) if _has_own_score(answer) else None,
             gain=format_gain(answer["visible_gain"]),
             has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
-            previous=None if previous is None or previous >= _WORST_LOSS else text(previous),
+            previous=_format_previous(context, loss),
             new_withheld="its score is published when the board closes",
             withheld=_why_hidden(context),
             owner="Your team" if answer["ladder"] == "team" else "The board",
             proven=answer.get("proven"),
         )
     )
+
+
+def _format_previous(context: ReplyContext, loss: float | None) -> str | None:
+    """Return the best before, unless there was none or it reads like the new one."""
+    text, previous = context.display.text, context.previous_best
+    if previous is None or previous >= _WORST_LOSS or text(previous) == text(loss):
+        return None
+    return text(previous)
 
 
 def _has_own_score(answer: Mapping[str, Any]) -> bool:

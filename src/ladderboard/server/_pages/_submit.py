@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard._formatting import format_time
+from ladderboard._formatting import format_decimals, format_time
 from ladderboard.board import (
     Board,
     Caller,
@@ -279,7 +279,7 @@ def release_text(submission: Mapping[str, Any], digits: int) -> str:
     """Return the released score after a submission, for a table cell.
 
     >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
-    '0.780'
+    '0.78'
     >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 3)
     'no record'
     >>> release_text({"display": None, "loss": None, "improved": True}, 3)
@@ -289,7 +289,7 @@ def release_text(submission: Mapping[str, Any], digits: int) -> str:
         return "not shown"
     if _has_no_record(submission):
         return "no record"
-    return f"{submission['display']:.{digits}f}"
+    return format_decimals(submission["display"], digits)
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:

@@ -236,22 +236,23 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     >>> print(_describe_score(board, ZeroOne()))
     Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
     a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
-    The number shown is 1 less this mean, to 3 digits.
+    The number shown is 1 less this mean, to at most 3 digits.
     >>> print(_describe_score({**board, "takes": "scores"}, Shortfall()))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
-    number shown is their mean, to 3 digits; higher is better.
+    number shown is their mean, to at most 3 digits; higher is better.
     """
     display = board["display"]
     if board["takes"] == "scores":
         return (
             f"Evaluators give a score from 0 to 1, the best, to each of {board['n']:,} hidden "
             f"public examples. The number shown is {_MEANS.get(display['as'], '1 less their mean')}"
-            f", to {count(display['digits'], 'digit')}; {display['direction']} is better."
+            f", to at most {count(display['digits'], 'digit')}; {display['direction']} is better."
         )
     return (
         f"Submissions are scored by {display['name']}; {display['direction']} is better. "
         f"For each of {board['n']:,} hidden public examples, {loss.explanation}; a score is "
-        f"the mean over them. {_SCALES[display['as']]}, to {count(display['digits'], 'digit')}."
+        f"the mean over them. {_SCALES[display['as']]}, to at most "
+        f"{count(display['digits'], 'digit')}."
     )
 
 
