@@ -144,7 +144,7 @@ def test_a_delivery_says_nothing_that_is_not_public(server, receiver, visibility
     if visibility == "members":
         assert [content["board"] for content in contents] == [None] * 3
         assert approved["text"] == "A board for its members only: A registration was approved."
-        for secret in ("fine", server.slug, team, "Analytical", "0.2"):
+        for secret in ("fine", f"/{server.slug}", f'"{server.slug}"', team, "Analytical", "0.2"):
             assert secret not in text
         return
     assert approved["board"]["slug"] == server.slug
