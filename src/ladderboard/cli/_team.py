@@ -337,9 +337,9 @@ def registrations(
 ) -> None:
     """List the people who signed in, with their states and roles."""
     with open_database(database, key_file) as boards:
-        found = open_board(boards, board).identities.registrations(organiser())
+        listing = open_board(boards, board).identities.registrations(organiser())
     if as_json:
-        echo_json({"board": board, **found})
+        echo_json({"board": board, **listing})
         return
     echo_table(
         ("number", "name", "mail", "state", "role", "team"),
@@ -352,11 +352,11 @@ def registrations(
                 person["role"],
                 person["team_name"] or person["team"],
             )
-            for person in found["registrations"]
+            for person in listing["registrations"]
         ],
         right=("number",),
     )
-    echo(f"{found['listed']:,} on the list have not signed in.")
+    echo(f"{listing['listed']:,} on the list have not signed in.")
 
 
 def approve(

@@ -88,10 +88,10 @@ def check_literal_address(url: str, *, private: bool) -> None:
     """Refuse a URL whose host is a private address, in any notation; names are not looked up."""
     try:
         host = urlsplit(url).hostname or ""
-        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+        resolved = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
     except (OSError, ValueError):
         return  # a name, or a URL that is refused anyway
-    if not private and not all(is_public_address(str(item[4][0])) for item in found):
+    if not private and not all(is_public_address(str(item[4][0])) for item in resolved):
         raise InvalidSetting(_PRIVATE_ADDRESS)
 
 
@@ -216,11 +216,11 @@ class WebhookSender:
         url = httpx.URL(delivery.url)
         port = url.port or (443 if url.scheme == "https" else 80)
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
+        resolved = await loop.run_in_executor(
             self._resolvers, socket.getaddrinfo, url.host, port, 0, socket.SOCK_STREAM
         )
         address = choose_address(
-            (str(item[4][0]) for item in found), private=self._settings.webhook_private
+            (str(item[4][0]) for item in resolved), private=self._settings.webhook_private
         )
         # The name is for the certificate and the Host header only.
         headers = {**delivery.headers, "Host": url.netloc.decode(), "User-Agent": "Ladderboard"}

@@ -145,10 +145,14 @@ class Members:
         def join_team(transaction: BookTransaction) -> str:
             view = transaction.view
             row = _read_caller(view, caller)
-            found = find_credential_of_role(view, hashed, "member")
-            if found is None or found.ended is not None or (found.expires or 0) <= transaction.now:
+            invite = find_credential_of_role(view, hashed, "member")
+            if (
+                invite is None
+                or invite.ended is not None
+                or (invite.expires or 0) <= transaction.now
+            ):
                 raise NotAllowed(_INVALID_INVITATION)
-            team = read_team(view, found.team or 0)
+            team = read_team(view, invite.team or 0)
             if row.state == "registered" and row.team == team.number:
                 return team.id
             count = 1
@@ -157,13 +161,13 @@ class Members:
                     raise Conflict("You are in a team. Leave it first, or merge it into this one.")
                 own_team = check_owner(view, caller)
                 count = len(list_members(view, own_team.number))
-                _check_uses(found, count)
+                _check_uses(invite, count)
                 merge_teams(view, own_team, team)
             else:
                 refuse_to_join(view, row, team.number)
                 self._refuse_if_ended(view)
                 bind(view, row, team.number, role="member")
-            left = found.uses - count
+            left = invite.uses - count
             update_credential(view, hashed, uses=left, ended=None if left else transaction.now)
             return team.id
 

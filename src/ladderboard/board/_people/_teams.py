@@ -98,8 +98,8 @@ class Teams:
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
-                found = find_credential_of_role(view, hashed, "invitation")
-                if found is None or found.ended is not None or (found.expires or now + 1) <= now:
+                invite = find_credential_of_role(view, hashed, "invitation")
+                if invite is None or invite.ended is not None or (invite.expires or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
             number = add_team(self._board, transaction, team, name, self_registered=self_registered)
             insert(view, CREDENTIAL, new_credential(token, "team", now, team=number))

@@ -126,20 +126,20 @@ def terms(
     A team cannot submit before it has accepted the current version; the ledger records it.
     """
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
-        found = client.terms(slug)
+        current = client.terms(slug)
         if accept:
-            if len(accept) < _MIN_VERSION_DIGITS or not found.version.startswith(accept.lower()):
+            if len(accept) < _MIN_VERSION_DIGITS or not current.version.startswith(accept.lower()):
                 raise InvalidSetting(
-                    f"--accept must be the version of the current terms, {found.version[:12]}, "
+                    f"--accept must be the version of the current terms, {current.version[:12]}, "
                     f"or more digits of it; got {accept!r:.80}. Read them again."
                 )
-            found = client.accept_terms(slug, found.version)
+            current = client.accept_terms(slug, current.version)
     if as_json:
-        echo_json(found.describe())
+        echo_json(current.describe())
         return
     if accept:
         echo(f"Your team has accepted the terms of {slug}.")
         return
-    echo(*found.text.splitlines(), "")
-    command = f"ladderboard terms {slug} --accept {found.version[:12]}"
-    echo("Your team has accepted them." if found.accepted else f"To accept them: {command}")
+    echo(*current.text.splitlines(), "")
+    command = f"ladderboard terms {slug} --accept {current.version[:12]}"
+    echo("Your team has accepted them." if current.accepted else f"To accept them: {command}")
