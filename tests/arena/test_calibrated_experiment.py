@@ -17,6 +17,7 @@ TINY = calibrated.Plan(
     attack_sizes=((100, 20),),
     known=(0.0,),
     sybil_sizes=((100, 20),),
+    played_sizes=((100, 20),),
     search_sizes=(100,),
     search_models=3,
     search_noises=(1.0,),

@@ -209,6 +209,26 @@ def measure_quiet_attack(*, n: int, questions: int, games: int, seed: int) -> ND
     return quiet_attack_biases(mechanism, n=n, questions=questions, games=games, seed=seed)
 
 
+def measure_played_attack(
+    *, n: int, questions: int, alternates: bool, teams: int, accounts: int, games: int, seed: int
+) -> NDArray[np.float64]:
+    """Return the biases of the attack by quiet and loud models, played on real sessions."""
+    from ladderboard.arena._kernels import best_played_attack  # noqa: PLC0415 - needs numba
+
+    mechanism = GrowingLadder.calibrated(n, questions, teams, accounts, scale="model")
+    mechanism = mechanism.for_board() if teams > 1 else mechanism
+    attack = best_played_attack(
+        mechanism,
+        n=n,
+        questions=questions,
+        games=max(games // 3, 2),
+        alternates=alternates,
+        accounts=accounts,
+        seed=seed,
+    )
+    return attack.biases(mechanism, n=n, questions=questions, games=games, seed=seed + 1)
+
+
 def measure_analyst(
     *, label: str, n: int, questions: int, analyst: str, games: int, seed: int
 ) -> list[float]:
@@ -290,6 +310,7 @@ _MEASURES: dict[str, Callable[..., Any]] = {
     "gain": measure_gains,
     "placed": measure_placed_attack,
     "quiet": measure_quiet_attack,
+    "played": measure_played_attack,
     "analyst": measure_analyst,
     "honest": measure_honest,
     "searches": measure_searches,
@@ -326,6 +347,7 @@ class Plan:
     attack_sizes: tuple[tuple[int, int], ...]
     known: tuple[float, ...]
     sybil_sizes: tuple[tuple[int, int], ...]
+    played_sizes: tuple[tuple[int, int], ...]
     search_sizes: tuple[int, ...]
     search_models: int
     search_noises: tuple[float, ...]  # of the pixels: data sets of different difficulty
@@ -338,6 +360,11 @@ _FULL = Plan(
     attack_sizes=tuple((n, k) for n in (1_000, 10_000, 100_000) for k in (100, 1_000, 10_000)),
     known=(0.0, 0.3, 0.5, 0.8, 0.9),
     sybil_sizes=((1_000, 100), (1_000, 1_000), (10_000, 1_000), (10_000, 10_000)),
+    played_sizes=(
+        *((n, k) for n in (1_000, 10_000) for k in (100, 1_000, 10_000)),
+        (100_000, 100),
+        (100_000, 1_000),
+    ),
     search_sizes=(1_000, 2_500, 5_000),
     search_models=300,
     search_noises=(1.0, 1.5, 2.0),
@@ -349,6 +376,7 @@ _QUICK = Plan(
     attack_sizes=((200, 50),),
     known=(0.0, 0.5),
     sybil_sizes=((200, 50),),
+    played_sizes=((200, 50),),
     search_sizes=(500,),
     search_models=10,
     search_noises=(1.0,),
@@ -424,7 +452,14 @@ def calibrated_experiment(
     study = _Study(run, _QUICK if quick else _FULL)
     parts: Sequence[Any] = [
         part(study)
-        for part in (_SeesTable, _ProtectsTable, _AccountsTable, _HonestTable, _SearchTable)
+        for part in (
+            _SeesTable,
+            _ProtectsTable,
+            _AccountsTable,
+            _PlayedTable,
+            _HonestTable,
+            _SearchTable,
+        )
     ]
     study.play()
     for part in parts:
@@ -687,6 +722,68 @@ class _AccountsTable(_Table):
             self.row(_size_text(*size), one, *several, *ratios, quiet)
             for (accounts, most), ratio in zip(self.cases, ratios, strict=True):
                 self.limit(f"{accounts} accounts : one; {_size_text(*size)}", ratio, most)
+
+
+class _PlayedTable(_Table):
+    title = "Quiet and loud models"
+    text = (
+        "Losses that are not zero-one, where steps follow the model: bias, in units of 1/√n, of an "
+        "attack that is played on real sessions, the best of eighteen by start, loudness and "
+        "patience. *Alternating*: a quiet model takes each record, and loud guesses are compared "
+        "with it. The limit is 1.2 times what constant steps leave under zero-one loss."
+    )
+    # Label, whether it alternates, teams, accounts, limit as a multiple of one ladder's bias.
+    cases = (
+        ("steady", False, 1, 1, None),
+        ("alternating", True, 1, 1, None),
+        ("2 of 20 teams", False, _TEAMS, 2, 1.35),
+        ("all 20", False, _TEAMS, _TEAMS, 1.3),
+    )
+
+    def request(self) -> None:
+        self.names = {
+            (size, case[0]): self.study.add(
+                "played",
+                max(self.study.games(*size) // 2, 2),
+                n=size[0],
+                questions=size[1],
+                alternates=case[1],
+                teams=case[2],
+                accounts=case[3],
+            )
+            for size in self.plan.played_sizes
+            for case in self.cases
+        }
+        self.constant = {
+            size: self.study.add(
+                "placed",
+                self.study.games(*size),
+                label=CONSTANT,
+                n=size[0],
+                questions=size[1],
+                known=0.0,
+                abstains=True,
+                teams=1,
+                accounts=1,
+            )
+            for size in self.plan.played_sizes
+        }
+
+    def fill(self) -> None:
+        self.head(
+            "n, questions", *(case[0] for case in self.cases), "constant steps", "2 : 1", "20 : 1"
+        )
+        for size in self.plan.played_sizes:
+            figures = [self.study.mean(self.names[size, case[0]]) for case in self.cases]
+            for case, figure in zip(self.cases, figures, strict=True):
+                self.note(case[0], *size, GROWING, figure)
+            constant = self.study.mean(self.constant[size])
+            one = max(figures[:2])
+            ratios = [_ratio(figure, one) for figure in figures[2:]]
+            self.row(_size_text(*size), *figures, constant, *ratios)
+            self.limit(f"played : constant; {_size_text(*size)}", _ratio(one, constant), 1.2)
+            for case, ratio in zip(self.cases[2:], ratios, strict=True):
+                self.limit(f"played, {case[0]} : one; {_size_text(*size)}", ratio, case[-1])
 
 
 class _HonestTable(_Table):

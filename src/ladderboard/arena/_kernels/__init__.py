@@ -5,6 +5,7 @@ from ladderboard.arena._kernels._placed_attack import placed_attack_biases
 from ladderboard.arena._kernels._quiet_attack import (
     PlayedQuietAttack,
     QuietPlanner,
+    best_played_attack,
     quiet_attack_biases,
 )
 from ladderboard.arena._kernels._threads import MajorityAttackRun
@@ -13,6 +14,7 @@ __all__ = [
     "MajorityAttackRun",
     "PlayedQuietAttack",
     "QuietPlanner",
+    "best_played_attack",
     "compiled",
     "inlined",
     "placed_attack_biases",

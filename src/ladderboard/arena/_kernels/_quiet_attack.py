@@ -189,6 +189,34 @@ class PlayedQuietAttack:
         )
 
 
+def best_played_attack(
+    mechanism: Mechanism,
+    *,
+    n: int,
+    questions: int,
+    games: int,
+    alternates: bool = False,
+    accounts: int = 1,
+    seed: int = 0,
+) -> PlayedQuietAttack:
+    """Return the attack that gains most among eighteen of different start, loudness and patience.
+
+    Play it anew, with another seed, to know what it gains.
+    """
+    attacks = [
+        PlayedQuietAttack(start, loudness * start, patience, alternates, accounts)
+        for start in (0.6, 0.9)
+        for loudness in (0.175, 0.3, 0.5)
+        for patience in (-math.inf, 0.5, 1.0)
+    ]
+    return max(
+        attacks,
+        key=lambda attack: attack.biases(
+            mechanism, n=n, questions=questions, games=games, seed=seed
+        ).mean(),
+    )
+
+
 class _PlayedGame:
     """One game: the sessions, what was learned, and how each ladder stands."""
 
