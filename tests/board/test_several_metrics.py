@@ -6,8 +6,25 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import read_folder, read_rules, write_board_bundle
-from ladderboard.errors import BrokenLedger, InvalidPredictions, InvalidRules, InvalidSetting
+from ladderboard.board import (
+    PUBLIC,
+    Boards,
+    FolderStore,
+    dump_board,
+    read_folder,
+    read_rules,
+    restore_board,
+    write_board_bundle,
+)
+from ladderboard.board._standings import MeanRank
+from ladderboard.errors import (
+    BrokenLedger,
+    InvalidPredictions,
+    InvalidRules,
+    InvalidSetting,
+    NotAllowed,
+)
+from ladderboard.ledger import LedgerEnvironment, SqliteStorage
 from ladderboard.verify import verify_bundle
 from ladderboard.verify._history import HistoryChecker
 from support.verify.second_verifier import run_second_verifier
@@ -16,6 +33,10 @@ RULES = "slug: several\nsubmissions: 100\nteams: 4\nfinals: {selections: 2}\n"
 ROWS = 600
 LABELS = (np.arange(ROWS) % 5 == 0).astype(int)
 PRIVATE = np.arange(ROWS) // 5 % 3 == 0
+
+MEAN_RANK = "metric: roc_auc\nmetrics: [{name: log_loss, show: live}]\n"
+MEAN_RANK += "leaderboard_metric: mean_rank\naccounts: 1\n"
+PASSPHRASE = {"passphrase": "correct horse battery staple"}
 
 
 def write_board(folder, text):
@@ -185,6 +206,16 @@ def test_rules_with_several_metrics_are_described_and_read_again():
         ("final_metric: f1\n", "must be one of accuracy"),
         ("final_metric: mean_rank\n", "must be one of accuracy"),
         ("metrics: [f1_macro]\nfinal_metric: mcc\n", "accuracy, macro-F1, mean_rank"),
+        ("leaderboard_metric: f1\n", "must be accuracy, the metric that comes first, or mean_rank"),
+        ("metrics: [f1_macro]\nleaderboard_metric: mean_rank\n", "give one show: live"),
+        (
+            "metrics: [{name: mcc, show: live}]\nleaderboard_metric: mean_rank\nladder: board\n",
+            "leave out ladder: board",
+        ),
+        (
+            MEAN_RANK.replace("roc_auc", "accuracy") + "mechanism: {name: one_bit, step: 0.1}\n",
+            "one_bit has none before the close",
+        ),
     ],
 )
 def test_rules_that_are_wrong_are_named(text, message):
@@ -286,6 +317,135 @@ def test_corrected_labels_are_asked_again_by_every_live_metric(
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     assert verify_bundle(tmp_path / "bundle").risks == 6
     assert "3 questions" in run_second_verifier(tmp_path / "bundle")
+
+
+def leaderboard_of(board, caller=PUBLIC, limit=100):
+    """Return the names, ranks and mean ranks of all pages."""
+    rows, cursor = [], None
+    while True:
+        page = board.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor)
+        rows += page["rows"]
+        cursor = page["next"]
+        if cursor is None:
+            return [(row["team"]["name"], row["rank"], row["mean_rank"]) for row in rows]
+
+
+def test_the_mean_rank_over_live_metrics_decides_the_leaderboard(
+    boards, join, submit, organiser, tmp_path
+):
+    board = boards.create(read_folder(write_board(tmp_path / "several", MEAN_RANK)))
+    callers = {name: join(boards, board, name)[0] for name in ("Zoe", "Eve", "Ada", "Bob")}
+    for name, values in {"Eve": 1 - EVE, "Ada": ADA, "Bob": BOB}.items():
+        submit(board, callers[name], file_of(values))
+    # Ada is first by AUC, Bob by log loss, Eve last in both, Zoe has submitted nothing.
+    ranked = [("Ada", 1, 1.5), ("Bob", 1, 1.5), ("Eve", 3, 3.0), ("Zoe", None, None)]
+    assert leaderboard_of(board) == ranked
+    assert leaderboard_of(board, limit=1) == ranked
+    page = board.as_seen_by(PUBLIC).leaderboard()
+    assert page["ranked_by"] == "mean_rank"
+    assert [row["tied"] for row in page["rows"]] == [True, True, False, False]
+    assert page["rows"][-1]["metrics"][0]["released"] is None
+    # Ada takes the second metric too; Bob is disqualified and moves nobody down.
+    submit(board, callers["Ada"], file_of(probabilities(3, 4)))
+    assert leaderboard_of(board)[:2] == [("Ada", 1, 1.0), ("Bob", 2, 2.0)]
+    bob = board.as_seen_by(callers["Bob"]).team()["id"]
+    board.teams.disqualify(organiser, bob)
+    assert leaderboard_of(board) == [("Ada", 1, 1.0), ("Eve", 2, 2.0), ("Zoe", None, None)]
+    board.closer.close(organiser)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    result = verify_bundle(tmp_path / "bundle")
+    assert [row["rank"] for row in result.standings] == [None, 2, 1, None]
+    assert "4 questions" in run_second_verifier(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_a_mean_rank_that_does_not_follow_from_the_releases_is_found(
+    boards, join, submit, organiser, tmp_path, monkeypatch
+):
+    board = boards.create(read_folder(write_board(tmp_path / "several", MEAN_RANK)))
+    for name, values in {"Ada": ADA, "Bob": BOB}.items():
+        submit(board, join(boards, board, name)[0], file_of(values))
+    monkeypatch.setattr(
+        "ladderboard.board._finals.rank_by_mean",
+        lambda releases, _: {team: MeanRank(1.0, at) for at, team in enumerate(releases, 1)},
+    )
+    board.closer.close(organiser)
+    write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    with pytest.raises(BrokenLedger, match="does not follow from the releases"):
+        verify_bundle(tmp_path / "bundle")
+
+
+def test_a_frozen_board_shows_live_metrics_as_they_were_at_the_freeze(
+    boards, join, submit, organiser, tmp_path
+):
+    board = boards.create(read_folder(write_board(tmp_path / "several", MEAN_RANK)))
+    callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob")}
+    submit(board, callers["Ada"], file_of(ADA))
+    submit(board, callers["Bob"], file_of(EVE))
+    before = board.as_seen_by(PUBLIC).leaderboard()
+    board.amendments.amend(organiser, {"visibility": "frozen"})
+    frozen = board.as_seen_by(PUBLIC).leaderboard()
+    assert frozen["rows"] == before["rows"]
+    submit(board, callers["Bob"], file_of(probabilities(3, 4)))
+    for caller in (PUBLIC, callers["Ada"], callers["Bob"]):
+        rows = board.as_seen_by(caller).leaderboard()["rows"]
+        assert [{**row, "you": False} for row in rows] == before["rows"]
+    # The organiser sees the present, and so does a team of its own numbers.
+    assert leaderboard_of(board, organiser)[0][0] == "Bob"
+    own = board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"]
+    seen = {row["team"]["name"]: row["metrics"][0]["released"] for row in before["rows"]}
+    assert own < seen["Bob"]
+    board.amendments.amend(organiser, {"visibility": "hidden"})
+    with pytest.raises(NotAllowed):
+        board.as_seen_by(callers["Ada"]).leaderboard()
+    assert board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"] == own
+    board.amendments.amend(organiser, {"visibility": "public"})
+    assert leaderboard_of(board)[0][0] == "Bob"
+
+
+def test_a_restored_board_keeps_its_live_metrics_and_mean_ranks(
+    boards, join, submit, organiser, tmp_path, clock
+):
+    path = write_board(tmp_path / "several", MEAN_RANK)
+    board = boards.create(read_folder(path))
+    callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob")}
+    submit(board, callers["Ada"], file_of(ADA))
+    submit(board, callers["Bob"], file_of(EVE))
+    text = (path / "holdout.csv").read_text().replace("r5,1,", "r5,0,")
+    (path / "holdout.csv").write_text(text)
+    board.amendments.correct_labels(organiser, read_folder(path).table)
+    submit(board, callers["Bob"], file_of(BOB))
+    board.amendments.amend(organiser, {"visibility": "frozen"})
+    submit(board, callers["Bob"], file_of(probabilities(3, 4)))
+    seen = {caller: board.as_seen_by(caller).leaderboard() for caller in (PUBLIC, organiser)}
+    assert seen[PUBLIC]["rows"] != seen[organiser]["rows"]
+    dump_board(
+        boards,
+        "several",
+        tmp_path / "board.dump",
+        **PASSPHRASE,
+        move=True,
+    )
+    with SqliteStorage(tmp_path / "other.db", create=True) as other:
+        moved = Boards(
+            other, FolderStore(tmp_path / "others"), environment=LedgerEnvironment(clock=clock)
+        )
+        restore_board(moved, tmp_path / "board.dump", **PASSPHRASE)
+        restored = moved.open("several")
+        for caller, page in seen.items():
+            assert restored.as_seen_by(caller).leaderboard()["rows"] == page["rows"]
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("live", "remedy"), [(1, "or accounts: 1"), (2, "is created.$")])
+def test_a_board_whose_live_metrics_share_steps_says_how_it_could_be_frozen(
+    boards, organiser, tmp_path, live, remedy
+):
+    further = ", ".join(f"{{name: {name}, show: live}}" for name in ("log_loss", "brier")[:live])
+    text = f"metric: roc_auc\nmetrics: [{further}]\naccounts: 2\n"
+    board = boards.create(read_folder(write_board(tmp_path / "several", text)))
+    with pytest.raises(InvalidSetting, match=remedy):
+        board.amendments.amend(organiser, {"visibility": "frozen"})
 
 
 def test_live_metrics_count_as_more_ladders_and_accounts():

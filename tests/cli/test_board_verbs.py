@@ -411,3 +411,26 @@ def test_the_people_of_a_team_are_listed_invited_and_changed(run_cli, live_serve
     assert (
         run_cli("members", slug, "--revoke", invitation["id"], "--json").json["invitations"] == []
     )
+
+
+def test_the_leaderboard_shows_the_mean_rank_that_orders_it(
+    run_cli, live_server, monkeypatch, predictions
+):
+    live_server.create_board(
+        "ranked",
+        loss="accuracy",
+        metrics="[{name: f1_macro, show: live}]",
+        leaderboard_metric="mean_rank",
+        baselines="[{name: Elsewhere, value: 0.25}]",
+    )
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
+    for name, errors in {"Ada": 60, "Bob": 30}.items():
+        monkeypatch.setenv("LADDERBOARD_TOKEN", live_server.join(name, "ranked")[1])
+        assert run_cli("submit", "ranked", predictions(errors)).code == 0
+    lines = run_cli("leaderboard", "ranked").out.splitlines()
+    assert lines[0].split()[-3:] == ["macro-F1", "mean", "rank"]
+    teams = [line for line in lines if line.split()[0] in {"1", "2", "baseline"}]
+    assert [line.split()[1] for line in teams] == ["Bob", "Ada", "Elsewhere"]
+    assert [line.split()[-1] for line in teams[:2]] == ["1", "2"]
+    rows = list(csv.DictReader(run_cli("leaderboard", "ranked", "--csv").out.splitlines()))
+    assert [row["mean_rank"] for row in rows] == ["1.0", "2.0"]

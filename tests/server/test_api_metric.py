@@ -78,3 +78,32 @@ def test_a_csv_has_metric_and_loss(empty_server):
         response = browser.get(f"/boards/{live_server.slug}/standings.csv")
     (row,) = csv.DictReader(io.StringIO(response.text))
     assert float(row["released"]) == submission["released"] == pytest.approx(1 - float(row["loss"]))
+
+
+def test_page_api_and_csv_show_the_mean_rank_that_orders_them(empty_server):
+    server = empty_server
+    server.create_board(
+        metric="accuracy",
+        loss=None,
+        metrics="[{name: f1_macro, show: live}]",
+        leaderboard_metric="mean_rank",
+        mechanism="{name: ladder, step: 0.01}",
+        baselines="[{name: Elsewhere, value: 0.25}]",
+        teams=3,
+    )
+    for name, errors in {"Ada": 60, "Bob": 30}.items():
+        assert server.submit(server.join(name)[1], make_predictions(errors)).status_code == 201
+    server.join("Zoe")
+    page = server.call("GET", "/boards/first/leaderboard").json()
+    assert page["ranked_by"] == "mean_rank"
+    rows = [(row["team"]["name"], row["rank"], row["mean_rank"]) for row in page["rows"]]
+    assert rows == [("Bob", 1, 1.0), ("Ada", 2, 2.0), ("Zoe", None, None)]
+    assert server.call("GET", "/boards/first").json()["leaderboard_metric"] == "mean_rank"
+    table = server.call("GET", "/boards/first/leaderboard?format=csv").text
+    lines = list(csv.DictReader(io.StringIO(table)))
+    assert [line["mean_rank"] for line in lines] == ["1.0", "2.0", ""]
+    text = server.client.get(f"/boards/{server.slug}").text
+    assert "Mean rank" in text
+    assert "ordered by the mean of a team&#39;s ranks in accuracy and macro-F1" in text
+    names = [text.index(f"<td>{name}") for name in ("Bob", "Ada", "Zoe", "Elsewhere")]
+    assert names == sorted(names)

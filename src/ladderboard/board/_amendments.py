@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
 _COLUMNS = ("ids", "split", "group", "weight")
+_UNSHARED_LADDERS = 2  # of one attacker: with more, steps depend on other teams
 
 
 class Amendments:
@@ -141,7 +142,7 @@ class Amendments:
                 and before.visibility not in SECRET_VISIBILITIES
                 and row.status not in ENDED_STATUSES
             ):
-                self._refuse_if_sharing()
+                self._refuse_if_sharing(before)
             self._append_amendment(transaction, after, _changed_rules(before, after))
             horizon = {"horizon": row.horizon, "seen_epoch": row.seen_epoch}
             if after.visibility == "frozen" != row.visibility:
@@ -164,13 +165,16 @@ class Amendments:
 
         return self._board.queue.run(apply_amendment)
 
-    def _refuse_if_sharing(self) -> None:
+    def _refuse_if_sharing(self, rules: Rules) -> None:
         """Refuse to hide what others do if it shows in each team's own numbers."""
         if self._board.book.mechanism.shared_ladders:
+            # Each account has a ladder for every live metric.
+            accounts = _UNSHARED_LADDERS // rules.answers
+            remedy = f", or accounts: {accounts}" if accounts else ""
             raise InvalidSetting(
                 "The visibility cannot change to hidden or frozen: on this board the records of "
                 "other teams raise a team's step, so its own numbers tell of them. Declare the "
-                "visibility when the board is created, or accounts: 2."
+                f"visibility when the board is created{remedy}."
             )
 
     def _append_amendment(

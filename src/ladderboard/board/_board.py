@@ -9,6 +9,7 @@ import json
 import threading
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ladderboard.board._folder import make_scorers, split_mask
@@ -30,14 +31,14 @@ from ladderboard.holdout import (
     changes_reader,
     decode_sample,
 )
-from ladderboard.ledger import Entry, ScoredQuestion, decode, release_from_entry
+from ladderboard.ledger import EMPTY_CHAIN, Entry, ScoredQuestion, decode, release_from_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
     from contextlib import AbstractContextManager
 
     from ladderboard.board._model import BoardRow, TeamRow
-    from ladderboard.board._standings import RecordHistory
+    from ladderboard.board._standings import FurtherValues, RecordHistory
     from ladderboard.board._store import SubmissionStore
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import Book, BookTransaction, ChainState, ReadView
@@ -242,6 +243,14 @@ class _LabelEpoch(NamedTuple):
     """Whether the split has private rows, so that there is a final ranking."""
 
 
+class _FurtherReleases(NamedTuple):
+    """The values that further live metrics had released in an epoch, up to a state of the book."""
+
+    epoch: int
+    state: ChainState
+    values: FurtherValues
+
+
 class BoardContext:
     """A board's ledger and store, with its cached rules and labels; thread-safe.
 
@@ -254,6 +263,7 @@ class BoardContext:
         self.queue = TransactionQueue(book)
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _LabelEpoch | None = None
+        self._further: dict[bool, _FurtherReleases] = {}
         self._records: tuple[BoardRow, ChainState, RecordHistory] | None = None
 
     def reading(self) -> AbstractContextManager[ReadView]:
@@ -355,7 +365,10 @@ class BoardContext:
         )
 
     def released_by_metric(self, view: ReadView, row: BoardRow, team: str) -> list[float | None]:
-        """Return the released value of each further live metric on a team's ladders."""
+        """Return the released value of each further live metric on a team's ladders.
+
+        It reads only these ladders, so its time says nothing about other teams.
+        """
         values: list[float | None] = []
         for metric in self.rules_of(row).live_metrics[1:]:
             number = self.book.ladder_number(view, self.ladder_of(row, team, metric))
@@ -366,6 +379,42 @@ class BoardContext:
                 else None
             )
         return values
+
+    def further_values(
+        self, view: ReadView, row: BoardRow, *, as_frozen: bool = False
+    ) -> FurtherValues:
+        """Return the released values of all further live metrics: now, or at the freeze.
+
+        They are read from the ledger, which is public, and only from where the last reading ended.
+        """
+        rules = self.rules_of(row)
+        metrics = rules.live_metrics[1:]
+        if not metrics or rules.ladder == "board":
+            return {}
+        state = view.chain_state_at(row.horizon) if as_frozen else view.chain_state()
+        epoch = row.seen_epoch if as_frozen else row.epoch
+        cached = self._further.get(as_frozen)
+        if (
+            cached is None
+            or cached.epoch != epoch
+            or cached.state.entries > state.entries
+            or view.chain_state_at(cached.state.entries).head != cached.state.head
+        ):
+            cached = _FurtherReleases(epoch, EMPTY_CHAIN, {})
+        if cached.state.head != state.head:
+            values = dict(cached.values)
+            names = view.ladder_names()
+            in_epoch = replace(row, epoch=epoch)
+            for encoded in view.last_changes(cached.state.entries, state.entries):
+                fields = Entry(encoded).read()
+                team, metric = fields["asker"], fields.get("metric", 0)
+                if metric and names[fields["ladder"]] == self.ladder_of(in_epoch, team, metric):
+                    before = values.get(team, (None,) * len(metrics))
+                    at = metrics.index(metric)
+                    values[team] = (*before[:at], fields["value"], *before[at + 1 :])
+            cached = _FurtherReleases(epoch, state, values)
+            self._further[as_frozen] = cached
+        return cached.values
 
     def further_releases(self, view: ReadView, entry: int) -> list[Release]:
         """Return the releases of a submission by its further live metrics.

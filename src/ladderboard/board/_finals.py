@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,7 @@ from ladderboard.board._repository import (
     update_submission,
 )
 from ladderboard.board._rules import round_for_display, to_metric
-from ladderboard.board._standings import read_standings
+from ladderboard.board._standings import rank_by_mean
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
 from ladderboard.board._webhooks import queue_event
 from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
@@ -45,7 +44,7 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import numpy as np
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
     from ladderboard.board._rules import Rules
+    from ladderboard.board._standings import FurtherValues
     from ladderboard.board._submissions import Sandbox
     from ladderboard.ledger import (
         BookTransaction,
@@ -141,7 +141,7 @@ class BoardCloser:
             row = read_board(view)
             rules = board.rules_of(row)
             candidates = _read_candidates(view)
-            ranks = _public_ranks(view, board.book.mac)
+            ranks = _public_ranks(board, view)
             now = board.book.environment.current_time(view)
         entrants = []
         if board.epoch_of(row).ranked:
@@ -154,13 +154,13 @@ class BoardCloser:
             now = read_board(view)
             if now.status == "closed":
                 return
-            current = (_read_candidates(view), _public_ranks(view, board.book.mac))
+            current = (_read_candidates(view), _public_ranks(board, view))
             if now.epoch != row.epoch or current != (candidates, ranks):
                 raise NotOpen("The board changed while it was being closed. Close it again.")
             _mark_finalists(view, entrants)
             forget_erased(board.book, view)
             final_json = None if final is None else to_json(final)
-            standings = Commitment("standings", list_final_standings(view), salt)
+            standings = Commitment("standings", list_final_standings(board, view), salt)
             summary = {"standings": standings.hash.hex()}
             if final is not None:
                 summary["finals"] = digest("finals", final_json).hex()
@@ -367,35 +367,36 @@ def serialize_final_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
     return {**row, **converted, **ranges, **further}
 
 
-def list_final_standings(view: ReadView) -> list[dict[str, Any]]:
+def list_final_standings(board: BoardContext, view: ReadView) -> list[dict[str, Any]]:
     """Return all teams' standings in order of registration, as the close commits to them.
 
-    A rank is 1 plus the number of teams with a lower release. Baselines, disqualified teams and
-    teams without a release have none. Only baselines have a name, which is in the rules anyway.
+    A rank is 1 plus the number of teams with a lower release, or a lower mean rank where that
+    decides. Baselines, disqualified teams and teams without a release have none. Only baselines
+    have a name, which is in the rules anyway.
     """
     teams = list_teams(view)
-    ranked = sorted(
-        team.released
+    row = read_board(view)
+    further: FurtherValues = {}
+    if board.rules_of(row).ranks_by_mean:
+        further = board.further_values(view, row)
+    ranked = {
+        team.id: (team.released, *further.get(team.id, ()))
         for team in teams
-        if team.kind == "team" and not team.disqualified and team.released is not None
-    )
-    standings = []
-    for team in teams:
-        rank = None
-        if team.kind == "team" and not team.disqualified and team.released is not None:
-            rank = 1 + bisect_left(ranked, team.released)
-        standings.append(
-            {
-                "team": team.id,
-                "name": _baseline_name(team),
-                "baseline": team.kind == "baseline",
-                "disqualified": team.disqualified,
-                "rank": rank,
-                "released": team.released,
-                "since": team.since,
-            }
-        )
-    return standings
+        if team.kind == "team" and not team.disqualified
+    }
+    ranks = rank_by_mean(ranked, set())  # of one metric, the rank in it
+    return [
+        {
+            "team": team.id,
+            "name": _baseline_name(team),
+            "baseline": team.kind == "baseline",
+            "disqualified": team.disqualified,
+            "rank": ranks[team.id].rank if team.id in ranks else None,
+            "released": team.released,
+            "since": team.since,
+        }
+        for team in teams
+    ]
 
 
 def _baseline_name(team: TeamRow) -> str | None:
@@ -433,15 +434,9 @@ def _list_finalist_ids(view: ReadView, rules: Rules) -> set[str]:
     return finalists
 
 
-def _public_ranks(view: ReadView, mac: Callable[[str], bytes]) -> dict[str, int]:
-    ranks: dict[str, int] = {}
-    cursor = None
-    while True:
-        page = read_standings(view, as_frozen=False, limit=_PAGE_ROWS, cursor=cursor, mac=mac)
-        ranks |= {row.team.id: row.rank for row in page.rows if row.rank is not None}
-        if page.next is None:
-            return ranks
-        cursor = page.next
+def _public_ranks(board: BoardContext, view: ReadView) -> dict[str, int]:
+    standings = list_final_standings(board, view)
+    return {row["team"]: row["rank"] for row in standings if row["rank"] is not None}
 
 
 def write_board_bundle(

@@ -611,6 +611,7 @@ class BoardInfo(Document):
     loss: dict[str, Any]
     display: MetricDisplay
     metrics: tuple[dict[str, Any], ...] = ()
+    leaderboard_metric: str | None = None
     final_metric: str | None = None
     mechanism: dict[str, Any]
     beta: float
@@ -703,7 +704,10 @@ class SubmissionInfo(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow(Document):
-    """A row of the leaderboard; ``rank`` is None for baselines and before the first release."""
+    """A row of the leaderboard; ``rank`` is None for baselines and before the first release.
+
+    ``mean_rank`` is the mean of the ranks in all live metrics where that decides the rank.
+    """
 
     rank: int | None
     tied: Annotated[bool, Description("Whether another team has the same rank.")]
@@ -717,6 +721,7 @@ class LeaderboardRow(Document):
     submissions: int
     last: datetime | None
     metrics: tuple[MetricRelease, ...] = ()
+    mean_rank: float | None = None
     proven: Proven = None
 
 

@@ -6,7 +6,10 @@ import base64
 import binascii
 import hmac
 import json
+import math
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +25,7 @@ from ladderboard.board._repository import (
     submission_period,
 )
 from ladderboard.board._rules import round_release
+from ladderboard.bounds import mean_ranks
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Meter
 
@@ -43,12 +47,14 @@ _MAC_BYTES = 12
 class TeamStanding(NamedTuple):
     """A team with its rank, which is None for baselines and for teams without a release.
 
-    ``tied`` is whether another team has the same rank, on this page or another.
+    ``tied`` is whether another team has the same rank, on this page or another. ``mean_rank`` is
+    the mean of its ranks in all live metrics, None where the first metric decides.
     """
 
     rank: int | None
     tied: bool
     team: StandingRow
+    mean_rank: float | None = None
 
 
 class StandingsPage(NamedTuple):
@@ -69,6 +75,9 @@ class _PagePosition(NamedTuple):
     number: int
 
 
+FurtherValues = Mapping[str, tuple[float | None, ...]]
+"""The released values of the further live metrics, by the team's id."""
+_ALL_ROWS = 2**62
 _START = _PagePosition(0, 0, -1.0, -1.0, -1, -1)
 
 
@@ -79,15 +88,19 @@ def read_standings(
     limit: int = 100,
     cursor: str | None = None,
     mac: Callable[[str], bytes],
+    further: FurtherValues | None = None,
 ) -> StandingsPage:
     """Return a page of the standings: the current ones, or those at the freeze (``as_frozen``).
 
     Equal releases have equal ranks; disqualified teams are left out. The cursor holds the ranks
-    counted so far, so it carries a MAC: a forged link cannot move a team up.
+    counted so far, so it carries a MAC: a forged link cannot move a team up. With ``further``, the
+    values of the further live metrics, the mean of the ranks in all of them decides.
     """
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
     position = _START if cursor is None else _decode_cursor(cursor, mac)
+    if further is not None:
+        return _page_by_mean_rank(view, further, position, limit, as_frozen=as_frozen, mac=mac)
     rows: list[TeamStanding] = []
     if position.released is not None:
         after = (position.released, position.since, position.number)
@@ -106,6 +119,75 @@ def read_standings(
         position = position._replace(number=team.number)
         rows.append(TeamStanding(None, tied=False, team=team))
     return StandingsPage(rows, _encode_cursor(position, mac) if len(teams) > missing else None)
+
+
+def _page_by_mean_rank(
+    view: ReadView,
+    further: FurtherValues,
+    position: _PagePosition,
+    limit: int,
+    *,
+    as_frozen: bool,
+    mac: Callable[[str], bytes],
+) -> StandingsPage:
+    """Return a page of the standings by mean rank, which needs the releases of all teams."""
+    first = _START.ranked, _START.since, _START.number
+    teams = list_ranked_teams(view, as_frozen=as_frozen, after=first, limit=_ALL_ROWS)
+    teams += list_unranked_teams(view, as_frozen=as_frozen, after=_START.number, limit=_ALL_ROWS)
+    releases = {team.id: (team.released, *further.get(team.id, ())) for team in teams}
+    ranks = rank_by_mean(releases, {team.id for team in teams if team.kind != "team"})
+    counts = Counter(rank.rank for rank in ranks.values())
+    rows = []
+    for team in teams:
+        mean, rank = ranks.get(team.id, (None, None))
+        rows.append(TeamStanding(rank, rank is not None and counts[rank] > 1, team, mean))
+    rows.sort(key=_mean_rank_key)
+    last = position.released, position.since, position.number
+    rows = [row for row in rows if _mean_rank_key(row) > last]
+    page = rows[:limit]
+    if len(rows) <= limit:
+        return StandingsPage(page, None)
+    mean, since, number = _mean_rank_key(page[-1])
+    position = _PagePosition(0, 0, mean, mean, since, number)
+    return StandingsPage(page, _encode_cursor(position, mac))
+
+
+def _mean_rank_key(row: TeamStanding) -> tuple[float, int, int]:
+    """Return what rows are sorted by: teams without a release come last, as they registered."""
+    mean = math.inf if row.mean_rank is None else row.mean_rank
+    return mean, 0 if row.mean_rank is None else row.team.since or 0, row.team.number
+
+
+class MeanRank(NamedTuple):
+    """The mean of a team's ranks in several metrics, and its rank by it; baselines have none."""
+
+    mean: float
+    rank: int | None
+
+
+def rank_by_mean(
+    releases: Mapping[str, tuple[float | None, ...]], baselines: set[str]
+) -> dict[str, MeanRank]:
+    """Return the mean ranks of all teams that have a release in at least one metric.
+
+    ``releases`` are the losses of each team, one for each metric; a missing one comes last in it.
+
+    >>> rank_by_mean({"a": (0.1, 0.4), "b": (0.2, 0.3), "c": (0.3, None), "d": (None, None)}, {"c"})
+    {'a': MeanRank(mean=1.5, rank=1), 'b': MeanRank(mean=1.5, rank=1), 'c': MeanRank(mean=3.0,
+    rank=None)}
+    """
+    losses = {
+        team: [math.inf if value is None else value for value in values]
+        for team, values in releases.items()
+        if any(value is not None for value in values)
+    }
+    teams = [None if team in baselines else team for team in losses]
+    means = mean_ranks(list(losses.values()), teams)
+    ranked = sorted(mean for mean, team in zip(means, teams, strict=True) if team is not None)
+    return {
+        team: MeanRank(mean, None if team in baselines else 1 + bisect_left(ranked, mean))
+        for team, mean in zip(losses, means, strict=True)
+    }
 
 
 def _advance(position: _PagePosition, team: StandingRow) -> _PagePosition:

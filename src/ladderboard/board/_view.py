@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, SubmissionRow, TeamRow
     from ladderboard.board._rules import Baseline, DisplayRules, Rules
-    from ladderboard.board._standings import TeamStanding
+    from ladderboard.board._standings import FurtherValues, TeamStanding
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import ChainState, ReadView, Receipt
 
@@ -125,6 +125,7 @@ class View:
             "kind": opening["rules"]["kind"],
             "takes": rules.takes,
             "metrics": [metric.summarize() for metric in rules.metrics],
+            "leaderboard_metric": rules.leaderboard_metric,
             "final_metric": rules.final_metric,
             "mechanism": opening["mechanism"],
             "share": rules.share,
@@ -212,34 +213,32 @@ class View:
             raise NotAllowed(_HIDDEN_MESSAGE)
         frozen = self._is_frozen(row)
         state = self._visible_chain_state(view, row)
+        rules, further = board.rules_of(row), board.further_values(view, row, as_frozen=frozen)
         page = read_standings(
             view,
             as_frozen=frozen,
             limit=limit,
             cursor=cursor,
             mac=lambda payload: board.book.mac("cursor", frozen, payload),
+            further=further if rules.ranks_by_mean else None,
         )
         own_id = self._own_team_id(view)
         return {
             "board": board.slug,
             "as_of": format_time(state.time),
             "frozen": frozen,
+            "ranked_by": rules.leaderboard_metric or rules.display.name,
             "rows": [
-                self._serialize_standing(view, row, standing, own_id) for standing in page.rows
+                self._serialize_standing(row, standing, further, own_id) for standing in page.rows
             ],
             "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
 
     def _serialize_standing(
-        self, view: ReadView, row: BoardRow, standing: TeamStanding, own_id: str | None
+        self, row: BoardRow, standing: TeamStanding, further: FurtherValues, own_id: str | None
     ) -> dict[str, Any]:
         rules, team = self._board.rules_of(row), standing.team
-        display, metrics = rules.display, []
-        # The ladders of further metrics are those of now: a frozen board shows none.
-        if rules.answers > 1 and rules.ladder == "team" and not self._is_frozen(row):
-            values = self._board.released_by_metric(view, row, team.id)
-            metrics = serialize_values(rules, values)
         return make_document(
             LeaderboardRow,
             team,
@@ -248,9 +247,10 @@ class View:
             team=self._team_ref(row, team.id, team.name, team.kind, own_id),
             baseline=team.kind == "baseline",
             you=team.number == self._caller.team,
-            **_release_fields(display, team.released),
+            **_release_fields(rules.display, team.released),
             submissions=team.used,
-            metrics=metrics,
+            metrics=serialize_values(rules, further.get(team.id)),
+            mean_rank=standing.mean_rank,
             proven=None if team.proven is None else bool(team.proven),
         )
 
@@ -352,8 +352,8 @@ class View:
                 )
                 gain = 0.0 if rules.ladder == "board" else gain
             best = row.best if rules.ladder == "board" else team_row.released
-            values = []
-            if rules.answers > 1 and rules.ladder == "team":
+            values = None
+            if rules.ladder == "team":
                 values = board.released_by_metric(view, row, team_row.id)
         return make_document(
             TeamStatus,

@@ -30,6 +30,7 @@ _FIXED_RULES = {
     "ladder",
     "baselines",
     "metrics",
+    "leaderboard_metric",
     "final_metric",
     "accounts",
     "protection",
@@ -143,6 +144,11 @@ class LedgerRules:
         further = self.board.get("metrics", ()) if self.is_board else ()
         live = [at for at, item in enumerate(further, 1) if item.get("show") == "live"]
         return [0, *live]
+
+    @property
+    def ranks_by_mean(self) -> bool:
+        """Whether the mean of the ranks in the live metrics decides the leaderboard."""
+        return bool(self.board.get("leaderboard_metric") == "mean_rank")
 
     @property
     def final_metric(self) -> int | None:
@@ -270,6 +276,8 @@ class HistoryChecker:
         self.last_question_time = 0
         """The time of the last question."""
         self.best_by_team: dict[str, TeamBest] = {}
+        self.best_by_metric: dict[tuple[str, int], float | None] = {}
+        """The best value that was released to a team in each further live metric."""
         self.questions_by_team: dict[str, int] = {}
         """The number of questions of each team, without repeats after corrected labels."""
         self.disqualified: set[str] = set()
@@ -387,6 +395,8 @@ class HistoryChecker:
         metric = fields.get("metric", 0)
         if metric:
             self._check_ladder_of_team(number, fields["ladder"], asker, metric)
+            best = self.best_by_metric.get((asker, metric))
+            self.best_by_metric[asker, metric] = fields["value"] if fields["improved"] else best
             return
         self.is_repeat = self._paused
         if self._paused:
@@ -444,6 +454,7 @@ class HistoryChecker:
                 raise broken_entry(number, "it is not the next correction of labels")
             self.epoch = epoch
             self.best_by_team.clear()
+            self.best_by_metric.clear()
             self._repeated_by.clear()
         self.rules.amend(number, fields)
 

@@ -89,15 +89,35 @@ def _check_standing_teams(history: HistoryChecker, rows: RankingRows) -> None:
 
 def _check_standing_ranks(history: HistoryChecker, rows: RankingRows) -> None:
     """Refuse values that were never released, and ranks that do not follow from them."""
-    ranked = sorted(row["released"] for row in rows if _is_ranked(row))
+    ranked = [row for row in rows if not (row["baseline"] or row["disqualified"])]
+    ranks = _standing_ranks(history, ranked)
     for row in rows:
         team, stands = row["team"], history.best_at_close.get(row["team"], (None, None))
         released = same_encoding([row["released"], row["since"]], list(stands))
         if not released or row["disqualified"] is not (team in history.disqualified_at_close):
             raise BrokenLedger(f"The standings of team {team!r:.40} differ from its releases.")
-        rank = 1 + bisect_left(ranked, row["released"]) if _is_ranked(row) else None
-        if not same_encoding(row["rank"], rank):
+        if not same_encoding(row["rank"], ranks.get(team)):
             raise BrokenLedger(f"The rank of team {team!r:.40} does not follow from the releases.")
+
+
+def _standing_ranks(history: HistoryChecker, rows: RankingRows) -> dict[str, int]:
+    """Return the ranks by the first metric, or by the mean of the ranks in all live ones."""
+    live = history.rules.live_metrics[1:] if history.rules.ranks_by_mean else []
+    values = {
+        row["team"]: [
+            row["released"],
+            *(history.best_by_metric.get((row["team"], at)) for at in live),
+        ]
+        for row in rows
+    }
+    losses = {
+        team: [math.inf if value is None else value for value in released]
+        for team, released in values.items()
+        if any(value is not None for value in released)
+    }
+    means = mean_ranks(list(losses.values()), list(losses))
+    ranked = sorted(means)
+    return {team: 1 + bisect_left(ranked, mean) for team, mean in zip(losses, means, strict=True)}
 
 
 def _is_standing(row: dict[str, Any], named: bool) -> bool:
@@ -108,10 +128,6 @@ def _is_standing(row: dict[str, Any], named: bool) -> bool:
 def _is_name(name: Any, named: bool) -> bool:
     """Return whether this is a name, or nothing for a team that the ledger does not name."""
     return type(name) is str if named else name is None
-
-
-def _is_ranked(row: dict[str, Any]) -> bool:
-    return not (row["baseline"] or row["disqualified"] or row["released"] is None)
 
 
 def check_finals(

@@ -48,6 +48,7 @@ _FIXED_KEYS = {
     "baselines": "they were submitted and counted at the start",
     "columns": "submissions are read by these names",
     "metrics": "participants were promised these",
+    "leaderboard_metric": "participants were promised a leaderboard by it",
     "final_metric": "participants were promised a final ranking by it",
 }
 # Other names of keys, as ``board.yaml`` may have them.
@@ -97,6 +98,7 @@ class Rules:
     finals: FinalsRules | None
     files: FileRules
     metrics: tuple[MetricRules, ...] = ()
+    leaderboard_metric: str | None = None
     final_metric: str | None = None
     accounts: int | None = None
     protection: str | None = None
@@ -133,6 +135,11 @@ class Rules:
     def answers(self) -> int:
         """The number of ladders that answer each submission, one for each live metric."""
         return len(self.live_metrics)
+
+    @property
+    def ranks_by_mean(self) -> bool:
+        """Whether the mean of a team's ranks in the live metrics decides the leaderboard."""
+        return self.leaderboard_metric == MEAN_RANK
 
     @property
     def final_metric_number(self) -> int | None:
@@ -249,9 +256,9 @@ class Rules:
     def describe(self) -> dict[str, Any]:
         """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``metrics``, ``final_metric``, ``accounts``, ``protection``, ``columns``, ``play``,
-        ``sign_in``, ``data``, ``listing``, ``terms``, ``organisers`` and ``prizes`` are included
-        only if they are set, so that older boards keep their description.
+        ``metrics``, ``leaderboard_metric``, ``final_metric``, ``accounts``, ``protection``,
+        ``columns``, ``play``, ``sign_in``, ``data``, ``listing``, ``terms``, ``organisers`` and
+        ``prizes`` are included only if they are set, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -274,6 +281,7 @@ class Rules:
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
             **({"metrics": [metric.describe() for metric in self.metrics]} if self.metrics else {}),
+            **({"leaderboard_metric": self.leaderboard_metric} if self.leaderboard_metric else {}),
             **({"final_metric": self.final_metric} if self.final_metric is not None else {}),
             **({"accounts": self.accounts} if self.accounts is not None else {}),
             **({"protection": self.protection} if self.protection is not None else {}),
@@ -298,11 +306,15 @@ def serialize_releases(rules: Rules, releases: Sequence[Release]) -> list[dict[s
     ]
 
 
-def serialize_values(rules: Rules, values: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Return released values by the further live metrics, each in its metric."""
+def serialize_values(rules: Rules, values: Sequence[float | None] | None) -> list[dict[str, Any]]:
+    """Return released values by the further live metrics, each in its metric; None is none yet.
+
+    With one ladder for all there are none of a team.
+    """
+    metrics = () if rules.ladder == "board" else rules.live_metrics[1:]
     return [
         serialize_metric_release(rules.all_metrics[at].display, value)
-        for at, value in zip(rules.live_metrics[1:], values, strict=False)
+        for at, value in zip(metrics, values or (None,) * len(metrics), strict=True)
     ]
 
 

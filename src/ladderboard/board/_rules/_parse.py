@@ -44,9 +44,9 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]i?b|b)", re.IGNORECASE | re.A
 _POWERS = "bkmgt"
 _MAX_SIZE = 2**50
 KNOWN_KEYS = (
-    "slug", "title", "description", "loss", "metric", "metrics", "final_metric", "columns",
-    "display", "mechanism", "beta", "submissions", "questions", "teams", "accounts", "protection",
-    "per_team", "window", "start",
+    "slug", "title", "description", "loss", "metric", "metrics", "leaderboard_metric",
+    "final_metric", "columns", "display", "mechanism", "beta", "submissions", "questions", "teams",
+    "accounts", "protection", "per_team", "window", "start",
     "end", "phases", "ladder", "registration", "visibility", "baselines", "finals", "files",
     "play", "sign_in", "data", "listing", "terms", "organisers", "prizes",
 )  # fmt: skip
@@ -380,6 +380,8 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     baselines = _read_baselines(keys)
     shown = _read_display(keys, display)
     metrics = _read_metrics(keys, shown.name)
+    mechanism = keys.read_key("mechanism", read_mechanism, None)
+    ladder = keys.read_key("ladder", _choice_reader("team", "board"), "team")
     return {
         "slug": name,
         "title": keys.read_key("title", read_short_text, name),
@@ -387,15 +389,18 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "loss": display.loss,
         "display": shown,
         "metrics": metrics,
+        "leaderboard_metric": _read_leaderboard_metric(
+            keys, shown.name, metrics, mechanism, ladder
+        ),
         "final_metric": _read_final_metric(keys, shown.name, metrics),
-        "mechanism": keys.read_key("mechanism", read_mechanism, None),
+        "mechanism": mechanism,
         "beta": keys.read_key("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
         **_read_budget(
             keys, registration, sum(baseline.file is not None for baseline in baselines)
         ),
         "window": _read_window(keys),
         "phases": _read_phases(keys),
-        "ladder": keys.read_key("ladder", _choice_reader("team", "board"), "team"),
+        "ladder": ladder,
         "registration": registration,
         "protection": keys.read_key("protection", _choice_reader(*PROTECTIONS), None),
         "visibility": keys.read_key(
@@ -553,6 +558,34 @@ def _read_metric(name: str, item: Any) -> MetricRules:
         ),
         show == "live",
     )
+
+
+def _read_leaderboard_metric(
+    keys: MappingReader,
+    first: str,
+    metrics: tuple[MetricRules, ...],
+    mechanism: Mechanism | None,
+    ladder: str,
+) -> str | None:
+    """Return ``mean_rank`` if that decides the leaderboard; None if the first metric does."""
+    text = keys.read_key("leaderboard_metric", read_short_text, None)
+    if text is None or "metrics" in keys.wrong or _fold_title(text) == _fold_title(first):
+        return None
+    problem = None
+    if text != MEAN_RANK:
+        problem = f"must be {first}, the metric that comes first, or {MEAN_RANK}; got "
+        problem += f"{_settings.safe_repr(text)}"
+    elif not any(metric.live for metric in metrics):
+        problem = "mean_rank needs a second metric while the board runs; give one show: live"
+    elif ladder == "board":
+        problem = "mean_rank needs a ladder for each team; leave out ladder: board"
+    elif mechanism is not None and mechanism.hides_value:
+        problem = (
+            f"mean_rank needs released numbers, and {mechanism.name} has none before the close"
+        )
+    if problem is not None:
+        keys.add_problem("leaderboard_metric", f"leaderboard_metric: {problem}.")
+    return text
 
 
 def _read_final_metric(

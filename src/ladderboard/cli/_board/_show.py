@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, format_promise
+from ladderboard._formatting import format_confidence, format_decimals, format_promise
 from ladderboard.cli._board._close import echo_finals
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
@@ -139,6 +139,7 @@ def _describe_board(summary: dict[str, Any]) -> list[str]:
 
 
 def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
+    by_mean = standings["ranked_by"] == "mean_rank"
     rows: list[tuple[object, ...]] = [
         (
             "baseline" if row["baseline"] else row["rank"],
@@ -146,20 +147,30 @@ def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
             display.text(row["loss"]) if row["loss"] is not None else "no record",
             f"{row['submissions']:,}",
             format_minute(row["since"]),
+            *(
+                None if one["display"] is None else format_decimals(one["display"], one["digits"])
+                for one in row["metrics"]
+            ),
+            *([row["mean_rank"] and f"{row['mean_rank']:.4g}"] if by_mean else []),
         )
         for row in standings["rows"]
     ]
+    names = [metric["name"] for row in standings["rows"][:1] for metric in row["metrics"]]
+    names += ["mean rank"] if by_mean else []
     rows += [
-        ("declared", row["name"], display.text(row["loss"]), None, row["source"] or None)
+        (
+            *("declared", row["name"], display.text(row["loss"]), None, row["source"] or None),
+            *[None] * len(names),
+        )
         for row in standings["declared"]
     ]
     if not rows:
         echo("There are no submissions yet.")
         return
     echo_table(
-        ("rank", "team", display.name, "submissions", "since (UTC)"),
+        ("rank", "team", display.name, "submissions", "since (UTC)", *names),
         rows,
-        right=("rank", display.name, "submissions"),
+        right=("rank", display.name, "submissions", *names),
     )
     if standings["next"] is not None:
         echo(f"These are the first {_MAX_ROWS}; all are on the board's page.")

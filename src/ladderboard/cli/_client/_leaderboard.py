@@ -142,6 +142,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         return
     digits = board.display.digits
     names = [metric.name for row in rows[:1] for metric in row.metrics]
+    by_mean = board.leaderboard_metric == "mean_rank"
     marked = any(row.proven for row in rows)
     lines: list[tuple[float | None, tuple[object, ...]]] = [
         (
@@ -158,6 +159,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
                     else format_decimals(metric.display, metric.digits)
                     for metric in row.metrics
                 ),
+                *([_format_mean_rank(row)] if by_mean else []),
                 *(["yes" if row.proven else None] if marked else []),
             ),
         )
@@ -167,9 +169,11 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
         value_text = format_decimals(baseline["display"], digits)
-        cells = ("baseline", name, value_text, *[None] * (2 + len(names) + marked))
+        cells = ("baseline", name, value_text, *[None] * (2 + len(names) + by_mean + marked))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
-        lines.insert(next(worse, len(lines)), (value, cells))
+        # By mean rank a number of one metric has no place among the teams.
+        lines.insert(len(lines) if by_mean else next(worse, len(lines)), (value, cells))
+    names += ["mean rank"] if by_mean else []
     echo_table(
         (
             *("rank", "team", board.display.name, "submissions", "since (UTC)", *names),
@@ -196,8 +200,14 @@ def _format_rank(row: "LeaderboardRow") -> str | None:
     return f"={row.rank}" if row.tied else f"{row.rank}"
 
 
+def _format_mean_rank(row: "LeaderboardRow") -> str | None:
+    return None if row.mean_rank is None else f"{row.mean_rank:.4g}"
+
+
 def _standings_csv(rows: "list[LeaderboardRow]") -> str:
     names = [metric.name for row in rows[:1] for metric in row.metrics]
+    by_mean = any(row.mean_rank is not None for row in rows)
+    names += ["mean_rank"] if by_mean else []
     return format_csv(
         (*_COLUMNS, *names),
         [
@@ -214,6 +224,7 @@ def _standings_csv(rows: "list[LeaderboardRow]") -> str:
                 row.loss,
                 row.proven,
                 *(metric.released for metric in row.metrics),
+                *([row.mean_rank] if by_mean else []),
             )
             for row in rows
         ],

@@ -39,6 +39,12 @@ _SELECT_STATES = (
 _SELECT_ENTRIES = (
     "SELECT place, form FROM main.entry WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
 )
+_SELECT_LAST_CHANGES = (
+    "SELECT form FROM main.entry WHERE place IN ("
+    "SELECT MAX(e.place) FROM main.entry e JOIN main.entry p ON p.place = e.place - 1 "
+    "WHERE e.place >= ? AND e.place < ? AND e.kind = 'question' AND e.changes > p.changes "
+    "GROUP BY e.ladder) ORDER BY place"
+)
 _SELECT_SECRETS = "SELECT packed FROM main.secret WHERE place = ?"
 _SELECT_LADDER_NAMES = "SELECT name FROM main.ladder WHERE book = ? ORDER BY number"
 _SELECT_LADDER_NUMBER = "SELECT number FROM main.ladder WHERE book = ? AND name = ?"
@@ -237,6 +243,14 @@ class ReadView(TableView):
             if len(rows) < _PAGE:
                 return
             place = rows[-1][0] + 1
+
+    def last_changes(self, first: int, last: int) -> list[bytes]:
+        """Return the last change of every ladder that changed in a range of entries.
+
+        The range begins with ``first`` and ends before ``last``.
+        """
+        places = (self._first + max(first, 0), self._first + min(max(last, 0), _MAX_ENTRIES))
+        return [_checked_type(row[0], bytes) for row in self.query(_SELECT_LAST_CHANGES, places)]
 
     def secret_side(self, number: int) -> bytes | None:
         """Return the secret side of an entry; larger numbers belong to other books."""

@@ -179,13 +179,16 @@ def finals(request: Request, board: Slug) -> Response:
 
 def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings as CSV."""
+    by_mean = page["ranked_by"] == "mean_rank"
     rows = [
         (*_team_columns(row), row["released"], row["display"], row["since"], row["submissions"],
          row["last"], row["loss"], _PROVEN_WORDS[row["proven"]],
-         *(metric["released"] for metric in row["metrics"]))
+         *(metric["released"] for metric in row["metrics"]),
+         *([row["mean_rank"]] if by_mean else []))
         for row in page["rows"]
     ]  # fmt: skip
     names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]
+    names += ["mean_rank"] if by_mean else []
     return _to_csv([(*_COLUMNS, *map(escape_formula, names)), *rows] if header else rows)
 
 

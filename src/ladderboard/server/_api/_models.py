@@ -387,6 +387,9 @@ class Leaderboard(ResponseModel):
     board: str
     as_of: Moment
     frozen: bool
+    ranked_by: Annotated[
+        str, Field(description="The metric that decides the ranks, or `mean_rank`.")
+    ]
     rows: list[Standing]
     declared: list[Declared]
     next: str | None

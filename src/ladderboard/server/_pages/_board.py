@@ -217,7 +217,8 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
     """Return a page of the standings, with declared baselines inserted by their score."""
     if page is None:
         return None
-    rows = [(row["loss"], _standings_row(row, digits)) for row in page["rows"]]
+    by_mean = page["ranked_by"] == "mean_rank"
+    rows = [(row["loss"], _standings_row(row, digits, by_mean=by_mean)) for row in page["rows"]]
     for declared in page["declared"]:
         name, loss = declared["name"], declared["loss"]
         if declared["source"]:
@@ -225,9 +226,11 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
         value = format_value(declared["display"], digits)
         row = _StandingsRow("aside", "", name, "baseline", value, None, "", ())
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
-        rows.insert(next(worse, len(rows)), (loss, row))
+        # By mean rank a number of one metric has no place among the teams.
+        rows.insert(len(rows) if by_mean else next(worse, len(rows)), (loss, row))
+    names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]
     return {
-        "metrics": [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]],
+        "metrics": [*names, *(["Mean rank"] if by_mean else [])],
         "rows": Markup("\n".join(row.to_html() for _, row in rows)),  # noqa: S704 - escaped there
         "ties": any(row["tied"] for row in page["rows"]),
         "proven": any(row["proven"] for row in page["rows"]),
@@ -270,7 +273,7 @@ class _StandingsRow(NamedTuple):
         return f"{start}<td>{rank}<td>{'<td>'.join(cells)}"
 
 
-def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
+def _standings_row(row: dict[str, Any], digits: int, *, by_mean: bool) -> _StandingsRow:
     rank, note = row["rank"], ""
     if row["you"] or row["baseline"]:
         note = "you" if row["you"] else "baseline"
@@ -282,7 +285,10 @@ def _standings_row(row: dict[str, Any], digits: int) -> _StandingsRow:
         format_value(row["display"], digits),
         row["since"],
         f"{row['submissions']:,}",
-        tuple(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
+        (
+            *(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
+            *(["" if row["mean_rank"] is None else f"{row['mean_rank']:.4g}"] if by_mean else []),
+        ),
         proven=bool(row["proven"]),
     )
 

@@ -64,7 +64,9 @@ def all_standings_csv(pages: StandingsPages) -> bytes:
 def all_standings_json(pages: StandingsPages) -> bytes:
     """Return all pages of the standings as one JSON object in the format of the API."""
     first = next(pages)
-    head = json.dumps({key: first[key] for key in ("board", "as_of", "frozen", "declared")})
+    head = json.dumps(
+        {key: first[key] for key in ("board", "as_of", "frozen", "ranked_by", "declared")}
+    )
     rows = [json.dumps(row) for row in first["rows"]]  # text takes less memory than dictionaries
     for page in pages:
         rows += map(json.dumps, page["rows"])

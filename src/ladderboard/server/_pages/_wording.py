@@ -419,13 +419,15 @@ def _describe_baselines(board: Mapping[str, Any]) -> str:
 def describe_further_metrics(board: Mapping[str, Any]) -> str:
     """Return which metrics there are besides the first, and which of them decides.
 
-    >>> board = {"display": {"name": "AUC"}, "final_metric": "log loss", "status": "open"}
+    >>> board = {"display": {"name": "AUC"}, "leaderboard_metric": "mean_rank",
+    ...          "final_metric": "log loss", "status": "open"}
     >>> log_loss = {"name": "log loss", "direction": "lower", "show": "live"}
     >>> board["metrics"] = [log_loss, {"name": "F1", "direction": "higher", "show": "close"}]
     >>> print(describe_further_metrics(board))
     Each submission is also answered by log loss (lower is better), whose numbers are made less
-    exact in the same way. When the board is closed, the final ranking shows all metrics exactly,
-    also F1 (higher is better). It is ranked by log loss.
+    exact in the same way. The leaderboard is ordered by the mean of a team's ranks in AUC and log
+    loss. When the board is closed, the final ranking shows all metrics exactly, also F1 (higher is
+    better). It is ranked by log loss.
     """
     live, at_close = (
         [
@@ -437,19 +439,23 @@ def describe_further_metrics(board: Mapping[str, Any]) -> str:
     )
     if not live and not at_close:
         return ""
+    live_names = [item["name"] for item in board["metrics"] if item["show"] == "live"]
     ranked_by = board["final_metric"] or board["display"]["name"]
     if ranked_by == "mean_rank":
         ranked_by = "the mean of the ranks in all metrics"
-    is_closed = board["status"] == "closed"
+    when = "was" if board["status"] == "closed" else "is"
     sentences = []
     if live:
-        verb = "was" if is_closed else "is"
         sentences.append(
-            f"Each submission {verb} also answered by {format_list(live)}, whose numbers are made "
+            f"Each submission {when} also answered by {format_list(live)}, whose numbers are made "
             "less exact in the same way."
         )
+    if board["leaderboard_metric"] == "mean_rank":
+        sentences.append(
+            f"The leaderboard {when} ordered by the mean of a team's ranks in "
+            f"{format_list([board['display']['name'], *live_names])}."
+        )
     also = f", also {format_list(at_close)}" if at_close else ""
-    when = "was" if is_closed else "is"
     sentences.append(
         f"When the board {when} closed, the final ranking shows all metrics exactly{also}. It "
         f"{when} ranked by {ranked_by}."
