@@ -99,8 +99,10 @@ def responds(server, **options):
 
 def count_blocked(server):
     """Return how many connections wait for their client to read."""
+    # A connection that was just accepted has no flow control yet.
+    connections = list(server.server.server_state.connections)
     return sum(
-        connection.flow.write_paused for connection in list(server.server.server_state.connections)
+        connection.flow is not None and connection.flow.write_paused for connection in connections
     )
 
 
