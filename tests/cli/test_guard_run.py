@@ -15,7 +15,7 @@ import ladderboard as lb
 from ladderboard import errors
 from ladderboard.cli._app import load_command
 from ladderboard.cli._guard import _IMPORT_PATHS, _ask, find_simple_command
-from ladderboard.cli._run import parse_simple_arguments
+from ladderboard.cli._run import _SIMPLE_COMMANDS, parse_simple_arguments
 
 
 def run_process(*arguments, **options):
@@ -180,12 +180,19 @@ LINES = [
     ("export", ["a.db", "--out", "b"]),
     ("restore", ["a.db", "--charge", "-3"]),
     ("backup", ["a.db", "b.db"]),
+    ("gate check", ["a.db", "b.csv", "--margin", "0.01", "--require", "not-worse", "--json"]),
+    ("gate promote", ["a.db", "--results", "b.json", "--key-file=k"]),
+    ("submit", ["digits", "-f", "b.csv", "-m", "a note", "-q", "--url", "http://127.0.0.1:1"]),
+    ("submit", ["digits", "b.csv", "--key", "once", "--json"]),
+    ("plan", ["--n", "1e4", "--questions", "1,000", "--teams=3", "--protection", "strict"]),
+    ("plan", ["--gate", "--n", "300", "--looks", "50", "--differ", "0.2", "--json"]),
 ]
 
 
-@pytest.mark.parametrize(("verb", "arguments"), LINES, ids=" ".join)
+@pytest.mark.parametrize(("verb", "arguments"), LINES, ids=str)
 def test_the_fast_parser_agrees_with_typer(verb, arguments):
-    function = load_command(_IMPORT_PATHS[verb])
+    words = tuple(verb.split())
+    function = load_command(_SIMPLE_COMMANDS.get(words) or _IMPORT_PATHS[verb])
     quick = parse_simple_arguments(function, arguments)
     assert quick is not None
     received = {}
@@ -223,6 +230,11 @@ def test_the_fast_parser_agrees_with_typer(verb, arguments):
 )
 def test_unusual_arguments_are_left_to_typer(arguments):
     assert parse_simple_arguments(_ask.ask, arguments) is None
+
+
+def test_an_unknown_choice_is_left_to_typer():
+    line = ["a.db", "b.csv", "--require", "worse"]
+    assert parse_simple_arguments(load_command(_SIMPLE_COMMANDS["gate", "check"]), line) is None
 
 
 def test_unknown_commands_are_left_to_typer(run_guard, tmp_path):

@@ -29,8 +29,8 @@ def main() -> None:
     """Run the program ``ladderboard``."""
     words = sys.argv[1:]
     first = words[0] if words else ""
-    if first in {"guard", "gate", "grade"}:
-        # `guard ask` runs for a third of a second; garbage collection while modules are imported
+    if first in {"guard", "gate", "grade", "submit", "plan"}:
+        # `guard ask` runs for a fifth of a second; garbage collection while modules are imported
         # would take much of it.
         gc.set_threshold(100_000)
     try:
@@ -47,6 +47,12 @@ def main() -> None:
 
         run_command(app, words)
     try:
+        if first == "plan":
+            from ladderboard.cli._run import run_simple  # noqa: PLC0415 - only for this command
+
+            code = run_simple(words)
+            if code is not None:
+                sys.exit(code)
         app(prog_name="ladderboard")
     except LadderboardError as error:
         exit_with_error(error)

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, NoReturn, get_args
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn, get_args
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from ladderboard.cli._app import load_command
 from ladderboard.cli._guard import find_simple_command
 from ladderboard.cli._output import echo_err, echo_json_error, exit_with_error
 from ladderboard.errors import (
@@ -61,6 +63,14 @@ _ClickException: Any = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 _PARSERS: dict[Any, Callable[[str], Any]] = {str: str, Path: Path, float: float}
+_SIMPLE_COMMANDS = {
+    ("gate", "check"): "_guard._gate:check",
+    ("gate", "promote"): "_guard._gate:promote",
+    ("submit",): "_client._submit:submit",
+    ("plan",): "_plan:plan",
+}
+_WITHOUT_COLLECTION = (["guard", "ask"], ["gate", "check"], ["submit"])
+"""Commands so short that the collection of garbage at their end is skipped."""
 
 
 def run_command(app: Callable[..., Any], argv: list[str]) -> NoReturn:
@@ -94,7 +104,7 @@ def run_command(app: Callable[..., Any], argv: list[str]) -> NoReturn:
                 echo_json_error(
                     "fault", f"Internal error ({type(error).__name__}); please report it."
                 )
-    if argv[:2] == ["guard", "ask"] and code in {0, 1}:
+    if code in {0, 1} and any(argv[: len(words)] == words for words in _WITHOUT_COLLECTION):
         gc.freeze()  # skip the collection at exit: it takes a fifth of the run
     sys.exit(code)
 
@@ -135,15 +145,33 @@ def _disk_error(error: OSError) -> LadderboardError | None:
 
 
 def _run_parsed(app: Callable[..., Any], argv: list[str], *, as_json: bool) -> int:
-    command = find_simple_command(argv[1:2]) if argv[0] == "guard" else None
-    arguments = None if command is None else parse_simple_arguments(command, argv[2:])
-    if command is None or arguments is None:
+    code = run_simple(argv)
+    if code is None:
         return app(argv, prog_name="ladderboard", standalone_mode=not as_json) or 0
+    return code
+
+
+def run_simple(argv: list[str]) -> int | None:
+    """Run a command whose line needs no Typer, and return its exit code; None for all others."""
+    command, rest = _find_command(argv)
+    arguments = None if command is None else parse_simple_arguments(command, rest)
+    if command is None or arguments is None:
+        return None
     try:
         command(**arguments)
     except typer.Exit as done:
         return done.exit_code
     return 0
+
+
+def _find_command(argv: list[str]) -> tuple[Callable[..., None] | None, list[str]]:
+    """Return the function of a command that can be parsed here, and its arguments."""
+    if argv[0] == "guard":
+        return find_simple_command(argv[1:2]), argv[2:]
+    for words, path in _SIMPLE_COMMANDS.items():
+        if tuple(argv[: len(words)]) == words:
+            return load_command(path), argv[len(words) :]
+    return None, []
 
 
 def parse_simple_arguments(command: Callable[..., None], argv: list[str]) -> dict[str, Any] | None:
@@ -228,7 +256,7 @@ def _value_parser(kind: Any, info: ArgumentInfo | OptionInfo) -> Callable[[str],
     if kind is bool:
         return _parse_flag
     (type_,) = [arg for arg in get_args(kind) or (kind,) if arg is not NoneType]
-    return _PARSERS[type_]
+    return type_ if issubclass(type_, Enum) else _PARSERS[type_]
 
 
 def _parse_flag(_: str) -> bool:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.files._columns import MemoryTable, MixedColumn, NumberColumn, TextColumn
 from ladderboard.files._source import ErrorClass, refuse, single_refusal
+from ladderboard.losses import are_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,9 +109,9 @@ def _list_column(values: list[Any]) -> Column:
 
 def _array_column(array: NDArray[Any]) -> Column:
     missing = None
-    if isinstance(array, np.ma.MaskedArray):
+    if _settings.is_masked_array(array):
         missing = np.ma.getmaskarray(array)
-        array = np.asarray(array.filled())
+        array = np.asarray(np.ma.filled(array))
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             array = array.astype(np.float64)
@@ -222,11 +224,13 @@ def read_vector(source: Any, n: int, expected: ExpectedColumns) -> NDArray[Any] 
     values = _number_vector(source) if expected.number else _text_vector(source)
     if values is None or expected.classes is None:
         return values
+    if expected.number:
+        return values if are_classes(values, expected.classes) else None
     if len(expected.classes) > _MAX_COMPARED_CLASSES:
         return None
     is_known = np.zeros(n, np.bool_)
     for class_ in expected.classes:
-        is_known |= values == (float(class_) if expected.number else class_)
+        is_known |= values == class_
     return values if is_known.all() else None
 
 

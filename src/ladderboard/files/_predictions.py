@@ -258,8 +258,10 @@ def _join_small_integers(
 
 def _starts_with_id(vector: Any, roster: Roster) -> bool:
     """Return whether a vector begins with an id, and so may be a column of ids."""
+    if roster.is_consecutive:
+        return False
     first = as_column(vector[:1])
-    return not roster.is_consecutive and first is not None and bool(roster.match_ids(first)[0] >= 0)
+    return first is not None and bool(roster.match_ids(first)[0] >= 0)
 
 
 def _has_header(

@@ -141,7 +141,7 @@ _ROWS = (list, tuple, np.ndarray)
 def _is_mixed(array: Any) -> bool:
     """Return whether an array holds missing values, objects or text of any length."""
     kind = array.dtype.kind if isinstance(array, np.ndarray) else "O"
-    return kind in "OT" or isinstance(array, np.ma.MaskedArray)
+    return kind in "OT" or _settings.is_masked_array(array)
 
 
 def _vector(values: Any) -> Any:
@@ -155,9 +155,7 @@ def _vector(values: Any) -> Any:
     if hasattr(values, "iloc") or hasattr(values, "nlevels"):  # a pandas series or index
         plain = isinstance(values.dtype, np.dtype)
         values = values.to_numpy() if plain else values.to_numpy(dtype=object, na_value=None)
-    return _vector_from_array(
-        values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-    )
+    return _vector_from_array(values if _settings.is_masked_array(values) else np.asarray(values))
 
 
 def _vector_from_list(values: list[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,14 @@ import numpy as np
 from ladderboard.errors import InvalidInput, InvalidSetting, InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.holdout._status import Meter
-from ladderboard.ledger import RecordTest, decode, decode_predictions, encode, encode_predictions
+from ladderboard.ledger import (
+    RecordTest,
+    decode,
+    decode_predictions,
+    digest_predictions,
+    encode,
+    write_array,
+)
 from ladderboard.losses import LOSSES, predictions_converter
 
 if TYPE_CHECKING:
@@ -41,30 +48,31 @@ _LEAST_BETA = 1e-99
 
 @dataclass(frozen=True, repr=False)
 class AlignedPredictions:
-    """Predictions in the holdout's order and their digest.
-
-    ``packed`` are the same as bytes, which can be read back without parsing a file.
-    """
+    """Predictions in the holdout's order, their digest, and how the ledger writes their array."""
 
     digest: bytes
     values: NDArray[Any]
-    packed: bytes
+    written: Mapping[str, Any]
 
     @classmethod
     def from_values(
         cls, values: NDArray[Any], *, training: float | None = None
     ) -> AlignedPredictions:
         """Return predictions that are in the holdout's order already, with their digest."""
-        encoded = encode_predictions(values, training)
-        return cls(encoded.digest, values, encoded.packed)
+        written = write_array(values)
+        return cls(digest_predictions(written, training), values, written)
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The predictions as bytes, which can be read back without parsing a file."""
+        return encode({"kind": self.values.dtype.kind, "predictions": self.written})
 
     @classmethod
     def from_written(
         cls, kind: str, written: Mapping[str, Any], *, training: float | None = None
     ) -> AlignedPredictions:
         """Return predictions from an array as the ledger writes it; ``kind`` is its dtype's."""
-        values, encoded = decode_predictions(kind, written, training)
-        return cls(encoded.digest, values, encoded.packed)
+        return cls.from_values(decode_predictions(kind, written), training=training)
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:

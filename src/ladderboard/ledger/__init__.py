@@ -40,7 +40,7 @@ from ladderboard.ledger._commitments import (
 )
 from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
 from ladderboard.ledger._encoding import decode_predictions as decode_predictions
-from ladderboard.ledger._encoding import encode_predictions as encode_predictions
+from ladderboard.ledger._encoding import digest_predictions as digest_predictions
 from ladderboard.ledger._gate import (
     GATE_STATE,
     GateSecret,

@@ -11,6 +11,7 @@ from ladderboard.errors import (
     DiskFull,
     InvalidSetting,
     InvalidState,
+    LadderboardError,
     ReadOnly,
     StaleCopy,
     StorageFailed,
@@ -112,6 +113,7 @@ class Book(BookContext):
             mechanism = mechanism_of(opening["mechanism"])
         elif mechanism.describe() != opening["mechanism"]:
             raise InvalidSetting("This book was started with another mechanism.")
+        self._is_past_mark = not allow_stale  # as far as the last transaction has seen
         self._changes: tuple[VisibleChange, ...] = ()
         self._changes_lock = Lock()
         self.mechanism: Mechanism = mechanism
@@ -249,10 +251,12 @@ class Book(BookContext):
     @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:
         """Begin a transaction that can append entries; it is committed when the block ends."""
+        self._is_past_mark = False
         position = self._read_mark()
         try:
             with self.storage.write_transaction(self.name) as view:
                 transaction = BookTransaction(self, view, self._checked_chain_state(view, position))
+                self._is_past_mark = True
                 yield transaction
         except BaseException:
             self.forget_ladder_numbers()
@@ -267,8 +271,10 @@ class Book(BookContext):
         """
         outcome = None
         try:
-            with _explain_unused_question(), self.transaction() as transaction:
+            with self.transaction() as transaction:
                 outcome = transaction.ask(question)
+        except (DiskFull, ReadOnly) as error:
+            raise _explain_unused(error) from error
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
@@ -294,8 +300,10 @@ class Book(BookContext):
         """Answer a look exactly once, in one transaction; see ``ask``."""
         outcome = None
         try:
-            with _explain_unused_question("look"), self.transaction() as transaction:
+            with self.transaction() as transaction:
                 outcome = transaction.look(look)
+        except (DiskFull, ReadOnly) as error:
+            raise _explain_unused(error, "look") from error
         except StorageFailed as failed:
             if not failed.uncertain or outcome is None:
                 raise
@@ -311,17 +319,17 @@ class Book(BookContext):
 
         Called before scoring, as ``find_duplicate``.
         """
-        with _explain_unused_question("look"):
-            position = self._read_mark()
-            with self.storage.read_transaction(self.name) as view:
-                chain_state = self._checked_chain_state(view, position)
-                gate = self.read_gate(view)
-                self.read_incumbent(view)
-                key = self.look_key(gate.submission, margin, submission)
-                answer = find_recorded_look(view, key)
-                if answer is None:
-                    refuse_if_budget_spent(chain_state, self.budget, "looks")
-                return answer
+
+        def find(view: ReadView, chain_state: ChainState) -> RecordedLook | None:
+            gate = self.read_gate(view)
+            self.read_incumbent(view)
+            key = self.look_key(gate.submission, margin, submission)
+            answer = find_recorded_look(view, key)
+            if answer is None:
+                refuse_if_budget_spent(chain_state, self.budget, "looks")
+            return answer
+
+        return self._look_up(find, "look")
 
     def gate_state(self) -> GateState:
         """Return the state of the gate."""
@@ -336,17 +344,35 @@ class Book(BookContext):
         Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
         in between.
         """
-        with _explain_unused_question():
+        question = ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
+
+        def find(view: ReadView, chain_state: ChainState) -> RecordedAnswer | None:
+            answer = self.read_duplicate(view, question)
+            if answer is None:
+                refuse_if_budget_spent(chain_state, self.budget)
+                self.refuse_ladder(view, chain_state, ladder)
+            return answer
+
+        return self._look_up(find, "question")
+
+    def _look_up(
+        self, find: Callable[[ReadView, ChainState], AnyAnswer | None], unit: str
+    ) -> AnyAnswer | None:
+        """Return the recorded answer that ``find`` returns, or its refusal, from a checked book.
+
+        A new question is checked against the mark in its own transaction, so here the mark is read
+        only for an answer or a refusal, and after a transaction that was refused.
+        """
+        if self._is_past_mark:
+            with suppress(LadderboardError), self.storage.read_transaction(self.name) as view:
+                if find(view, view.chain_state()) is None:
+                    return None
+        try:
             position = self._read_mark()
             with self.storage.read_transaction(self.name) as view:
-                chain_state = self._checked_chain_state(view, position)
-                answer = self.read_duplicate(
-                    view, ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
-                )
-                if answer is None:
-                    refuse_if_budget_spent(chain_state, self.budget)
-                    self.refuse_ladder(view, chain_state, ladder)
-                return answer
+                return find(view, self._checked_chain_state(view, position))
+        except (DiskFull, ReadOnly) as error:
+            raise _explain_unused(error, unit) from error
 
     def _find_unconfirmed(
         self,
@@ -469,10 +495,6 @@ def _decrypt_value(book: ReadView, value_name: str, encryption: Encryption) -> b
     return encryption.decrypt(_VALUE_CONTEXT.format(value_name), encrypted)
 
 
-@contextmanager
-def _explain_unused_question(unit: str = "question") -> Iterator[None]:
-    """Add to the error of a full or read-only disk that no question was used."""
-    try:
-        yield
-    except (DiskFull, ReadOnly) as error:
-        raise type(error)(f"{error} No {unit} was used.") from error
+def _explain_unused(error: DiskFull | ReadOnly, unit: str = "question") -> DiskFull | ReadOnly:
+    """Return the error of a full or read-only disk, with the addition that no question was used."""
+    return type(error)(f"{error} No {unit} was used.")

@@ -174,6 +174,7 @@ class BookContext:
         self.encryption, self.environment = encryption, environment
         self.ladder_sessions = ladder_sessions
         self._hash_key = hash_key
+        self._last_dedupe_key: tuple[tuple[Any, ...], bytes] = ((), b"")
         self._numbers = {"": 0}
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
@@ -187,9 +188,14 @@ class BookContext:
 
     def dedupe_key(self, question: ScoredQuestion) -> bytes:
         """Return the keyed hash by which a repeated submission is recognised."""
-        return self._keyed_hash(
-            "submission", question.ladder, question.asker, question.submission.hex()
-        )
+        # A question is looked up before it is scored, looked up again, and recorded.
+        parts = (question.ladder, question.asker, question.submission)
+        last_parts, key = self._last_dedupe_key
+        if parts != last_parts:
+            ladder, asker, submission = parts
+            key = self._keyed_hash("submission", ladder, asker, submission.hex())
+            self._last_dedupe_key = parts, key
+        return key
 
     def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
         """Return the keyed hash of the question's idempotency key, if it has one."""

@@ -40,7 +40,8 @@ def examples_in_sessions(n: int, rules: Mapping[str, Any]) -> int:
 
 def encode_state(session: Session) -> bytes:
     """Encode the part of a session that changes; mechanism, n and tape belong to the book."""
-    return _ENCODER.encode(session.mutable_state)
+    state = session.mutable_state
+    return _ENCODER.encode(state["question"], state["closed"], state["state"])
 
 
 def decode_state(encoded: bytes) -> dict[str, Any]:

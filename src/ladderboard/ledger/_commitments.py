@@ -152,7 +152,7 @@ class Commitment:
     @property
     def hash(self) -> bytes:
         """The hash, which is published."""
-        return digest(self.domain, _ENCODER.encode({"salt": self.salt, "content": self.content}))
+        return digest(self.domain, _ENCODER.encode(self.content, self.salt))
 
     def opens(self, published: bytes) -> bool:
         """Return whether a published hash commits to this content."""
@@ -240,8 +240,9 @@ class SecretSide(NamedTuple):
     @property
     def content(self) -> Encoded:
         """The values that the entry commits to, in canonical form."""
-        encoder = _CONTENT if self.standard_error is None else _CONTENT_WITH_ERROR
-        return encoder.encode(self._asdict())
+        if self.standard_error is None:
+            return _CONTENT.encode(*self[:6])
+        return _CONTENT_WITH_ERROR.encode(*self[:6], self.standard_error)
 
     @property
     def commitment(self) -> Commitment:
@@ -267,7 +268,7 @@ class SecretSide(NamedTuple):
         return self._form(self.content)
 
     def _form(self, content: Encoded) -> Encoded:
-        return _PACKED.encode({**self._asdict(), "content": content})
+        return _PACKED.encode(content, self.salt, self.submission, self.submission_salt)
 
     def pack(self) -> bytes:
         """Return the packed form alone."""

@@ -140,7 +140,7 @@ class GateSecret(NamedTuple):
 
     def encode_opened(self) -> Encoded:
         """Return the form in which a bundle publishes it."""
-        return _PACKED.encode(self._asdict())
+        return _PACKED.encode(*self)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:

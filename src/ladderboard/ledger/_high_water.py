@@ -168,7 +168,7 @@ class HighWaterMark:
 
     def _write(self, file: int, position: Position) -> None:
         text = f"{_HEADER} {position.book} {position.entries} {position.questions} {position.head}"
-        content = text.ljust(_FILE_BYTES - 1).encode("ascii") + b"\n"
+        content = f"{text:<{_FILE_BYTES - 1}}\n".encode("ascii")
         if (
             os.pwrite(file, content, 0) != _FILE_BYTES
         ):  # a mark that is half written counts as damaged

@@ -11,6 +11,7 @@ from ladderboard.losses._arrays import predictions_converter as predictions_conv
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, Promise, display_risk
 from ladderboard.losses._base import display_release as display_release
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
+from ladderboard.losses._classification import are_classes as are_classes
 from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
 from ladderboard.losses._classification import is_class as is_class
 from ladderboard.losses._custom import Custom, Shortfall

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidInput, InvalidSetting, Problem
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _copy_to_array(values: Any, name: str, error_class: ErrorClass) -> NDArray[A
     try:
         if hasattr(values, "to_numpy"):  # pandas and polars
             values = values.to_numpy()
-        masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+        masked = _settings.is_masked_array(values) and np.ma.is_masked(values)
         array = np.array(values, dtype=None if isinstance(values, np.ndarray) else object)
     except Exception as error:  # ragged rows, or any error of a foreign object
         raise error_class(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
@@ -121,6 +122,17 @@ def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Cla
     )
 
 
+def are_classes(values: NDArray[Any], classes: Classes) -> bool:
+    """Return whether every value is a class; of integers 0..m-1 only the range is looked at.
+
+    >>> are_classes(np.array([0, 1, 1]), (0, 1)), are_classes(np.array([0, 2]), (0, 1))
+    (True, False)
+    """
+    if values.dtype.kind == "i" and values.size and classes == tuple(range(len(classes))):
+        return bool(values.min() >= 0 and values.max() < len(classes))
+    return bool(is_class(values, classes).all())
+
+
 def is_class(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
     """Return a mask of the values that are classes; compares numbers by value, text exactly."""
     if len(classes) <= _MAX_SCANNED_CLASSES and values.dtype.kind in "bif":
@@ -158,10 +170,8 @@ def format_unknown_classes(unknown: NDArray[Any], classes: Classes) -> str:
 
 def refuse_unknown_classes(predictions: NDArray[Any], classes: Classes) -> None:
     """Raise if a prediction is not a class, with the closest spelling."""
-    if not len(predictions):
-        return
-    unknown = ~is_class(predictions, classes)
-    if unknown.any():
+    if not are_classes(predictions, classes):
+        unknown = ~is_class(predictions, classes)
         among = ", ".join(map(_settings.safe_repr, classes[:_MAX_CLASSES_SHOWN]))
         ellipsis = ", ..." if len(classes) > _MAX_CLASSES_SHOWN else ""
         unknown_values = format_unknown_classes(predictions[unknown], classes)
@@ -264,17 +274,22 @@ class ZeroOne(Loss):
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of classes, or of labels of the declared kind."""
         if self.allowed is not None:
-            return ExpectedColumns(
-                require_one_kind(self.allowed),
-                "one",
-                self.allowed,
-                complete=True,
-                rules=(f"prediction: one of {list_classes(self.allowed)}.",),
-                example=(str(self.allowed[0]),),
-            )
+            return self._class_columns
         kind = require_kind(self.name, kind)
         value = "a number" if kind == "number" else "text, written as in the labels"
         return ExpectedColumns(kind, "one", complete=True, rules=(f"prediction: {value}.",))
+
+    @cached_property
+    def _class_columns(self) -> ExpectedColumns:
+        classes = self.allowed or ()
+        return ExpectedColumns(
+            require_one_kind(classes),
+            "one",
+            classes,
+            complete=True,
+            rules=(f"prediction: one of {list_classes(classes)}.",),
+            example=(str(classes[0]),),
+        )
 
     @property
     def accepts_any(self) -> bool:

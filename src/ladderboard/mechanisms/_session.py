@@ -274,7 +274,7 @@ def to_float_vector(name: str, values: Any) -> NDArray[np.float64]:
     """Return a copy as a vector of doubles, without negative zeros; raise for anything else."""
     try:
         vector = np.asarray(values)
-        masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+        masked = _settings.is_masked_array(values) and np.ma.is_masked(values)
     except Exception as error:  # ragged rows, or any error of a foreign object
         raise InvalidRisk(f"{name} must be a vector of numbers.") from error
     if masked:

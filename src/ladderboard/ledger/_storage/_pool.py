@@ -232,10 +232,9 @@ class SqlitePool(Pool):
             connection.close()
             self._to_close.discard(connection)
         with _FORKS.changed:
-            user = self._busy.pop(connection)
             if keep:
                 self._free.append(connection)
-            _FORKS.leave(user)
+            _FORKS.remove(self._busy.pop(connection))
 
     def close(self) -> None:
         """Close all idle connections now, and the others when their transactions end."""
@@ -313,9 +312,13 @@ class _Forks:
     def leave(self, user: _User) -> None:
         """Undo ``enter``."""
         with self.changed:
-            self._users.remove(user)
-            if self._forking:
-                self.changed.notify_all()
+            self.remove(user)
+
+    def remove(self, user: _User) -> None:
+        """Undo ``enter``; the caller holds the lock."""
+        self._users.remove(user)
+        if self._forking:
+            self.changed.notify_all()
 
     def _before(self) -> None:
         """Stop new transactions, wait for those of other threads, and close idle connections."""

@@ -132,8 +132,13 @@ def _is_on_read_only_disk(path: Path) -> bool:
 
 def _companion_size(path: Path, end: str) -> int:
     """Return the size of a file beside this one; 0 if there is none."""
+    return _file_size(f"{path}{end}")
+
+
+def _file_size(name: str) -> int:
+    """Return the size of a file; 0 if there is none."""
     try:
-        return path.with_name(path.name + end).stat().st_size
+        return os.stat(name).st_size  # noqa: PTH116 - a path object costs more than the call
     except OSError:
         return 0
 
@@ -183,6 +188,7 @@ class SqliteConnection(Connection):
 
     def __init__(self, path: Path, file_id: tuple[int, int], numbers: dict[str, int]) -> None:
         self._path = path
+        self._wal = f"{path}-wal"
         self._version = latest_format()
         self._replaced_check_time = monotonic()
         self._file_id = file_id
@@ -351,16 +357,16 @@ class SqliteConnection(Connection):
         SQLite copies its pages into the file by itself, but restarts the log only when no reader
         uses it. New readers use the file once it has all pages, so this waits for old ones only.
         """
-        if _companion_size(self._path, "-wal") > _LONG_WAL:
+        if _file_size(self._wal) > _LONG_WAL:
             self._checkpoint("RESTART")
 
     def _truncate_wal_on_low_disk(self) -> None:
         """Truncate the write-ahead log if the disk is nearly full, since it would keep growing."""
-        size = _companion_size(self._path, "-wal")
+        size = _file_size(self._wal)
         if size <= max(_SMALL_WAL, self._pinned_wal) or _free_bytes(self._path) >= _LOW_DISK:
             return
         self._checkpoint("TRUNCATE")
-        remaining = _companion_size(self._path, "-wal")
+        remaining = _file_size(self._wal)
         self._pinned_wal = (
             remaining + _SMALL_WAL if remaining > _SMALL_WAL else 0
         )  # not again for every transaction
