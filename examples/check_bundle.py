@@ -517,7 +517,7 @@ def array(written: dict[str, Any]) -> list[Any]:
 
 
 # Rules that a board has only if they are set; an amendment takes one away with null.
-UNSET = {"play", "sign_in", "data", "listing", "terms", "organisers"}
+UNSET = {"play", "sign_in", "data", "listing", "terms", "organisers", "prizes"}
 
 
 class Chain:

@@ -14,8 +14,10 @@ from ladderboard.board import (
     read_folder,
     read_rules,
     restore_board,
+    write_board_bundle,
 )
 from ladderboard.errors import (
+    BrokenLedger,
     Conflict,
     InvalidRules,
     InvalidSetting,
@@ -24,6 +26,9 @@ from ladderboard.errors import (
     NotOpen,
 )
 from ladderboard.ledger import SecretKey, read_vault
+from ladderboard.verify import verify_bundle
+from ladderboard.verify._history import HistoryChecker
+from support.verify.second_verifier import run_second_verifier
 
 ORGANISER = Caller(Role.ORGANISER)
 TERMS = "Be *fair*."
@@ -268,6 +273,39 @@ def test_an_owner_merges_the_own_team_into_another(people):
     assert people.board.row().teams == 1
     names = [team["name"] for team in people.board.as_seen_by(ORGANISER).teams()]
     assert names == ["Team Ada"]
+    _, entry = list(people.board.book.entries())[-1]
+    team = people.board.as_seen_by(ORGANISER).teams()[0]["id"]
+    assert (entry["kind"], entry["into"], entry["person"]) == ("merged", team, 2)
+
+
+@pytest.mark.parametrize(
+    ("forge", "message"),
+    [
+        (lambda entries, at: entries[at].update(into=entries[at]["asker"]), "with itself"),
+        (
+            lambda entries, at: entries[at].update(asker=entries[-1]["asker"], into="0" * 16),
+            "that was merged",
+        ),
+        (lambda entries, at: entries.append(entries[at]), "does not exist"),
+        (lambda entries, at: entries.append({**entries[at], "asker": "0" * 16}), "has submitted"),
+        (lambda entries, at: entries[at].update(person="Bob"), "names no person"),
+    ],
+)
+def test_a_merge_that_cannot_have_been_is_found(people, submit, predict, forge, message):
+    for name in ("Ada", "Bob"):
+        people.register(name)
+    people.join("Bob", "Ada", merge=True)
+    submit(people.board, people.sign_in("Bob"), predict(40))
+    entries = [fields for _, fields in people.board.book.entries()]
+    forge(entries, [fields["kind"] for fields in entries].index("merged"))
+    history = HistoryChecker(entries[0])
+
+    def check_all():
+        for number, fields in enumerate(entries):
+            history.check_entry(number, fields)
+
+    with pytest.raises(BrokenLedger, match=message):
+        check_all()
 
 
 @pytest.mark.parametrize("submitted", ["Ada", "Bob"])
@@ -285,7 +323,7 @@ def test_teams_are_merged_only_before_either_has_submitted(people, submit, predi
     assert people.board.row().teams == 2
 
 
-def test_an_organiser_merges_teams_and_what_cannot_be_merged_is_refused(people):
+def test_an_organiser_merges_teams_and_what_cannot_be_merged_is_refused(people, tmp_path):
     for name in ("Ada", "Bob", "Carl"):
         people.register(name)
     members, ids = (
@@ -303,7 +341,13 @@ def test_an_organiser_merges_teams_and_what_cannot_be_merged_is_refused(people):
         members.merge(people.sign_in("Ada"), ids[1], ids[0])
     members.merge(ORGANISER, ids[1], ids[0])
     assert people.team("Bob") == {"Ada": "owner", "Bob": "member"}
+    _, entry = list(people.board.book.entries())[-1]
+    assert (entry["kind"], entry["asker"], entry["into"]) == ("merged", ids[1], ids[0])
+    assert "person" not in entry
     people.board.closer.close(ORGANISER)
+    write_board_bundle(people.board, tmp_path / "bundle")
+    verify_bundle(tmp_path / "bundle")
+    run_second_verifier(tmp_path / "bundle")
     with pytest.raises(NotOpen):
         members.merge(ORGANISER, ids[2], ids[0])
     with pytest.raises(NotOpen):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 
@@ -98,6 +99,14 @@ def traces_shown(live_server, board):
     }
 
 
+def erased_in_log(server):
+    """Return board, team and person of the log's lines about erasures."""
+    lines = [json.loads(line) for line in server.log.getvalue().splitlines()]
+    erased = [line for line in lines if line["event"] == "erased"]
+    assert all(re.fullmatch("[0-9a-f]{16}", line["request"]) for line in erased)
+    return [(line["board"], line["team"], line["person"]) for line in erased]
+
+
 def erase_on_page(browser, board, **fields):
     path = f"/boards/{board.slug}/erase"
     return browser.post(path, data={"csrf": csrf_token(browser.get(path).text), **fields})
@@ -137,6 +146,7 @@ def test_nothing_that_is_shown_or_written_holds_an_erased_name(
     assert verify_bundle(tmp_path / "bundle", heads=[head.hash.hex()]).risks == 2
     (tmp_path / "log").write_text(live_server.log.getvalue())
     assert "/boards/{board}/erase" in live_server.log.getvalue()
+    assert erased_in_log(live_server) == [(slug, team, 1)]
     assert traces_in_files(tmp_path, [*WORDS, "Zelda", "Walrus"]) == set()
     assert f"Team {team[:4]}" in (tmp_path / "site" / "standings.csv").read_text()
 
@@ -168,6 +178,7 @@ def test_a_team_erases_itself_with_its_token(live_server, board):
     reply = live_server.call("POST", "/boards/first/erasure", token)
     assert set(reply.json()) == {"team", "name", "kept_in_ledger", "scrubbed"}
     assert reply.json()["name"] == f"Team {reply.json()['team'][:4]}"
+    assert erased_in_log(live_server) == [(board.slug, reply.json()["team"], None)]
     assert live_server.call("GET", "/boards/first/team", token).status_code == 401
     reply = live_server.call("POST", "/boards/first/erasure", live_server.team.token)
     assert_problem(reply, 409, "taken", "Each signs in")
@@ -197,3 +208,5 @@ def test_organisers_erase_people_and_teams_on_their_pages(live_server, board, br
     assert "The name and identity are removed for good" in reply.text
     assert traces_shown(live_server, board) == set()
     assert traces_in_tables(board, [*WORDS, "Nina"]) == set()
+    team = live_server.team.id
+    assert erased_in_log(live_server) == [(board.slug, None, nina), (board.slug, team, None)]

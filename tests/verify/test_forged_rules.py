@@ -5,10 +5,14 @@ import itertools
 
 import pytest
 
+from ladderboard.board import read_rules
+from ladderboard.board._rules._parse import KNOWN_KEYS
 from ladderboard.verify import verify_bundle
+from ladderboard.verify._history import _FIXED_RULES, _UNSET_RULES
 from support.verify.board_history import close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import make_bundle, read_records
+from support.verify.second_verifier import load_program
 
 LABELS = "what it states about the labels is not true of those in the bundle"
 TWICE = "its board rules contradict its loss, mechanism, budget or beta"
@@ -130,6 +134,14 @@ def test_rules_that_were_not_set_are_set_and_removed(forge, write_forged):
     forge.amend(6, data={"members": True, "links": []}, organisers=["Ada"], listing="unlisted")
     forge.amend(6, teams=7)
     assert verify_bundle(write_forged(forge)).releases == 10
+
+
+def test_both_verifiers_know_every_rule_that_an_amendment_may_add():
+    always = read_rules("slug: a\nmetric: accuracy\nsubmissions: 100\n").describe().keys()
+    other_names = {"metric", "submissions", "start", "end"}  # of loss, questions and phases
+    optional = set(KNOWN_KEYS) - always - other_names - _FIXED_RULES
+    assert optional == _UNSET_RULES
+    assert optional == load_program().UNSET
 
 
 def test_a_question_before_the_terms_were_accepted(forge, check_refused):

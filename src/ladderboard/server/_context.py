@@ -265,6 +265,17 @@ def _open_visible(context: ServerContext, request: Request, slug: str) -> Board:
     return context.boards.open(slug)
 
 
+def log_erasure(request: Request, board: str, team: str | None, person: int | None = None) -> None:
+    """Log which team or person was erased: by id and number, never by name."""
+    get_context(request).log.write(
+        "erased",
+        request=request.scope["ladderboard.request"],
+        board=board,
+        team=team,
+        person=person,
+    )
+
+
 def is_public(request: Request) -> bool:
     """Tell whether a request has no credentials, so that its response may be shared."""
     return "authorization" not in request.headers and SESSION_COOKIE not in request.cookies

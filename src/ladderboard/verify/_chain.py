@@ -28,6 +28,7 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "reinstated": ({"asker"}, set()),
     "moved": ({"status"}, set()),
     "accepted": ({"asker", "terms"}, {"person"}),
+    "merged": ({"asker", "into"}, {"person"}),
     "appointed": ({"person"}, set()),
     "dismissed": ({"person"}, set()),
 }

@@ -37,7 +37,7 @@ _FIXED_RULES = {
     "columns",
 }  # from the first question on
 # Rules that are absent unless they are set: an amendment adds them, or removes them with null.
-_UNSET_RULES = {"play", "sign_in", "data", "listing", "terms", "organisers"}
+_UNSET_RULES = {"play", "sign_in", "data", "listing", "terms", "organisers", "prizes"}
 _FIXED_DISPLAY = ("direction", "as")
 _DIGEST_WORDS = 3  # of 8 bytes each: a collision of 24 bytes cannot be found
 
@@ -288,6 +288,7 @@ class HistoryChecker:
         self._paused = False
         self._repeated_by: set[str] = set()
         self._accepted: dict[str, str] = {}
+        self._merged: set[str] = set()
         self.without_terms: set[str] = set()
         """Teams that asked without having accepted the terms of then, as only baselines may."""
         self._ladder_by_team: dict[tuple[str | None, int, int], int] = {}
@@ -306,6 +307,7 @@ class HistoryChecker:
             "reinstated": lambda _, fields: self.disqualified.discard(fields["asker"]),
             "closed": self._check_close,
             "accepted": self._check_accepted,
+            "merged": self._check_merge,
             "appointed": self._check_person,
             "dismissed": self._check_person,
         }
@@ -390,8 +392,8 @@ class HistoryChecker:
     def _check_team(self, number: int, fields: dict[str, Any]) -> None:
         """Check the limits of a team, and record its best released value."""
         asker, board = fields["asker"], self.rules.board
-        if type(asker) is not str:
-            raise broken_entry(number, "it names no team")
+        if type(asker) is not str or asker in self._merged:
+            raise broken_entry(number, "it names no team, or one that was merged into another")
         metric = fields.get("metric", 0)
         if metric:
             self._check_ladder_of_team(number, fields["ladder"], asker, metric)
@@ -433,6 +435,18 @@ class HistoryChecker:
         if fields["terms"] != self.rules.terms or type(fields["asker"]) is not str:
             raise broken_entry(number, "it accepts terms that the board does not have")
         self._accepted[fields["asker"]] = fields["terms"]
+
+    def _check_merge(self, number: int, fields: dict[str, Any]) -> None:
+        """Check that teams are merged before either has submitted, and once."""
+        self._check_person(number, fields)
+        teams = [fields["asker"], fields["into"]]
+        if self.closed is not None or len(set(teams)) < len(teams):
+            raise broken_entry(number, "it merges a team with itself, or after the close")
+        if not all(type(team) is str for team in teams) or self._merged & set(teams):
+            raise broken_entry(number, "it merges a team that does not exist")
+        if self.questions_by_team.keys() & set(teams):
+            raise broken_entry(number, "it merges a team that has submitted")
+        self._merged.add(fields["asker"])
 
     def _check_person(self, number: int, fields: dict[str, Any]) -> None:
         if not self.rules.is_board or not is_int(fields.get("person", 1), at_least=1):

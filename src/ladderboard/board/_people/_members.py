@@ -162,7 +162,7 @@ class Members:
                 own_team = check_owner(view, caller)
                 count = len(list_members(view, own_team.number))
                 _check_uses(invite, count)
-                merge_teams(view, own_team, team)
+                merge_teams(transaction, own_team, team, person=row.number)
             else:
                 refuse_to_join(view, row, team.number)
                 self._refuse_if_ended(view)
@@ -228,7 +228,7 @@ class Members:
 
         def merge_both(transaction: BookTransaction) -> None:
             view = transaction.view
-            merge_teams(view, find_team(view, team), find_team(view, into))
+            merge_teams(transaction, find_team(view, team), find_team(view, into))
 
         self._board.queue.run(merge_both)
 
@@ -360,11 +360,15 @@ def release(view: WriteView, row: IdentityRow, **changes: str) -> None:
         _end_team(view, team)
 
 
-def merge_teams(view: WriteView, source: TeamRow, target: TeamRow) -> None:
+def merge_teams(
+    transaction: BookTransaction, source: TeamRow, target: TeamRow, *, person: int | None = None
+) -> None:
     """Move the people of a team into another and end it, unless either has submitted.
 
-    What teams learn from submissions must not be pooled, and each has its own share of them.
+    What teams learn from submissions must not be pooled, and each has its own share of them. The
+    ledger records it with the teams' ids and, unless an organiser did it, the person's number.
     """
+    view = transaction.view
     status = read_board(view).status
     if status in ENDED_STATUSES:
         raise NotOpen(f"The board is {status}; its teams do not change any more.")
@@ -376,6 +380,8 @@ def merge_teams(view: WriteView, source: TeamRow, target: TeamRow) -> None:
         raise Conflict(_SUBMITTED)
     if source.disqualified or target.disqualified:
         raise Conflict("A disqualified team cannot be merged. Reinstate it first.")
+    by = {} if person is None else {"person": person}
+    transaction.append_entry("merged", {"asker": source.id, "into": target.id, **by})
     move_identities(view, source.number, target.number)
     _end_team(view, source)
 

@@ -35,7 +35,7 @@ from ladderboard.server._api._routes import (
     no_content,
     private_route,
 )
-from ladderboard.server._context import get_context, make_response, open_board
+from ladderboard.server._context import get_context, log_erasure, make_response, open_board
 from ladderboard.server._sandbox import sandbox
 from ladderboard.server._webhooks import check_literal_address
 
@@ -93,7 +93,9 @@ def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
 def erase_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Remove a team's name and the identities of its people for good; a pseudonym stays."""
     opened, caller = open_board(request, board)
-    return make_response(request, opened.erasure.erase_team(caller, team)._asdict())
+    erased = opened.erasure.erase_team(caller, team)
+    log_erasure(request, opened.slug, erased.team)
+    return make_response(request, erased._asdict())
 
 
 @router.put(
@@ -104,7 +106,9 @@ def erase_team(request: Request, board: Slug, team: TeamId) -> Response:
 def erase_person(request: Request, board: Slug, number: PersonNumber) -> Response:
     """Remove the name and identity of a person who signed in for good."""
     opened, caller = open_board(request, board)
-    return make_response(request, opened.erasure.erase_person(caller, number)._asdict())
+    erased = opened.erasure.erase_person(caller, number)
+    log_erasure(request, opened.slug, erased.team, number)
+    return make_response(request, erased._asdict())
 
 
 @router.post(

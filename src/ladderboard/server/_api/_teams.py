@@ -34,7 +34,7 @@ from ladderboard.server._api._routes import (
     private_route,
     public_route,
 )
-from ladderboard.server._context import get_context, make_response, open_board
+from ladderboard.server._context import get_context, log_erasure, make_response, open_board
 
 router = make_router("teams")
 
@@ -92,7 +92,9 @@ def rotate_own_token(request: Request, board: Slug) -> Response:
 def erase_own(request: Request, board: Slug) -> Response:
     """Remove one's own name and identity for good; scores stay, with a pseudonym."""
     opened, caller = open_board(request, board)
-    return make_response(request, opened.erasure.erase_own(caller)._asdict())
+    erased = opened.erasure.erase_own(caller)
+    log_erasure(request, opened.slug, erased.team, caller.identity)
+    return make_response(request, erased._asdict())
 
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())

@@ -9,7 +9,7 @@ from ladderboard.board import Role, VerifiedIdentity, hash_token
 from ladderboard.errors import InvalidSetting, LadderboardError, NotFound
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Credentials, InvalidToken
-from ladderboard.server._context import ServerContext, get_context, open_page
+from ladderboard.server._context import ServerContext, get_context, log_erasure, open_page
 from ladderboard.server._pages._rendering import (
     PRIVATE,
     Form,
@@ -120,7 +120,9 @@ def erase(request: Request, board: Slug, form: Form) -> Response:
         if form.get("confirm") != "yes":
             raise InvalidSetting("Tick the box to confirm that you have read what stays.")
         opened, caller = open_page(request, board)
-        variables |= {"erased": opened.erasure.erase_own(caller), "role": "public"}
+        erased = opened.erasure.erase_own(caller)
+        log_erasure(request, opened.slug, erased.team, caller.identity)
+        variables |= {"erased": erased, "role": "public"}
     except (LadderboardError, RequestRefused) as error:
         problem = page_problem(error)
         return page_response(

@@ -265,10 +265,14 @@ def done_message(code: str, board: Mapping[str, Any]) -> str | None:
 
 
 class ActionDone(NamedTuple):
-    """An action was done; ``code`` is the key of its message, ``team`` the team to show next."""
+    """An action was done; ``code`` is the key of its message, ``team`` the team to show next.
+
+    ``person`` is the number of the person that was erased.
+    """
 
     code: str
     team: str = ""
+    person: int | None = None
 
 
 class TokenCreated(NamedTuple):
@@ -371,8 +375,9 @@ def _decide(board: Board, caller: Caller, form: Form) -> ActionDone:
 
 
 def _erase_person(board: Board, caller: Caller, form: Form) -> ActionDone:
-    board.erasure.erase_person(caller, _require_whole_number("person", form.get("person", "")))
-    return ActionDone("erased")
+    number = _require_whole_number("person", form.get("person", ""))
+    erased = board.erasure.erase_person(caller, number)
+    return ActionDone("erased", erased.team or "", number)
 
 
 def _extend_list(board: Board, caller: Caller, form: Form) -> ActionDone:
@@ -437,7 +442,7 @@ def _reject_person(board: Board, caller: Caller, _: str, form: Form) -> ActionDo
 
 def _erase_team(board: Board, caller: Caller, team: str, _: Form) -> ActionDone:
     board.erasure.erase_team(caller, team)
-    return ActionDone("erased")
+    return ActionDone("erased", team)
 
 
 _BOARD_ACTIONS: dict[str, Callable[[Board, Caller, Form], ActionDone | TokenCreated]] = {

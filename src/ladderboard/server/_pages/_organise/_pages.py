@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
-from ladderboard.server._context import PRIVATE, get_context, open_board
+from ladderboard.server._context import PRIVATE, get_context, log_erasure, open_board
 from ladderboard.server._pages._charts import (
     activity_histogram,
     history_chart,
@@ -197,6 +197,7 @@ def run_organiser_form(request: Request, board: Slug, form: Form) -> Response:
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
         return _show_board(request, board, status, **extra)
+    _log_if_erased(request, board, outcome)
     return _redirect_if_done(request, outcome, f"/boards/{board}/organise") or _show_board(
         request, board, created=outcome
     )
@@ -224,11 +225,17 @@ def run_team_form(request: Request, board: Slug, team: TeamId, form: Form) -> Re
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
         return _show_team(request, board, team, status, **extra)
+    _log_if_erased(request, board, outcome)
     if isinstance(outcome, ActionDone) and outcome.team:
         path = f"/boards/{board}/organise/teams/{outcome.team}"
     return _redirect_if_done(request, outcome, path) or _show_team(
         request, board, team, created=outcome
     )
+
+
+def _log_if_erased(request: Request, slug: str, outcome: ActionDone | TokenCreated) -> None:
+    if isinstance(outcome, ActionDone) and outcome.code == "erased":
+        log_erasure(request, slug, outcome.team or None, outcome.person)
 
 
 def _redirect_if_done(
