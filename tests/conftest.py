@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import signal
+import ssl
 import sys
 
 import pytest
@@ -24,6 +26,20 @@ def pytest_configure(config):
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "fixed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_read_of_authorities():
+    """Read each file of certificate authorities once; every httpx client reads one, for 25 ms."""
+    create = ssl.create_default_context
+    read_once = functools.cache(create)
+
+    def create_default_context(*purpose, **authorities):
+        return (create if purpose else read_once)(*purpose, **authorities)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", create_default_context)
+        yield
 
 
 class ScriptedTape(Tape):

@@ -18,7 +18,11 @@ EXPECTED = {
     ("sybil", "default, a ladder for each team"): (0.078, 0.016),
     ("sybil", "default, one ladder for all"): (0.048, 0.016),
 }
-SLOW = {("majority", "default, one ladder for all"), ("majority", "Ladder")}
+SLOW = {
+    (attack, board)
+    for attack in ("majority", "sybil")
+    for board in ("default, one ladder for all", "Ladder")
+}
 CASES = [pytest.param(*case, marks=pytest.mark.slow) if case in SLOW else case for case in EXPECTED]
 
 

@@ -11,8 +11,8 @@ from support.server.stress_server import (
     start_clients,
 )
 
-CLIENTS, TEAMS, SUBMISSIONS = 64, 16, 8
-QUESTIONS, WINDOW = 150, 3
+CLIENTS, TEAMS, SUBMISSIONS = 64, 16, 4
+QUESTIONS, WINDOW = 80, 3
 
 
 def work(client, number):

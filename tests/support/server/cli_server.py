@@ -127,7 +127,7 @@ class ClientCrowd:
         step = 0
         while not self._stop.is_set():
             step += 1
-            time.sleep(0.7 if number == 0 else 0.03)  # the first pauses longer
+            time.sleep(0.7 if number == 0 else 0.06)  # the first pauses longer
             if number and step % 3 == 0:
                 body = random_predictions(number, step) + b"\n" * self._padding
                 reply = client.submit(self._slug, f"team {number}", body, f"{number}-{step}")
